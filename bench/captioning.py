@@ -78,18 +78,18 @@ class PlainCaptioner(nn.Module):
     def tell(self, image: Tensor, longest: int) -> list[int]:
         """One image (1 c h w) -> its best caption by a beam search, hypotheses ranked by their sums."""
         cells, hidden, cell = (x.expand(BEAM, *x.shape[1:]) for x in self.encode(image))
-        rows = torch.full((BEAM, 1), MARKS.start)
+        rows = torch.full((BEAM, 1), MARKS.bos)
         sums = torch.tensor([0.0] + [-torch.inf] * (BEAM - 1))
         done: list[tuple[float, list[int]]] = []
         for length in range(longest):
             logits, hidden, cell = self.step(rows[:, -1], cells, hidden, cell)
             scores = sums[:, None] + logits.log_softmax(dim=-1)
-            scores[:, [MARKS.pad, MARKS.start]] = -torch.inf  # what a beam of regard never chooses either
+            scores[:, [MARKS.pad, MARKS.bos]] = -torch.inf  # what a beam of regard never chooses either
             if length == longest - 1:
-                scores[:, : MARKS.end], scores[:, MARKS.end + 1 :] = -torch.inf, -torch.inf
+                scores[:, : MARKS.eos], scores[:, MARKS.eos + 1 :] = -torch.inf, -torch.inf
             best = scores.flatten().topk(BEAM - len(done))
             parents, words = best.indices // scores.shape[1], best.indices % scores.shape[1]
-            ended = words == MARKS.end
+            ended = words == MARKS.eos
             done += [(float(v), rows[p, 1:].tolist()) for v, p in zip(best.values[ended], parents[ended], strict=True)]
             going = ~ended & (best.values > (max(done)[0] if done else -torch.inf))
             if not going.any():

@@ -27,7 +27,7 @@ from marks import put
 from serve import memory, processes, used
 
 from regard.core import config as configs
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training import train as runs
@@ -52,13 +52,13 @@ ANSWERED, REFUSED, BROKEN = "answered", "refused", "broken"
 
 def train(folder: Path) -> list[Path]:
     """A tiny run of every task."""
-    for task in names("regard.tasks"):
+    for task in registered_names("regard.tasks"):
         if not (folder / task / "model.safetensors").is_file():
             model = compatible_models(find("regard.tasks", task).SIZES)[0]
             tiny = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
             whole = recipes.read(task, settings=[f"model={model}", *SMALL.get(task, []), *STEPS]).to_dict()
             runs.train(recipes.from_dict(configs.merge(whole, tiny)), folder / task, console=Silent())
-    return [folder / task for task in names("regard.tasks")]
+    return [folder / task for task in registered_names("regard.tasks")]
 
 
 async def send(address: tuple[str, int], content: bytes) -> bytes:
@@ -161,7 +161,7 @@ def describe(results: Results, *, seed: int, seconds: float, cpu: float, failed:
     labels = ("requests", "MB", "threads", "open files")
     lines = [f"| {label} | {' | '.join(column)} |" for label, column in zip(labels, columns, strict=True)]
     lines.insert(1, "|" + "---|" * (len(facts) + 1))
-    to = f"to a run of each of the {len(names('regard.tasks'))} tasks"
+    to = f"to a run of each of the {len(registered_names('regard.tasks'))} tasks"
     said = f"""{total:,} requests with seed {seed}, {AT_ONCE} at a time, {to}. The server used {cpu / 60:.0f} minutes
 of CPU time in {seconds / 60:.0f} minutes, next to other work. Requests that failed by a bug in regard: {failed}.
 

@@ -87,7 +87,7 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
     truth, _ = task.split("test")
     truth = truth[:: max(1, len(truth) // SHOWN)][:SHOWN]
     subject = encode(truth, np.full(len(truth), -1), task.sizes).condition
-    small = decode(subject.small, task.sizes, size=task.sizes.small)
+    small = decode(subject.low_res, task.sizes, size=task.sizes.small)
     times = task.sizes.height // task.sizes.small[0]
     ways = [small.repeat(times, axis=1).repeat(times, axis=2), upscale_bicubic(small, task.sizes)]
     ways += [decode(generate(run.model, subject, None, sizes=task.sizes, sampling=how), task.sizes) for how in (None, WARM)]

@@ -53,7 +53,7 @@ def main(paths: list[str]) -> dict[str, dict[str, float]]:
     """Recipes -> the scores of each, printed as they come."""
     found = {}
     for path in paths:
-        table = configs.read(Path(path))
+        table = configs.read_toml(Path(path))
         scores = fit(configs.from_dict(classification.Config, table.get("data", {}), "data"))
         print(f"{path}: " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()), flush=True)
         found[Path(path).stem] = scores

@@ -105,7 +105,7 @@ def scoring(folder: Path) -> None:
                 people = task.histories.people(some, rows)
                 shelf = task.histories.shelf
                 states = run.model.states(people, shelf)[torch.arange(len(some)), people.lengths]
-                item_softmax.best(run.model, states, shelf, count=TOP)
+                item_softmax.top_items(run.model, states, shelf, count=TOP)
         seconds.append(time.perf_counter() - begun)
     found = {"users": len(users), "items": len(task.data.items.ids), "seconds": statistics.median(seconds)}
     print(found)
@@ -115,7 +115,7 @@ def scoring(folder: Path) -> None:
 def million() -> None:
     """A made catalogue: items in groups, users near some of them."""
     torch.manual_seed(0)
-    sizes = RecommendationSpec(users=0, items=ITEMS, user_fields=(), item_fields=(), longest=2)
+    sizes = RecommendationSpec(num_users=0, num_items=ITEMS, user_field_dims=(), item_field_dims=(), max_length=2)
     model = recommender.build(recommender.Config(layers=0, dim=WIDTH, item_dropout=0.0), sizes).eval()
     groups = torch.randn(2000, WIDTH)
     with torch.no_grad():
@@ -126,7 +126,7 @@ def million() -> None:
             peak(),
             time.perf_counter(),
         )
-        exact = torch.cat([item_softmax.best(model, part, shelf, count=TOP).places for part in states.split(500)])
+        exact = torch.cat([item_softmax.top_items(model, part, shelf, count=TOP).indices for part in states.split(500)])
         seconds = time.perf_counter() - begun
         memory = peak() - before
         print(f"exact: {USERS / seconds:,.0f} users/s, {memory:,.0f} MB more", flush=True)
@@ -135,7 +135,7 @@ def million() -> None:
         built = time.perf_counter() - begun
         print(f"index: {built:,.0f} s", flush=True)
         begun = time.perf_counter()
-        near = index.search(queries, TOP).places
+        near = index.search(queries, TOP).indices
         quick = time.perf_counter() - begun
     shared = [len(set(a) & set(b)) / TOP for a, b in zip(exact.tolist(), near.tolist(), strict=True)]
     found = {

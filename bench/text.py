@@ -69,7 +69,7 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
 
 
 def generation(quick: bool) -> Systems:
-    return _generation(quick, lambda model, sizes: (model, strategy.build("sample", forbid=(SpecialTokens.end,))))
+    return _generation(quick, lambda model, sizes: (model, strategy.build("sample", forbid=(SpecialTokens.eos,))))
 
 
 def exported_generation(quick: bool) -> Systems:
@@ -77,7 +77,7 @@ def exported_generation(quick: bool) -> Systems:
 
     def exported(model: gpt.GPT, sizes: LanguageSpec) -> tuple[Any, strategy.DecodingStrategy]:
         export(model, sizes, folder)
-        search = strategy.build("sample", forbid=(SpecialTokens.end,))
+        search = strategy.build("sample", forbid=(SpecialTokens.eos,))
         return models.CT2LanguageModel(model), models.GoOn(search.name, search.config, ctranslate2, folder)
 
     return _generation(quick, exported)
@@ -139,7 +139,7 @@ def bert_training(quick: bool) -> Systems:
 
 
 def hierarchical_training(quick: bool) -> Systems:
-    count, sizes = (3 if quick else 32), DocumentSpec(30_000, 2, longest=3000, sentence=60, sentences=150)
+    count, sizes = (3 if quick else 32), DocumentSpec(30_000, 2, max_length=3000, max_sentence_length=60, max_sentences=150)
     given, labels = sample(count, sizes), torch.zeros(count, dtype=torch.long)
     model = hierarchical.build(hierarchical.Config(dropout=0.0, word_dropout=0.0), sizes)
     loop = PlainHierarchical(model)  # the same weights

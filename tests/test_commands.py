@@ -19,14 +19,14 @@ from typer.main import get_command
 from regard.cli import help
 from regard.cli.main import app
 from regard.cli.settings import SettingsCommand, settings_of
-from regard.core.describe import source_of
+from regard.core.describe import source_path
 from regard.core.errors import RegardError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.training import recipe as recipes
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-TASKS = names("regard.tasks")
+TASKS = registered_names("regard.tasks")
 ANY_TASK = {"answer", "look", "compare", "serve"}  # commands that ask whatever the run can be asked
 
 
@@ -122,12 +122,12 @@ def wrong_training(params: dict[str, object], settings: list[str]) -> str | None
 @cache
 def settings_known(name: str) -> set[str]:
     """The settings that a command takes beside its own options, of every task that it may be asked for."""
-    decoders = [help.of_decoding(decoder) for decoder in names("regard.decoding.strategies")]
+    decoders = [help.of_decoding(decoder) for decoder in registered_names("regard.decoding.strategies")]
     known = {"decoding", *(row[0] for section in decoders for row in section.rows)}
     if name in ANY_TASK:
         return known | {row[0] for task in TASKS for row in help.options_section(task).rows}
     if name in ("evaluate", "check", "data", "info"):
-        files = [source_of("regard.tasks", task) for task in TASKS]
+        files = [source_path("regard.tasks", task) for task in TASKS]
         own = {f"data.{row[0]}" for path in files for row in help.of_class(path, "Config")}
         return known | own | {row[0] for path in files for row in help.of_class(path, "Evaluation")}
     return known | {row[0] for section in help.verb_sections(name) for row in section.rows}

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from regard.core.registry import names
+from regard.core.registry import registered_names
 
 SOURCE = Path(__file__).parents[1] / "src" / "regard"
 GENERIC = ("training", "inspection", "engines", "api", "serve", "cli")
@@ -26,7 +26,7 @@ def task_names(code: str) -> set[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             result |= PACKAGES & set(re.findall(r"[a-z_]+", node.value))
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("regard.tasks"):
-            result |= set(names("regard.tasks")) & {*str(node.module).split("."), *(alias.name for alias in node.names)}
+            result |= set(registered_names("regard.tasks")) & {*str(node.module).split("."), *(alias.name for alias in node.names)}
     return result
 
 

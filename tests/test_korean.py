@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.core.registry import names
+from regard.core.registry import registered_names
 
 PAGE = (Path(__file__).parents[1] / "docs" / "korean.md").read_text(encoding="utf-8")
 TERMS = """
@@ -42,6 +42,6 @@ def test_a_term_of_the_notes_is_found(term):
     assert term.lower() in PAGE.lower()
 
 
-@pytest.mark.parametrize("name", names("regard.experiments"))
+@pytest.mark.parametrize("name", registered_names("regard.experiments"))
 def test_every_experiment_is_named(name):
     assert f"`{name.replace('_', '-')}`" in PAGE

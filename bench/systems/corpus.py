@@ -52,7 +52,7 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     """What `regard translate --engine …` does between reading lines and printing them."""
     from regard.api.run import Run
     from regard.cli import predict_loop
-    from regard.core.cpu import available
+    from regard.core.cpu import available_cores
     from regard.tasks.translation import Translation, Vocabularies
     from regard.training import recipe as recipes
     from regard.training.device import keep_freed_memory
@@ -68,8 +68,8 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
 
     def job(lines: list[str]) -> list[str]:
         work = lambda piece: [answers[0].text for answers in run.predict(piece)]  # noqa: E731  # an argument
-        cut = predict_loop.split_chunks(lines, available())
-        return list(chain.from_iterable(predict_loop.predict_chunks(work, cut, model=run.model, processes=available())))
+        cut = predict_loop.split_chunks(lines, available_cores())
+        return list(chain.from_iterable(predict_loop.predict_chunks(work, cut, model=run.model, processes=available_cores())))
 
     return job
 

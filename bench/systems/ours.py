@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from regard.api.parallel import map_in_order
-from regard.core.cpu import threads
+from regard.core.cpu import recommended_threads
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.protocols import Padded
 from regard.data import batching
@@ -30,7 +30,7 @@ from regard.training.step import Stepper
 from systems import names
 from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
 
-SIZES = Seq2SeqSpec(VOCABULARY, VOCABULARY, longest=512, joint=True)
+SIZES = Seq2SeqSpec(VOCABULARY, VOCABULARY, max_length=512, joint_vocab=True)
 
 
 def model(name: str) -> Any:
@@ -127,7 +127,7 @@ def begin() -> None:
 
 def use_threads(net: Any) -> None:
     """As `regard translate` does for a few sentences."""
-    torch.set_num_threads(threads(net))
+    torch.set_num_threads(recommended_threads(net))
 
 
 def steady(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int, seconds: float) -> float:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.core.data_specs import DocumentSpec
-from regard.layers.document_batch import Grouped
+from regard.layers.document_batch import SentenceBatch
 
 
 class Shape(NamedTuple):
@@ -117,7 +117,7 @@ class PlainHierarchical(nn.Module):
         weights = torch.softmax(torch.tanh(part.pool.hidden(mixed)) @ part.pool.query, dim=0)
         return weights @ mixed
 
-    def forward(self, documents: Grouped) -> Tensor:
+    def forward(self, documents: SentenceBatch) -> Tensor:
         features, first = [], 0
         for count in documents.counts.tolist():
             rows = range(first, first + count)
@@ -127,10 +127,10 @@ class PlainHierarchical(nn.Module):
         return torch.stack(features)
 
 
-def sample(documents: int, sizes: DocumentSpec, *, seed: int = 0) -> Grouped:
+def sample(documents: int, sizes: DocumentSpec, *, seed: int = 0) -> SentenceBatch:
     """Random documents with lengths like those of IMDB."""
     chance = torch.Generator().manual_seed(seed)
-    counts = (torch.randn(documents, generator=chance) * 0.6 + 2.3).exp().long().clamp(1, sizes.sentences)
-    lengths = (torch.randn(int(counts.sum()), generator=chance) * 0.6 + 2.95).exp().long().clamp(1, sizes.sentence)
-    tokens = torch.randint(4, sizes.size, (len(lengths), int(lengths.max())), generator=chance)
-    return Grouped(tokens * (torch.arange(tokens.shape[1]) < lengths[:, None]), lengths, counts)
+    counts = (torch.randn(documents, generator=chance) * 0.6 + 2.3).exp().long().clamp(1, sizes.max_sentences)
+    lengths = (torch.randn(int(counts.sum()), generator=chance) * 0.6 + 2.95).exp().long().clamp(1, sizes.max_sentence_length)
+    tokens = torch.randint(4, sizes.vocab_size, (len(lengths), int(lengths.max())), generator=chance)
+    return SentenceBatch(tokens * (torch.arange(tokens.shape[1]) < lengths[:, None]), lengths, counts)

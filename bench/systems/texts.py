@@ -38,7 +38,7 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     shape = work.SHAPES["tiny"]
     sizes = {"layers": shape.layers, "dim": shape.dim, "hidden": shape.hidden, "heads": shape.heads}
     model = [f"model.{name}={value}" for name, value in sizes.items()]
-    data = ["data.joint=true", f"data.max_length={ours.SIZES.longest}", "decoding=greedy"]
+    data = ["data.joint=true", f"data.max_length={ours.SIZES.max_length}", "decoding=greedy"]
     recipe = recipes.read("translation", settings=[*model, "model.tie_embeddings=false", "model.bias=true", *data])
     run = Folder(names.run(folder))
     run.path.mkdir(parents=True)

@@ -12,10 +12,10 @@ from torch import nn
 
 from regard.api.parallel import MAX_PENDING_PER_PROCESS, WorkerError, map_in_order
 from regard.core import cpu
-from regard.core.cpu import WIDE, available, is_idle, threads
+from regard.core.cpu import MIN_PARALLEL_DIM, available_cores, is_idle, recommended_threads
 from regard.core.errors import DataError
 
-pytestmark = pytest.mark.skipif(available() == 1 and not hasattr(os, "fork"), reason="processes cannot be forked here")
+pytestmark = pytest.mark.skipif(available_cores() == 1 and not hasattr(os, "fork"), reason="processes cannot be forked here")
 
 
 def nothing():
@@ -110,23 +110,23 @@ def test_workers_end_when_their_parent_is_killed():
 
 
 def test_wide_models_have_all_threads_for_few_sentences_and_narrow_ones_one():
-    narrow = nn.Sequential(nn.Embedding(8 * WIDE, WIDE // 4), nn.Linear(WIDE // 4, 8 * WIDE))
-    assert threads(narrow) == 1
-    assert threads(nn.Sequential(narrow, nn.Linear(WIDE, WIDE))) == available()
+    narrow = nn.Sequential(nn.Embedding(8 * MIN_PARALLEL_DIM, MIN_PARALLEL_DIM // 4), nn.Linear(MIN_PARALLEL_DIM // 4, 8 * MIN_PARALLEL_DIM))
+    assert recommended_threads(narrow) == 1
+    assert recommended_threads(nn.Sequential(narrow, nn.Linear(MIN_PARALLEL_DIM, MIN_PARALLEL_DIM))) == available_cores()
 
 
 @pytest.mark.parametrize(("told", "idle"), [("1/80", True), ("2/80", False), ("12/300", False), ("x", False)])
 def test_a_machine_is_idle_while_nothing_else_runs(monkeypatch, tmp_path, told, idle):
     monkeypatch.setattr(cpu, "LOAD", tmp_path / "loadavg")
     assert not is_idle()  # nobody says
-    cpu.LOAD.write_text(f"0.20 0.18 0.12 {told} 11206\n")
+    cpu.LOADAVG_PATH.write_text(f"0.20 0.18 0.12 {told} 11206\n")
     assert is_idle() == idle
-    cpu.LOAD.write_text("")
+    cpu.LOADAVG_PATH.write_text("")
     assert not is_idle()
 
 
 def test_what_the_system_does_for_a_moment_does_not_count(monkeypatch, tmp_path):
     monkeypatch.setattr(cpu, "LOAD", tmp_path / "loadavg")
-    cpu.LOAD.write_text("0.20 0.18 0.12 2/80 11206\n")
-    monkeypatch.setattr(time, "sleep", lambda after: after and cpu.LOAD.write_text("0.20 0.18 0.12 1/80 11206\n"))
+    cpu.LOADAVG_PATH.write_text("0.20 0.18 0.12 2/80 11206\n")
+    monkeypatch.setattr(time, "sleep", lambda after: after and cpu.LOADAVG_PATH.write_text("0.20 0.18 0.12 1/80 11206\n"))
     assert is_idle()

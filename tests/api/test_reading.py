@@ -33,7 +33,7 @@ def cache(tmp_path, monkeypatch):
 def test_features_are_the_same(tmp_path, norm, segments):
     torch.manual_seed(1)
     config = bert.Config(layers=2, dim=32, heads=4, ffn_dim=64, norm=norm, segments=segments)
-    sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
+    sizes = DocumentSpec(50, 3, max_length=12, max_sentence_length=12, max_sentences=1)
     model = bert.build(config, sizes).eval()
     export(model, sizes, tmp_path / "exported")
     other, _ = models.with_ct2_encoder(model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32"))
@@ -46,7 +46,7 @@ def test_features_are_the_same(tmp_path, norm, segments):
 
 
 def test_a_second_segment_is_read_by_our_own(tmp_path):
-    sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
+    sizes = DocumentSpec(50, 3, max_length=12, max_sentence_length=12, max_sentences=1)
     model = bert.build(bert.TINY, sizes).eval()
     other, _ = models.with_ct2_encoder(model, None)  # would fail if it were asked
     text, segments = Padded(torch.randint(4, 50, (2, 6)), torch.tensor([6, 6])), torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)
@@ -54,7 +54,7 @@ def test_a_second_segment_is_read_by_our_own(tmp_path):
 
 
 def test_a_narrow_table_is_refused(tmp_path):
-    sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
+    sizes = DocumentSpec(50, 3, max_length=12, max_sentence_length=12, max_sentences=1)
     model = bert.build(bert.Config(layers=1, dim=32, heads=4, ffn_dim=64, embedding=16), sizes)
     with pytest.raises(ConfigError, match="no table that is narrower than its encoder; leave --engine out"):
         export(model, sizes, tmp_path / "exported")

@@ -13,7 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention import attend as attend_module
 from regard.attention import scores
-from regard.attention.attend import Attend, fold, unfold
+from regard.attention.attend import Attend, fold_hypotheses, unfold_hypotheses
 from regard.attention.functional import attend as attend_once
 from regard.attention.kernels import chunked
 from regard.attention.masks import Mask
@@ -91,7 +91,7 @@ def test_the_plain_case_is_the_kernel_and_nothing_else(monkeypatch):
 @pytest.mark.parametrize("causal", [False, True])
 def test_parity_with_the_module_of_pytorch(causal):
     theirs = nn.MultiheadAttention(12, 3, batch_first=True)
-    ours = MultiHeadAttention(scaled_dot(4, queries="a", keys="b"), HeadDims.divided(12, 3))
+    ours = MultiHeadAttention(scaled_dot(4, queries="a", keys="b"), HeadDims.split_evenly(12, 3))
     for part, layer in zip(theirs.in_proj_weight.chunk(3), (ours.q, ours.k, ours.v), strict=True):
         layer.weight.data = part.detach().clone()
     ours.o.weight.data = theirs.out_proj.weight.detach().clone()
@@ -114,9 +114,9 @@ def test_gradcheck(mask):
 @pytest.mark.parametrize("name", ["scaled_dot", "cosine", "concat", "relative"])
 def test_a_query_that_may_look_at_nothing(name, training, size, monkeypatch):
     monkeypatch.setattr(chunked, "CHUNK", size)
-    place = position("relative", 4, longest=3).place(heads=2, dim=4) if name == "relative" else None
+    place = position("relative", 4, max_length=3).position_bias(heads=2, dim=4) if name == "relative" else None
     score = scores.build("scaled_dot" if name == "relative" else name, 4)
-    attend = Attend(score, place=place, dropout=0.3).train(training)
+    attend = Attend(score, position_bias=place, dropout=0.3).train(training)
     q, k, v = (x.requires_grad_() for x in qkv(2, 2, 3, 3, dtype=torch.float32))
     allowed = torch.tensor([[False] * 3, [True, False, True], [True] * 3])
     mask = Mask.explicit(allowed) & Mask.lengths(torch.tensor([0, 3]))
@@ -161,9 +161,9 @@ def test_hypotheses_that_share_a_source(b, width, t):
 
 def test_unfold_undoes_fold():
     q, k, _ = qkv(6, 2, 3, 5)
-    folded = fold(q, k[:2], Mask())
+    folded = fold_hypotheses(q, k[:2], Mask())
     assert folded.shape == (2, 2, 9, 4)
-    assert unfold(folded, 6).equal(q)
+    assert unfold_hypotheses(folded, 6).equal(q)
 
 
 def test_a_bias_that_is_the_same_for_all_keys_changes_nothing():
@@ -263,6 +263,6 @@ def test_what_cannot_be_shared_is_refused():
         ShapeError, match="the mask is not one of keys alone; hypotheses can share the keys of a source"
     ):
         scaled_dot()(q, k[:1], v[:1], Mask.causal())
-    rotary = scaled_dot(place=position("rotary", 4, longest=3).place(heads=2, dim=4))
+    rotary = scaled_dot(place=position("rotary", 4, max_length=3).position_bias(heads=2, dim=4))
     with pytest.raises(ShapeError, match="positions inside the score need keys and values row by row"):
         rotary(q, k[:1], v[:1])

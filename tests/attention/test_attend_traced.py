@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.attention import scores
-from regard.attention.attend import Attend, traced, with_places
+from regard.attention.attend import Attend, attend_with_weights, append_one_hot
 from regard.attention.masks import Mask
 from regard.attention.normalizers import Hard
 from regard.attention.record import record
@@ -18,15 +18,15 @@ def test_weights_are_those_of_the_definition(score):
     mask = Mask.lengths(torch.tensor([5, 3]), 5)
     k = attend.project(k)
     with record(attend) as maps:
-        found = traced(attend, q, k, with_places(v), mask)
+        found = attend_with_weights(attend, q, k, append_one_hot(v), mask)
     assert torch.allclose(found.weights, maps[""].weights, atol=1e-6)
-    assert torch.allclose(found.mixed, attend(q, k, v, mask), atol=1e-6)
+    assert torch.allclose(found.output, attend(q, k, v, mask), atol=1e-6)
 
 
 def test_they_have_a_gradient_and_a_hard_choice_is_a_one():
     torch.manual_seed(0)
     q, k = torch.randn(1, 1, 2, 4, requires_grad=True), torch.randn(1, 1, 5, 4)
-    traced(Attend(scores.build("dot", 4)), q, k, with_places(k)).weights[..., 0].sum().backward()
+    attend_with_weights(Attend(scores.build("dot", 4)), q, k, append_one_hot(k)).weights[..., 0].sum().backward()
     assert q.grad.abs().sum() > 0
-    chosen = traced(Attend(scores.build("dot", 4), normalizer=Hard()), q, k, with_places(k)).weights
+    chosen = attend_with_weights(Attend(scores.build("dot", 4), normalizer=Hard()), q, k, append_one_hot(k)).weights
     assert chosen.sum(dim=-1).tolist() == [[[1.0, 1.0]]] and chosen.amax() == 1

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, canvas, line, seen, wanted
+from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, image_blocks_2d, image_blocks_1d, visible_positions, retained_positions
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 
@@ -57,24 +57,24 @@ def test_the_order_is_the_papers(c):
 @given(CANVASES)
 def test_the_mask_is_the_papers(c):
     order = in_order_of_making(c)
-    allowed = (Mask.painted(c) & Mask.causal()).dense(c.places, c.places)[0, 0]
+    allowed = (Mask.image_blocks(c) & Mask.causal()).dense(c.places, c.places)[0, 0]
     for query in range(c.places):
         assert allowed[query].tolist() == [may_look(c, query, key, order) for key in range(c.places)]
 
 
 def test_it_is_not_the_raster_order_of_the_whole_image():
     """With blocks taller than one row the two differ: what lies lower on the left is made already."""
-    c = canvas(4, 4, query=(2, 2), memory=(1, 1))
-    painted = (Mask.painted(c) & Mask.causal()).dense(16, 16)[0, 0]
+    c = image_blocks_2d(4, 4, query=(2, 2), memory=(1, 1))
+    painted = (Mask.image_blocks(c) & Mask.causal()).dense(16, 16)[0, 0]
     raster = (Mask.image(4, 4, query=(2, 2), memory=(1, 1)) & Mask.causal()).dense(16, 16)[0, 0]
-    order = c.order()
+    order = c.raster_indices()
     in_raster = torch.zeros(16, 16, dtype=torch.bool)
     in_raster[order[:, None], order] = painted
     assert not in_raster.equal(raster)
     assert bool(in_raster[2, 5]) and not bool(raster[2, 5])  # (0, 2) looks at (1, 1), in the finished block on its left
-    flat = canvas(4, 4, query=(1, 4), memory=(1, 1))  # whole rows as blocks: there both are the same
+    flat = image_blocks_2d(4, 4, query=(1, 4), memory=(1, 1))  # whole rows as blocks: there both are the same
     same = (Mask.image(4, 4, query=(1, 4), memory=(1, 1)) & Mask.causal()).dense(16, 16)
-    assert (Mask.painted(flat) & Mask.causal()).dense(16, 16).equal(same)
+    assert (Mask.image_blocks(flat) & Mask.causal()).dense(16, 16).equal(same)
 
 
 @given(st.one_of(CANVASES, LINES))
@@ -93,9 +93,9 @@ def test_what_is_seen_and_what_is_wanted(layout):
     allowed = layout.allows(places[:, None], places) & (places <= places[:, None])
     for block in range(layout.blocks):
         first, end = layout.bounds(block)
-        assert seen(layout, block).tolist() == allowed[first:end, :first].any(dim=0).nonzero().flatten().tolist()
-        assert allowed[first:end, seen(layout, block)].all()  # all queries of a block share its memory
-        assert wanted(layout, block).tolist() == allowed[first:, :first].any(dim=0).nonzero().flatten().tolist()
+        assert visible_positions(layout, block).tolist() == allowed[first:end, :first].any(dim=0).nonzero().flatten().tolist()
+        assert allowed[first:end, visible_positions(layout, block)].all()  # all queries of a block share its memory
+        assert retained_positions(layout, block).tolist() == allowed[first:, :first].any(dim=0).nonzero().flatten().tolist()
 
 
 @given(LINES)
@@ -108,19 +108,19 @@ def test_a_line_is_blocks_in_raster_order(layout):
 
 def test_wrong_sizes():
     with pytest.raises(ShapeError, match=r"^line: places=4, query=0, memory=1; a block has a place at least, memory"):
-        line(4, query=0, memory=1)
+        image_blocks_1d(4, query=0, memory=1)
     with pytest.raises(ShapeError, match=r"^canvas: 4x4x0, query=\(2, 2\), memory=\(0, 1\); sizes are at least 1"):
-        canvas(4, 4, query=(2, 2), memory=(0, 1), channels=0)
-    assert line(4, query=2, memory=0).blocks == 2
+        image_blocks_2d(4, 4, query=(2, 2), memory=(0, 1), channels=0)
+    assert image_blocks_1d(4, query=2, memory=0).num_blocks == 2
 
 
 def test_more_keys_than_places():
     with pytest.raises(ShapeError, match=r"^mask: Canvas\(height=2, .* has no place for 5 keys; build it for a larger"):
-        Mask.painted(canvas(2, 2, query=(1, 1), memory=(1, 1))).dense(5, 5)
+        Mask.image_blocks(image_blocks_2d(2, 2, query=(1, 1), memory=(1, 1))).dense(5, 5)
 
 
 def test_two_canvases_do_not_combine():
-    one, other = (Mask.painted(canvas(2, 2, query=(1, 1), memory=(1, n))) for n in (1, 2))
+    one, other = (Mask.image_blocks(image_blocks_2d(2, 2, query=(1, 1), memory=(1, n))) for n in (1, 2))
     with pytest.raises(ShapeError, match="cannot combine Canvas"):
         _ = one & other
-    assert (one & one & Mask.causal()).canvas == one.canvas
+    assert (one & one & Mask.causal()).layout == one.layout

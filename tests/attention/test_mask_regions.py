@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from regard.attention.mask_regions import Blocks, Raster, Window, narrower
+from regard.attention.mask_regions import Blocks, Raster, Window, intersect_windows
 
 queries, keys = torch.arange(6)[:, None], torch.arange(6)
 
@@ -25,7 +25,7 @@ def test_a_window_without_limits_allows_everything():
 
 
 def test_narrower():
-    assert narrower(None, None) is None
-    assert narrower(Window(1, None), None) == narrower(None, Window(1, None)) == (1, None)
-    assert narrower(Window(3, None), Window(1, 4)) == (1, 4)
-    assert narrower(Window(0, 2), Window(5, 0)) == (0, 0)
+    assert intersect_windows(None, None) is None
+    assert intersect_windows(Window(1, None), None) == intersect_windows(None, Window(1, None)) == (1, None)
+    assert intersect_windows(Window(3, None), Window(1, 4)) == (1, 4)
+    assert intersect_windows(Window(0, 2), Window(5, 0)) == (0, 0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
-from regard.core.state_tree import Shared, join
+from regard.core.state_tree import Shared, concat_states
 
 sizes = st.integers(0, 9)
 
@@ -99,21 +99,21 @@ def test_padding_on_the_left(starts, s):
     both = mask & Mask.left_padded(torch.tensor([1, 3]))
     assert both.start.tolist() == [max(starts[0], 1), max(starts[1], 3)]
     assert (mask & Mask()).start.equal(mask.start) and not (Mask.causal() & mask).only_causal
-    assert mask.part(0, 1, keys=1).start is mask.start
+    assert mask.submask(0, 1, keys=1).start is mask.start
 
 
 def test_rows_of_two_masks_are_joined():
     short, long = Mask.lengths(torch.tensor([1, 2])), Mask.lengths(torch.tensor([3]))
-    right, left = (join(wrap(short), wrap(long)) for wrap in (Shared, tuple_of))
+    right, left = (concat_states(wrap(short), wrap(long)) for wrap in (Shared, tuple_of))
     assert right.value.keys.tolist() == [[True, False, False], [True, True, False], [True, True, True]]
     assert left[0].keys.tolist() == [[False, True, False], [False, True, True], [True, True, True]]
-    starting = join(
+    starting = concat_states(
         Mask.causal() & Mask.left_padded(torch.tensor([1])), Mask.causal() & Mask.left_padded(torch.tensor([2]))
     )
-    assert starting.ordered and starting.start.tolist() == [1, 2]
+    assert starting.is_causal and starting.start.tolist() == [1, 2]
     pairs = Mask.explicit(torch.ones(1, 1, 2, 2) > 0)
-    assert join(pairs, pairs).pairs.shape == (2, 1, 2, 2)
-    assert join(Mask.local(1), Mask.local(1)) == Mask.local(1)
+    assert concat_states(pairs, pairs).pairs.shape == (2, 1, 2, 2)
+    assert concat_states(Mask.local(1), Mask.local(1)) == Mask.local(1)
 
 
 def tuple_of(mask):
@@ -122,9 +122,9 @@ def tuple_of(mask):
 
 def test_unlike_masks_cannot_be_joined():
     with pytest.raises(ValueError, match=r"^two masks cannot be joined: one has ordered, the other nothing$"):
-        join(Mask.causal(), Mask())
+        concat_states(Mask.causal(), Mask())
     with pytest.raises(ValueError, match=r"one has keys, the other start"):
-        join(Mask.lengths(torch.tensor([1])), Mask.left_padded(torch.tensor([1])))
+        concat_states(Mask.lengths(torch.tensor([1])), Mask.left_padded(torch.tensor([1])))
 
 
 def test_windows_combine_to_the_narrower():
@@ -147,7 +147,7 @@ def test_part_is_a_part_of_the_whole(t, s, data):
     pairs = torch.rand(2, 1, t, s) < 0.6
     mask = Mask.causal() & Mask.explicit(pairs) & Mask.lengths(torch.tensor([s, s // 2]), s) & Mask.block(2, 1)
     whole = mask.dense(t, s).expand(2, 1, t, s)[:, :, low:high, :seen]
-    part = mask.part(low, high, keys=seen).dense(high - low, seen, first=s - t + low)
+    part = mask.submask(low, high, keys=seen).dense(high - low, seen, query_offset=s - t + low)
     assert part.expand(2, 1, high - low, seen).equal(whole)
 
 
@@ -201,7 +201,7 @@ def test_a_large_mask_is_printed_in_part():
             lambda: Mask.left_padded(torch.ones(2)),
             "Mask.starting: needs whole numbers (b), one per row; got float32 (2,)",
         ),
-        (lambda: Mask.left_padded(torch.tensor([1, 2])).fits_rows(3, 1), "it has 2 rows but the batch 3"),
+        (lambda: Mask.left_padded(torch.tensor([1, 2])).check_batch(3, 1), "it has 2 rows but the batch 3"),
         (lambda: Mask.explicit(torch.zeros(2, 3)), "True = may look; got float32 (2, 3)"),
         (lambda: Mask.explicit(torch.ones(3) > 0), "got bool (3,)"),
         (lambda: Mask.block(2, 1) & Mask.block(3, 1), "cannot combine Blocks(query=2, memory=1) with Blocks(query=3"),
@@ -223,10 +223,10 @@ def test_a_large_mask_is_printed_in_part():
             "an image of 2 x 2 has no place for 5 keys",
         ),
         (
-            lambda: Mask.lengths(torch.tensor([2, 4])).fits_rows(3, 1),
+            lambda: Mask.lengths(torch.tensor([2, 4])).check_batch(3, 1),
             "it has 2 rows but the batch 3; build it for 3 rows",
         ),
-        (lambda: Mask.explicit(torch.ones(1, 2, 3, 3) > 0).fits_rows(1, 4), "it has 2 heads but the attention 4"),
+        (lambda: Mask.explicit(torch.ones(1, 2, 3, 3) > 0).check_batch(1, 4), "it has 2 heads but the attention 4"),
     ],
 )
 def test_errors_name_the_value_and_the_remedy(make, text):

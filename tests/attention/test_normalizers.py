@@ -86,7 +86,7 @@ def test_log_probability_without_keys_is_zero():
 def test_choices_come_in_gradually():
     torch.manual_seed(0)
     scores = torch.tensor([0.0, 1.0, 2.0]).expand(1, 1, 2000, 3)
-    mixed = SoftOrHard(0.2, gradual=4)
+    mixed = SoftOrHard(0.2, warmup_batches=4)
     shares = []
     for _ in range(10):
         shares.append((mixed(scores).amax(dim=-1) < 1).float().mean().item())
@@ -108,6 +108,6 @@ def test_soft_or_hard_draws_so_often_and_chooses_the_best_in_evaluation():
     assert mixed.eval()(scores)[0, 0, 0].tolist() == [0.0, 0.0, 1.0]
     assert SoftOrHard(0.0)(scores).amax(dim=-1).min() == 1
     with pytest.raises(ConfigError, match=r"^SoftOrHard: gradual=-1 batches; choose 0 or more$"):
-        SoftOrHard(gradual=-1)
+        SoftOrHard(warmup_batches=-1)
     with pytest.raises(ConfigError, match=r"^SoftOrHard: share=1.5 is not a probability; choose one from 0 to 1$"):
         SoftOrHard(1.5)

@@ -22,10 +22,10 @@ class Two(nn.Module):
     def __init__(self, score="scaled_dot", normalizer=None):
         super().__init__()
         self.first = MultiHeadAttention(
-            Attend(scores.build(score, 4), dropout=0.4, queries="words", keys="words"), HeadDims.divided(8, 2)
+            Attend(scores.build(score, 4), dropout=0.4, queries="words", keys="words"), HeadDims.split_evenly(8, 2)
         )
         self.cross = MultiHeadAttention(
-            Attend(scores.build(score, 4), normalizer=normalizer, dropout=0.4), HeadDims.divided(8, 2)
+            Attend(scores.build(score, 4), normalizer=normalizer, dropout=0.4), HeadDims.split_evenly(8, 2)
         )
         self.drop = nn.Dropout(0.3)
 

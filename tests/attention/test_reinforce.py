@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from regard.attention.reinforce import MovingAverage, NoBaseline, entropy, score_function, to_go
+from regard.attention.reinforce import MovingAverage, NoBaseline, entropy, reinforce_loss, cost_to_go
 from regard.core.errors import ConfigError, ShapeError
 
 STEPS, KEYS, SAMPLES = 2, 3, 20_000
@@ -37,7 +37,7 @@ def drawn(parameters, costs, baseline, samples):
     rows = second.gather(1, i[..., None].expand(-1, 1, KEYS))[:, 0]
     j = torch.multinomial(rows.detach().softmax(1), 1)
     log_probability = torch.cat([first.log_softmax(1).gather(1, i), rows.log_softmax(1).gather(1, j)], dim=1)
-    loss = score_function(log_probability, to_go(costs[:, i[:, 0], j[:, 0]].T), baseline=baseline)
+    loss = reinforce_loss(log_probability, cost_to_go(costs[:, i[:, 0], j[:, 0]].T), baseline=baseline)
     return torch.cat([g.flatten(1) for g in torch.autograd.grad(loss, (first, second))], dim=1)
 
 
@@ -68,7 +68,7 @@ def test_a_baseline_lessens_the_variance(game):
 def test_no_gradient_goes_through_the_cost(game):
     cost = torch.ones(1, 2, requires_grad=True)
     log_probability = torch.zeros(1, 2, requires_grad=True)
-    score_function(log_probability, cost * 3, baseline=NoBaseline()).backward()
+    reinforce_loss(log_probability, cost * 3, baseline=NoBaseline()).backward()
     assert cost.grad is None and log_probability.grad.tolist() == [[3.0, 3.0]]
 
 
@@ -77,13 +77,13 @@ def test_what_is_not_there_does_not_count():
     log_probability[0, 0] = -1.0
     there = torch.tensor([[True, False], [False, False]])
     baseline = MovingAverage(2)
-    assert score_function(log_probability, torch.full((2, 2), 4.0), baseline=baseline, there=there).item() == -4.0
+    assert reinforce_loss(log_probability, torch.full((2, 2), 4.0), baseline=baseline, valid=there).item() == -4.0
     assert baseline.average.tolist() == [4.0, 0.0]
 
 
 def test_shapes_must_agree():
     with pytest.raises(ShapeError, match=r"shapes \(2, 3\) and \(2, 2\); give both as \(batch, steps\)$"):
-        score_function(torch.zeros(2, 3), torch.zeros(2, 2), baseline=NoBaseline())
+        reinforce_loss(torch.zeros(2, 3), torch.zeros(2, 2), baseline=NoBaseline())
 
 
 def test_the_average_moves_only_in_training_and_is_kept_with_the_weights():
@@ -104,6 +104,6 @@ def test_an_average_of_nothing_is_refused(steps, decay):
 
 
 def test_costs_to_go_and_entropy():
-    assert to_go(torch.tensor([[1.0, 2.0, 3.0]])).tolist() == [[6.0, 5.0, 3.0]]
+    assert cost_to_go(torch.tensor([[1.0, 2.0, 3.0]])).tolist() == [[6.0, 5.0, 3.0]]
     assert entropy(torch.zeros(2, 8)).tolist() == pytest.approx([2.0794, 2.0794], abs=1e-4)
     assert entropy(torch.tensor([0.0, 90.0])).item() == pytest.approx(0, abs=1e-6)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention.relative_skew import meet_distances, skew
+from regard.attention.relative_skew import distance_scores, skew
 
 
 @given(st.integers(1, 2), *(st.integers(0, 6),) * 2, st.integers(-9, 9), st.tuples(*(st.integers(0, 8),) * 2))
@@ -18,7 +18,7 @@ def test_skewed_is_the_naive_gather(b, t, s, first, sides):
         for j in range(s):
             distance = max(-ahead, min(reach, first + i - j))  # how far back the key stands
             naive[:, :, i, j] = (q[:, :, i] * table[:, reach - distance]).sum(dim=-1)
-    met = meet_distances(q, table, t, s, first=first, most=ahead)
+    met = distance_scores(q, table, t, s, query_offset=first, max_ahead=ahead)
     assert met.shape == (b, 2, t, max(0, t + s - 1))
     torch.testing.assert_close(skew(met, s), naive)
 

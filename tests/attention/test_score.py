@@ -18,7 +18,7 @@ class Distance(ScoreFunction):
         return -(q[..., :, None, :] - k[..., None, :, :]).square().sum(dim=-1)
 
     @property
-    def inner(self):
+    def elements_per_pair(self):
         return 4
 
 
@@ -33,4 +33,4 @@ def test_the_least_that_is_needed(monkeypatch):
 
 
 def test_the_base_holds_one_number_per_pair():
-    assert ScoreFunction().inner == 1
+    assert ScoreFunction().elements_per_pair == 1

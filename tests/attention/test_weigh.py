@@ -28,14 +28,14 @@ def test_only_a_softmax_of_inner_products_is_one_for_the_kernel():
 
 def test_places():
     dot, scheme = scores.build("dot", 4), {"heads": 1, "dim": 4}
-    assert not Weigh(dot).placed
+    assert not Weigh(dot).depends_on_position
     for name in ("relative", "rotary"):
-        assert Weigh(dot, place=position(name, 4, longest=3).place(**scheme)).placed
+        assert Weigh(dot, position_bias=position(name, 4, max_length=3).position_bias(**scheme)).depends_on_position
     q = torch.randn(1, 1, 2, 4)
-    assert Weigh(dot, place=position("rotary", 4, longest=3).place(**scheme)).as_dot(q, q) is not None
-    assert Weigh(dot, place=position("relative", 4, longest=3).place(**scheme)).as_dot(q, q) is None
+    assert Weigh(dot, position_bias=position("rotary", 4, max_length=3).position_bias(**scheme)).as_dot(q, q) is not None
+    assert Weigh(dot, position_bias=position("relative", 4, max_length=3).position_bias(**scheme)).as_dot(q, q) is None
 
 
 def test_the_weights_of_a_relative_table_are_weights_of_the_model():
-    place = position("relative", 4, longest=3).place(heads=1, dim=4)
-    assert [name for name, _ in Weigh(scores.build("dot", 4), place=place).named_parameters()] == ["place.table"]
+    place = position("relative", 4, max_length=3).position_bias(heads=1, dim=4)
+    assert [name for name, _ in Weigh(scores.build("dot", 4), position_bias=place).named_parameters()] == ["place.table"]

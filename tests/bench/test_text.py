@@ -10,7 +10,7 @@ from systems.text_peers import PlainHierarchical, sample
 
 
 def test_the_plain_loop_is_the_same_model():
-    sizes = DocumentSpec(size=50, labels=2, longest=300, sentence=20, sentences=10)
+    sizes = DocumentSpec(vocab_size=50, num_labels=2, max_length=300, max_sentence_length=20, max_sentences=10)
     model = hierarchical.build(
         hierarchical.Config(embedding=8, dim=6, attention_dim=6, dropout=0, word_dropout=0), sizes
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from regard.cli import help
-from regard.core.describe import source_of
+from regard.core.describe import source_path
 
 CODE = '''"""A thing."""
 
@@ -79,7 +79,7 @@ def test_a_task_without_options_says_so(tmp_path, monkeypatch):
     (tmp_path / "lab_of_tests").mkdir()
     (tmp_path / "lab_of_tests" / "plain.py").write_text('"""A task."""\n')
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert source_of("regard.tasks", "lab_of_tests.plain").name == "plain.py"
+    assert source_path("regard.tasks", "lab_of_tests.plain").name == "plain.py"
     assert help.options_section("lab_of_tests.plain").title == "lab_of_tests.plain has no options of its own."
     (title, data, training, _) = help.task_sections("lab_of_tests.plain")
     assert title.title == "lab_of_tests.plain: A task." and not data.batch_size and training.rows

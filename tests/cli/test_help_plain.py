@@ -6,7 +6,7 @@ import pytest
 
 from regard.cli import help
 from regard.cli.main import app
-from regard.core.registry import names
+from regard.core.registry import registered_names
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_presets():
     assert help.preset("Config()") == "the defaults"
 
 
-@pytest.mark.parametrize("words", [[], ["train"], ["translate"], *(["train", task] for task in names("regard.tasks"))])
+@pytest.mark.parametrize("words", [[], ["train"], ["translate"], *(["train", task] for task in registered_names("regard.tasks"))])
 def test_no_help_text_has_a_word_of_python(words, capsys):
     with pytest.raises(SystemExit) as stop:
         app([*words, "--help"], prog_name="regard")

@@ -7,13 +7,13 @@ from calling import call
 
 from regard.api.verbs import Verbs
 from regard.cli import predict_command
-from regard.core.describe import constant, source_of
-from regard.core.registry import names
+from regard.core.describe import read_constant, source_path
+from regard.core.registry import registered_names
 
 
-@pytest.mark.parametrize("task", names("regard.tasks"))
+@pytest.mark.parametrize("task", registered_names("regard.tasks"))
 def test_the_verb_of_a_task_is_a_command_and_a_method(task, capsys):
-    verb = constant(source_of("regard.tasks", task), "VERB")
+    verb = read_constant(source_path("regard.tasks", task), "VERB")
     assert verb in predict_command.VERBS and hasattr(Verbs, verb)
     call(verb, "--help")
     said = capsys.readouterr().out

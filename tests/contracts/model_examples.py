@@ -31,8 +31,8 @@ from regard.core.protocols import ImageCondition, Padded
 from regard.core.protocols.masked_lm import MaskedBatch
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.inspection import invariants
-from regard.layers.document_batch import Grouped, Units
-from regard.layers.item_softmax import FullSoftmax, all_scores
+from regard.layers.document_batch import SentenceBatch, UnitBatch
+from regard.layers.item_softmax import FullSoftmax, all_log_probabilities
 
 BIO = TagTransitions(
     (True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True)
@@ -78,7 +78,7 @@ class Filled(NamedTuple):
         return model.readout(model(self.gaps).features)
 
     def loss(self, model: Any) -> Tensor:
-        labels = self.gaps.tokens[self.gaps.chosen]
+        labels = self.gaps.tokens[self.gaps.prediction_mask]
         return model.readout.loss(model(self.gaps).features, labels) / len(labels)
 
 
@@ -117,7 +117,7 @@ class Chosen(NamedTuple):
     chosen: Tensor  # (b)
 
     def output(self, model: Any) -> Tensor:
-        return all_scores(model, model.states(self.people, self.shelf)[:, -1], self.shelf)
+        return all_log_probabilities(model, model.states(self.people, self.shelf)[:, -1], self.shelf)
 
     def loss(self, model: Any) -> Tensor:
         states = model.states(self.people, self.shelf)[:, -1]
@@ -185,49 +185,49 @@ def sequences(sizes: Seq2SeqSpec | MusicSpec) -> Decoded:
 
 def texts(sizes: LanguageSpec) -> Decoded:
     none = Padded(torch.zeros(ROWS, 0, dtype=torch.long), torch.zeros(ROWS, dtype=torch.long))
-    return Decoded(invariants.DecoderInputs(none, tokens(sizes, ROWS, 6), sizes.marks))
+    return Decoded(invariants.DecoderInputs(none, tokens(sizes, ROWS, 6), sizes.special_tokens))
 
 
 def told_images(sizes: CaptioningSpec) -> Captioned:
     target = tokens(sizes, ROWS, 6)
-    target[:, 0] = sizes.marks.start
+    target[:, 0] = sizes.special_tokens.bos
     return Captioned(
-        invariants.DecoderInputs(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.marks)
+        invariants.DecoderInputs(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.special_tokens)
     )
 
 
 def gaps(sizes: MaskedLMSpec) -> Filled:
     whole, chosen = tokens(sizes, ROWS, 7), torch.zeros(ROWS, 7, dtype=torch.bool)
     chosen[:, [2, 5]] = True
-    seen, turns = whole.masked_fill(chosen, sizes.marks.mask), chosen.long()
+    seen, turns = whole.masked_fill(chosen, sizes.special_tokens.mask), chosen.long()
     return Filled(MaskedBatch(seen, whole, torch.full((ROWS,), 7), chosen, turns, torch.zeros_like(turns)))
 
 
 def documents(sizes: DocumentSpec) -> Labelled:
     counts, lengths = torch.tensor([1, 2] * 4), torch.randint(2, 6, (12,))
     there = torch.arange(5) < lengths[:, None]
-    labels = torch.arange(ROWS) % sizes.labels
-    return Labelled(Grouped(tokens(sizes, 12, 5) * there, lengths, counts), (labels,))
+    labels = torch.arange(ROWS) % sizes.num_labels
+    return Labelled(SentenceBatch(tokens(sizes, 12, 5) * there, lengths, counts), (labels,))
 
 
 def sentences(sizes: TaggingSpec) -> Labelled:
     counts = torch.tensor([2, 4, 3, 1] * 2)
     there = torch.arange(4) < counts[:, None]
-    letters = torch.randint(sizes.marks.first, sizes.characters, (ROWS, 4, 5)) * there[..., None]
-    units = Units(tokens(sizes, ROWS, 4) * there, counts, torch.arange(4) * there, counts, letters)
+    letters = torch.randint(sizes.special_tokens.first_regular_id, sizes.num_characters, (ROWS, 4, 5)) * there[..., None]
+    units = UnitBatch(tokens(sizes, ROWS, 4) * there, counts, torch.arange(4) * there, counts, letters)
     return Labelled(units, (torch.tensor([[1, 2, 0, 1]] * 8).roll(1, 0) * there, counts))
 
 
 def neighbours(sizes: EmbeddingSpec) -> Near:
-    words = torch.arange(sizes.marks.first, sizes.size)
+    words = torch.arange(sizes.special_tokens.first_regular_id, sizes.vocab_size)
     return Near(words[: 2 * ROWS // 2].view(-1, 2), words[ROWS : ROWS + ROWS // 2, None])
 
 
 def choices(sizes: RecommendationSpec) -> Chosen:
-    shelf = ItemCatalog(torch.arange(1, sizes.items + 1), torch.rand(sizes.items, sum(sizes.item_fields)))
-    history, numbers = torch.randint(sizes.items, (ROWS, 4)), torch.arange(1, ROWS + 1)
+    shelf = ItemCatalog(torch.arange(1, sizes.num_items + 1), torch.rand(sizes.num_items, sum(sizes.item_field_dims)))
+    history, numbers = torch.randint(sizes.num_items, (ROWS, 4)), torch.arange(1, ROWS + 1)
     times = torch.rand(ROWS, 4).cumsum(dim=1)
-    profiles, ratings = torch.rand(ROWS, sum(sizes.user_fields)), torch.rand(ROWS, 4)
+    profiles, ratings = torch.rand(ROWS, sum(sizes.user_field_dims)), torch.rand(ROWS, 4)
     people = UserBatch(numbers, profiles, history, ratings, times, torch.full((ROWS,), 4))
     return Chosen(people, shelf, torch.arange(ROWS))
 
@@ -239,28 +239,28 @@ def paintings(sizes: ImageGenerationSpec) -> Made:
 
 def pictures(sizes: ImageClassificationSpec) -> Pictured:
     images = torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1
-    return Pictured(images, torch.arange(ROWS) % sizes.classes)
+    return Pictured(images, torch.arange(ROWS) % sizes.num_classes)
 
 
 def scenes(sizes: DetectionSpec) -> Seen:
-    return Seen(torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1, sizes.classes)
+    return Seen(torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1, sizes.num_classes)
 
 
 FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
-    Seq2SeqSpec: (Seq2SeqSpec(source=23, target=19, longest=12), sequences),
-    MusicSpec: (MusicSpec(conditions=23, tokens=19, longest=12), sequences),
-    LanguageSpec: (LanguageSpec(size=19, longest=12), texts),
-    MaskedLMSpec: (MaskedLMSpec(size=19, longest=12, marks=SpecialTokens(mask=18)), gaps),
-    DocumentSpec: (DocumentSpec(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
-    TaggingSpec: (TaggingSpec(size=19, characters=12, longest=8, rules=BIO), sentences),
-    EmbeddingSpec: (EmbeddingSpec(size=19), neighbours),
+    Seq2SeqSpec: (Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=12), sequences),
+    MusicSpec: (MusicSpec(num_conditions=23, vocab_size=19, max_length=12), sequences),
+    LanguageSpec: (LanguageSpec(vocab_size=19, max_length=12), texts),
+    MaskedLMSpec: (MaskedLMSpec(vocab_size=19, max_length=12, special_tokens=SpecialTokens(mask=18)), gaps),
+    DocumentSpec: (DocumentSpec(vocab_size=19, num_labels=3, max_length=14, max_sentence_length=5, max_sentences=3), documents),
+    TaggingSpec: (TaggingSpec(vocab_size=19, num_characters=12, max_length=8, allowed_transitions=BIO), sentences),
+    EmbeddingSpec: (EmbeddingSpec(vocab_size=19), neighbours),
     RecommendationSpec: (
-        RecommendationSpec(users=8, items=12, user_fields=(3, 4), item_fields=(3, 2), longest=6, days=30.0),
+        RecommendationSpec(num_users=8, num_items=12, user_field_dims=(3, 4), item_field_dims=(3, 2), max_length=6, span_days=30.0),
         choices,
     ),
-    CaptioningSpec: (CaptioningSpec(height=8, width=12, channels=3, size=19, longest=12), told_images),
-    ImageGenerationSpec: (ImageGenerationSpec(height=3, width=4, channels=3, levels=3, classes=2), paintings),
-    ImageClassificationSpec: (ImageClassificationSpec(height=6, width=8, channels=3, classes=3), pictures),
-    DetectionSpec: (DetectionSpec(height=12, width=8, channels=3, classes=3, most=2), scenes),
+    CaptioningSpec: (CaptioningSpec(height=8, width=12, channels=3, vocab_size=19, max_length=12), told_images),
+    ImageGenerationSpec: (ImageGenerationSpec(height=3, width=4, channels=3, levels=3, num_classes=2), paintings),
+    ImageClassificationSpec: (ImageClassificationSpec(height=6, width=8, channels=3, num_classes=3), pictures),
+    DetectionSpec: (DetectionSpec(height=12, width=8, channels=3, num_classes=3, max_objects=2), scenes),
 }
 DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts, told_images)]

@@ -13,12 +13,12 @@ from regard.core import config as configuration
 from regard.core.data_specs import CaptioningSpec, LanguageSpec, MusicSpec, Seq2SeqSpec, SpecialTokens, accepts
 from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Hypothesis, Padded
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.core.state_tree import Shared, map_tensors
 from regard.decoding.strategy import DecodingStrategy, Search, optimised
 
 MARKS = SpecialTokens()
-SIZES = Seq2SeqSpec(source=17, target=13, longest=12)
+SIZES = Seq2SeqSpec(source_vocab_size=17, target_vocab_size=13, max_length=12)
 LIMITS = [9, 4, 0, 11, 6]
 LENGTHS = [7, 3, 5, 1, 6]
 WIDER = {"width": 4, "nbest": 3, "samples": 3}  # used where a Config has them
@@ -50,10 +50,10 @@ class Toy(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.source = nn.Embedding(SIZES.source, 8)
-        self.target = nn.Embedding(SIZES.target, 8)
+        self.source = nn.Embedding(SIZES.source_vocab_size, 8)
+        self.target = nn.Embedding(SIZES.target_vocab_size, 8)
         self.cell = nn.GRUCell(8, 8)
-        self.readout = nn.Linear(8, SIZES.target)
+        self.readout = nn.Linear(8, SIZES.target_vocab_size)
 
     def start(self, source: Padded) -> ToyState:
         kept = torch.arange(source.tokens.shape[1]) < source.lengths[:, None]
@@ -78,7 +78,7 @@ class Toy(nn.Module):
 
 
 def texts(sizes: Seq2SeqSpec) -> Padded:
-    return random_rows(sizes.source)
+    return random_rows(sizes.source_vocab_size)
 
 
 def nothing(sizes: LanguageSpec) -> Padded:
@@ -99,9 +99,9 @@ def random_rows(size: int) -> Padded:
 # A value of each family whose models decode, and what makes five sources of it.
 FAMILIES: list[tuple[Any, Any]] = [
     (SIZES, texts),
-    (MusicSpec(conditions=9, tokens=13, longest=12), lambda sizes: random_rows(sizes.conditions)),
-    (LanguageSpec(size=13, longest=12), nothing),
-    (CaptioningSpec(height=8, width=12, channels=3, size=13, longest=12), images),
+    (MusicSpec(num_conditions=9, vocab_size=13, max_length=12), lambda sizes: random_rows(sizes.conditions)),
+    (LanguageSpec(vocab_size=13, max_length=12), nothing),
+    (CaptioningSpec(height=8, width=12, channels=3, vocab_size=13, max_length=12), images),
 ]
 
 
@@ -157,12 +157,12 @@ def decode(decoder: Any, model: Any, source: Any, *, limits: list[int], config: 
     return decoding_of(decoder, config)(model, model.start(source), marks=MARKS, limits=torch.tensor(limits))
 
 
-@pytest.fixture(params=names("regard.decoding.strategies"))
+@pytest.fixture(params=registered_names("regard.decoding.strategies"))
 def decoder(request: pytest.FixtureRequest) -> Any:
     return find("regard.decoding.strategies", request.param)
 
 
-@pytest.fixture(params=["toy", *(name for name in names("regard.models") if decodes(find("regard.models", name)))])
+@pytest.fixture(params=["toy", *(name for name in registered_names("regard.models") if decodes(find("regard.models", name)))])
 def case(request: pytest.FixtureRequest) -> Case:
     return build(request.param)
 
@@ -174,7 +174,7 @@ def test_hypotheses_keep_to_the_rules(decoder, case):
         for hypotheses, limit in zip(found, LIMITS, strict=True):
             assert hypotheses
             assert all(len(h.tokens) <= limit for h in hypotheses)
-            assert not {MARKS.pad, MARKS.start, MARKS.end} & {token for h in hypotheses for token in h.tokens}
+            assert not {MARKS.pad, MARKS.bos, MARKS.eos} & {token for h in hypotheses for token in h.tokens}
             ranks = [h.rank_score for h in hypotheses]
             assert ranks == sorted(ranks, reverse=True)
 
@@ -184,8 +184,8 @@ def test_scores_are_teacher_forced_scores(decoder, case):
     model, source = case
     for i, hypotheses in enumerate(decode(decoder, model, source, limits=LIMITS)):
         for tokens, score, _ in hypotheses:
-            logits, _ = model(torch.tensor([[MARKS.start, *tokens]]), model.start(part(source, [i])))
-            chosen = torch.tensor([*tokens, MARKS.end])[:, None]
+            logits, _ = model(torch.tensor([[MARKS.bos, *tokens]]), model.start(part(source, [i])))
+            chosen = torch.tensor([*tokens, MARKS.eos])[:, None]
             assert score == pytest.approx(float(logits[0].log_softmax(-1).gather(1, chosen).sum()), abs=1e-3)
 
 
@@ -223,14 +223,14 @@ def test_nothing_to_decode(decoder, case):
 @torch.no_grad()
 def test_a_prompt_is_continued(decoder, case):
     model, source = case
-    prompt = torch.tensor([[MARKS.start, 5, 7, 6]]).expand(5, -1)
+    prompt = torch.tensor([[MARKS.bos, 5, 7, 6]]).expand(5, -1)
     _, state = model(prompt[:, :-1], model.start(source))
     limits = torch.tensor([7] * 5)
     found = decoding_of(decoder)(model, state, marks=MARKS, limits=limits, first=prompt[:, -1])
     for i, hypotheses in enumerate(found):
         for tokens, score, _ in hypotheses:
             logits, _ = model(torch.tensor([[*prompt[i], *tokens]]), model.start(part(source, [i])))
-            chosen = torch.tensor([*tokens, MARKS.end])[:, None]
+            chosen = torch.tensor([*tokens, MARKS.eos])[:, None]
             total = logits[0, prompt.shape[1] - 1 :].log_softmax(-1).gather(1, chosen).sum()
             assert score == pytest.approx(float(total), abs=1e-3)
 

@@ -21,13 +21,13 @@ from schemathesis.specs.openapi.checks import (
 )
 from test_served import client, hosted  # noqa: F401  # fixtures: a server with a run of every task
 
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.serve import option_schema
 from regard.serve import requests as serve_requests
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-VERBS = {verb for name in names("regard.tasks") for verb in getattr(find("regard.tasks", name), "VERBS", ())}
-VERBS |= {getattr(find("regard.tasks", name), "VERB", "answer") for name in names("regard.tasks")}
+VERBS = {verb for name in registered_names("regard.tasks") for verb in getattr(find("regard.tasks", name), "VERBS", ())}
+VERBS |= {getattr(find("regard.tasks", name), "VERB", "answer") for name in registered_names("regard.tasks")}
 MANY = {GenerationMode.POSITIVE: 12, GenerationMode.NEGATIVE: 25}
 CASES = [("POST", f"/v1/{verb}", mode) for verb in (*sorted(VERBS), "look") for mode in MANY]
 CASES += [("GET", path, GenerationMode.POSITIVE) for path in ("/v1/runs", "/health", "/metrics")]

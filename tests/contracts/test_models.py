@@ -13,12 +13,12 @@ import torch
 from model_examples import DECODED, FAMILIES
 from torch import nn
 
-from regard.attention.record import attentions, record
+from regard.attention.record import attention_modules, record
 from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.registry import find, names
-from regard.core.state_tree import join, map_tensors, select_sources
+from regard.core.registry import find, registered_names
+from regard.core.state_tree import concat_states, map_tensors, select_sources
 from regard.decoding.strategy import optimised
 from regard.inspection import invariants
 from regard.layers.kv_cache import KV
@@ -57,7 +57,7 @@ class Case(NamedTuple):
         return FAMILIES[self.family][1](self.sizes)
 
 
-@pytest.mark.parametrize("name", names("regard.models"))
+@pytest.mark.parametrize("name", registered_names("regard.models"))
 def test_every_model_has_a_small_preset_that_can_be_trained(name: str) -> None:
     """`model.preset=small` has fewer weights than the defaults, with every task that the model fits."""
     module = find("regard.models", name)
@@ -65,7 +65,7 @@ def test_every_model_has_a_small_preset_that_can_be_trained(name: str) -> None:
         sizes = FAMILIES[family][0]
         small, whole = (module.build(config, sizes) for config in (module.PRESETS["small"], module.Config()))
         assert sum(weight.numel() for weight in small.parameters()) < sum(w.numel() for w in whole.parameters())
-        for task in names("regard.tasks"):
+        for task in registered_names("regard.tasks"):
             if name in compatible_models(find("regard.tasks", task).SIZES):
                 recipe = recipes.read(task, settings=[f"model={name}", "model.preset=small"])
                 assert recipe.model.config == module.PRESETS["small"]
@@ -99,7 +99,7 @@ def variants(name: str) -> Iterator[tuple[tuple[str, Any], ...]]:
         if hints[field.name] is int and getattr(config, field.name) == 0:  # 0 stands for "not" or "as the others"
             values = (1,)
         if field.name in REGISTRIES:
-            values = tuple(names(REGISTRIES[field.name]))
+            values = tuple(registered_names(REGISTRIES[field.name]))
         elif typing.get_origin(hints[field.name]) is typing.Literal:
             values = typing.get_args(hints[field.name])
         for value in values:
@@ -111,7 +111,7 @@ def variants(name: str) -> Iterator[tuple[tuple[str, Any], ...]]:
                 yield ((field.name, value),)
 
 
-PLAIN = [Case(name, family) for name in names("regard.models") for family in named_families(name)]
+PLAIN = [Case(name, family) for name in registered_names("regard.models") for family in named_families(name)]
 CASES = PLAIN + [Case(case.name, case.family, change) for case in PLAIN for change in variants(case.name)]
 
 
@@ -127,7 +127,7 @@ def joined_equals_apart(model: Any, trial: invariants.DecoderInputs) -> float:
         several = list(zip(parts, states, counts, strict=True))
         apart = torch.cat([model(part, state)[0][:, count : count + 2] for part, state, count in several])
         before = [model(part[:, :count], state)[1] if count else state for part, state, count in several]
-        state = join(before[0], before[1])
+        state = concat_states(before[0], before[1])
         for step in range(2):
             together, state = model(torch.cat([part[:, count + step, None] for part, _, count in several]), state)
             worst = max(worst, float((together - apart[:, step, None]).abs().max()))
@@ -157,7 +157,7 @@ def test_looking_changes_nothing_and_every_parameter_learns(case: Case) -> None:
     model, examples = case.build().eval(), case.examples()
     plain = examples.output(model)
     assert plain.isfinite().all()
-    if attentions(model):
+    if attention_modules(model):
         with record(model) as maps:
             assert torch.equal(examples.output(model), plain)
         for name, seen in maps.items():

@@ -9,11 +9,11 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.positions import build
 
-SCHEMES = names("regard.layers.positions")
+SCHEMES = registered_names("regard.layers.positions")
 DIM, HEADS, LENGTH = 8, 2, 7
 
 
@@ -22,15 +22,15 @@ class Layer(torch.nn.Module):
 
     def __init__(self, name, longest=LENGTH + 4):
         super().__init__()
-        self.position = build(name, DIM, longest=longest)
-        place = self.position.place(heads=HEADS, dim=DIM // HEADS)
+        self.position = build(name, DIM, max_length=longest)
+        place = self.position.position_bias(heads=HEADS, dim=DIM // HEADS)
         self.heads = MultiHeadAttention(
-            Attend(scores.build("scaled_dot", DIM // HEADS), place=place), HeadDims.divided(DIM, HEADS)
+            Attend(scores.build("scaled_dot", DIM // HEADS), position_bias=place), HeadDims.split_evenly(DIM, HEADS)
         )
         self.double()
 
     def forward(self, x, past=None, mask=Mask(), start=None):
-        past = self.heads.empty(x) if past is None else past
+        past = self.heads.empty_cache(x) if past is None else past
         x = self.position(x, past.length if start is None else start)
         past = past.append(self.heads.project_kv(x))
         return self.heads(x, past, Mask.causal() & mask), past
@@ -71,7 +71,7 @@ def test_padding_on_the_right_and_on_the_left(name):
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_each_row_may_start_elsewhere(name):
-    position, x = build(name, DIM, longest=20), features().float()
+    position, x = build(name, DIM, max_length=20), features().float()
     rows = position(x, torch.tensor([2, 5]))
     for row, start in enumerate((2, 5)):
         torch.testing.assert_close(rows[row : row + 1], position(x[row : row + 1], start))
@@ -80,7 +80,7 @@ def test_each_row_may_start_elsewhere(name):
 @pytest.mark.parametrize("name", SCHEMES)
 @pytest.mark.parametrize("dim", [1, 2, 5, 40])
 def test_any_width_and_an_empty_sequence(name, dim):
-    position = build(name, dim, longest=4)
+    position = build(name, dim, max_length=4)
     for length in (0, 1, 4):
         x = torch.randn(2, length, dim)
         assert position(x).shape == x.shape and position(x).dtype == x.dtype
@@ -105,7 +105,7 @@ def test_order_is_seen_by_all_but_none(name):
 
 
 def test_a_learned_table_ends():
-    position = build("learned", 4, longest=5)
+    position = build("learned", 4, max_length=5)
     text = "learned positions end at length 5 but the sequence has 6; train with longer sequences or use sinusoidal"
     with pytest.raises(ShapeError, match=text):
         position(torch.randn(1, 6, 4))

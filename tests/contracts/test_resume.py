@@ -15,7 +15,7 @@ import time
 import pytest
 
 from regard.core import config as configs
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training import tensor_files
@@ -73,7 +73,7 @@ def score_by_weights(task, model, split, decoding):
     return {task.goal.metric: float(sum(weight.double().sum() for weight in model.parameters()))}
 
 
-@pytest.mark.parametrize("task", names("regard.tasks"))
+@pytest.mark.parametrize("task", registered_names("regard.tasks"))
 def test_every_task_is_killed_and_resumed_as_if_it_never_was(task, tmp_path, monkeypatch):
     recipe = recipe_of(task)
     module = recipe.task.module("tasks")

@@ -10,12 +10,12 @@ from regard.attention.attend import Attend, AttendCache
 from regard.attention.kernels import chunked, local
 from regard.attention.masks import Mask
 from regard.attention.record import record
-from regard.attention.score import Projected
-from regard.core.registry import names
+from regard.attention.score import ProjectedKeys
+from regard.core.registry import registered_names
 from regard.layers.positions import build as position
 
 B, H, S, D = 2, 2, 6, 4
-SCORES = names("regard.attention.scores")
+SCORES = registered_names("regard.attention.scores")
 PLACES = ["none", "relative", "rotary"]
 MASKS = {
     "none": Mask(),
@@ -32,8 +32,8 @@ MASKS = {
 
 
 def make(name, place="none", **settings):
-    inside = position(place, D * H, longest=3).place(heads=H, dim=D)
-    return Attend(scores.build(name, D), place=inside, **settings).double()
+    inside = position(place, D * H, max_length=3).position_bias(heads=H, dim=D)
+    return Attend(scores.build(name, D), position_bias=inside, **settings).double()
 
 
 def tensors(t=S, s=S):
@@ -140,11 +140,11 @@ def test_over_a_cache_it_is_the_definition(name, place, mask, spare):
     for queries, part in ((q, mask), (q[:, :, -1:], mask.part(S - 1, S, keys=S))):
         expected = (attend.weigh(queries, k, part) @ v).transpose(1, 2).flatten(2).flatten(0, 1)
         flat = queries.transpose(1, 2).flatten(2).flatten(0, 1)
-        cached = AttendCache(attend)(flat, Projected(keys), values, part, shape=(B, queries.shape[2]), length=S)
+        cached = AttendCache(attend)(flat, ProjectedKeys(keys), values, part, shape=(B, queries.shape[2]), length=S)
         torch.testing.assert_close(cached, expected)
     if place == "none" and not mask.placed and mask.pairs is None:
         twice = [x.transpose(1, 2).flatten(2).repeat_interleave(2, dim=0) for x in (q, attend.weigh(q, k, mask) @ v)]
-        cached = AttendCache(attend)(twice[0].flatten(0, 1), Projected(keys), values, mask, shape=(2 * B, S), length=S)
+        cached = AttendCache(attend)(twice[0].flatten(0, 1), ProjectedKeys(keys), values, mask, shape=(2 * B, S), length=S)
         torch.testing.assert_close(cached, twice[1].flatten(0, 1))
 
 

@@ -18,7 +18,7 @@ from test_tasks import built, config_of
 
 from regard.api.run import Run
 from regard.core.errors import DataError
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.core.task import Task
 from regard.serve import option_schema
 from regard.serve.model_runtime import ServedRun
@@ -27,7 +27,7 @@ from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training.train import LoadedRun
 
-TASKS = names("regard.tasks")
+TASKS = registered_names("regard.tasks")
 # What an untrained model is asked for, which would go on for long.
 BRIEF = {"language": {"tokens": 4}, "music": {"seconds": 1}, "images": {"count": 1}}
 SECRET = "the server's own words"

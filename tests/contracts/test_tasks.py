@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from regard.attention.record import attentions, record
+from regard.attention.record import attention_modules, record
 from regard.core import checksums
 from regard.core import config as configs
-from regard.core.describe import describe, source_of
+from regard.core.describe import describe, source_path
 from regard.core.inspectable import AxisRef, Inspectable
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.core.state_tree import map_tensors
 from regard.core.task import Task
 from regard.decoding.strategy import DecodingStrategy, optimised
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 
-TASKS = names("regard.tasks")
+TASKS = registered_names("regard.tasks")
 PAIRS = [(task, model) for task in TASKS for model in compatible_models(find("regard.tasks", task).SIZES)]
 STEPS = 120  # within which two examples are learnt
 
@@ -81,14 +81,14 @@ def case(request: pytest.FixtureRequest, folders: dict[str, Path]) -> Case:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_file_says_what_it_is(name: str) -> None:
-    module, path = find("regard.tasks", name), source_of("regard.tasks", name)
+    module, path = find("regard.tasks", name), source_path("regard.tasks", name)
     assert module.VERB.isalpha() and module.VERB.islower()
     task = built(name)
     assert isinstance(task, Task) and type(task.spec) is module.SIZES
     for kind in ("Config", "Options"):
         settings = describe(path, kind)
         assert settings is not None and settings.summary
-        assert [s.name for s in settings.settings if not (s.default and s.meaning)] == []
+        assert [s.name for s in settings.settings if not (s.default and s.comment)] == []
     assert module.Options() == configs.from_dict(module.Options, {}, "options")
 
 
@@ -127,7 +127,7 @@ def test_saved_loaded_saved_is_the_same(name: str, folders: dict[str, Path], tmp
     module = find("regard.tasks", name)
     for number, restored in enumerate((module.load, module.build)):  # without the data, and beside it
         task = restored(config_of(name), folders[name])
-        assert task.sizes == built(name).spec and task.goal == built(name).goal
+        assert task.sizes == built(name).spec and task.goal == built(name).target_metric
         again = tmp_path / str(number)
         again.mkdir()
         task.save(again)
@@ -179,7 +179,7 @@ def test_the_loss_of_a_batch_is_that_of_its_examples(case: Case) -> None:
 
 
 def checksum(batch: Any) -> str:
-    return checksums.of_batches([batch])
+    return checksums.hash_batches([batch])
 
 
 def test_batches_can_be_moved(case: Case) -> None:
@@ -190,7 +190,7 @@ def test_batches_can_be_moved(case: Case) -> None:
 def test_the_goal_is_among_the_scores(case: Case) -> None:
     task, model = case.task, case.model.train()
     scores = task.evaluate(model, "valid", case.decoding)
-    assert np.isfinite(scores[task.goal.metric])
+    assert np.isfinite(scores[task.target_metric.metric])
     assert model.training  # as it was
     assert all(isinstance(value, float) for value in scores.values())
 
@@ -230,12 +230,12 @@ def shown(case: Case) -> Inspectable:
 
 def test_axes_fit_the_maps(case: Case) -> None:
     seen = shown(case)
-    if not attentions(case.model):
+    if not attention_modules(case.model):
         return
     with torch.no_grad(), record(case.model) as maps:
         seen.replay()
     for found in maps.values():
-        for places, name, size in ((seen.rows, found.queries, 2), (seen.columns, found.keys, 3)):
+        for places, name, size in ((seen.query_axes, found.queries, 2), (seen.key_axes, found.keys, 3)):
             assert fits(seen, places[name], found.weights.shape, size)
 
 
@@ -250,14 +250,14 @@ def test_what_is_shown_belongs_together(case: Case) -> None:
     seen = shown(case)
     with torch.no_grad():
         logits = seen.replay()
-    assert logits.dim() == 2 and seen.chosen.shape == logits.shape[:1]
-    assert seen.outputs and seen.title and int(seen.chosen.max()) < logits.shape[1]
-    if seen.answered:
-        assert len(seen.axes[seen.answered].items) == len(seen.chosen)
+    assert logits.dim() == 2 and seen.predicted_ids.shape == logits.shape[:1]
+    assert seen.outputs and seen.title and int(seen.predicted_ids.max()) < logits.shape[1]
+    if seen.output_axis:
+        assert len(seen.axes[seen.output_axis].items) == len(seen.predicted_ids)
     for axis in seen.axes.values():
         assert axis.title and axis.items
         assert not axis.input or axis.input in seen.inputs
         assert axis.parent is None or axis.parent.item < len(seen.axes[axis.parent.axis].items)
-    for name, without in seen.without.items():
+    for name, without in seen.ablations.items():
         with torch.no_grad():
             assert without().shape == (len(seen.axes[name].items), *logits.shape)

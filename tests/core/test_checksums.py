@@ -22,49 +22,49 @@ def batches():
 
 
 def test_every_number_of_every_batch_counts():
-    plain = checksums.of_batches(batches())
-    assert plain == checksums.of_batches(batches())
+    plain = checksums.hash_batches(batches())
+    assert plain == checksums.hash_batches(batches())
     for batch in range(3):
         for place in range(6):
             other = batches()
             other[batch].tokens.view(-1)[place] += 1
-            assert checksums.of_batches(other) != plain
-    assert checksums.of_batches(batches()[:2]) != plain
-    assert checksums.of_batches([Batch(b.tokens.view(3, 2), b.lengths) for b in batches()]) != plain
-    assert checksums.of_batches([Batch(b.tokens.int(), b.lengths) for b in batches()]) != plain
-    assert checksums.of_batches([]) != plain
+            assert checksums.hash_batches(other) != plain
+    assert checksums.hash_batches(batches()[:2]) != plain
+    assert checksums.hash_batches([Batch(b.tokens.view(3, 2), b.lengths) for b in batches()]) != plain
+    assert checksums.hash_batches([Batch(b.tokens.int(), b.lengths) for b in batches()]) != plain
+    assert checksums.hash_batches([]) != plain
 
 
 def test_rows_count_in_their_order_and_with_their_edges():
-    plain = checksums.of_rows([("a", "b"), ("c", "d")])
-    assert plain == checksums.of_rows(iter([("a", "b"), ("c", "d")]))
+    plain = checksums.hash_rows([("a", "b"), ("c", "d")])
+    assert plain == checksums.hash_rows(iter([("a", "b"), ("c", "d")]))
     for other in ([("b", "a"), ("c", "d")], [("c", "d"), ("a", "b")], [("a", "b")], [("a", "bc"), ("", "d")]):
-        assert checksums.of_rows(other) != plain
-    assert checksums.of_rows(["\ud800"])
+        assert checksums.hash_rows(other) != plain
+    assert checksums.hash_rows(["\ud800"])
 
 
 def test_files_count_by_content_wherever_they_lie(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"text" * 100)
-    assert checksums.of_files([tmp_path / "a"]) == checksums.of_files([tmp_path / "b"])
+    assert checksums.hash_files([tmp_path / "a"]) == checksums.hash_files([tmp_path / "b"])
     (tmp_path / "b").write_bytes(b"texT" * 100)
-    assert checksums.of_files([tmp_path / "a"]) != checksums.of_files([tmp_path / "b"])
+    assert checksums.hash_files([tmp_path / "a"]) != checksums.hash_files([tmp_path / "b"])
 
 
 def test_a_large_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(checksums, "_SMALL", 10)
     reads = []
-    plain = checksums.digest
+    plain = checksums.file_sha256
     monkeypatch.setattr(checksums, "digest", lambda path: reads.append(path) or plain(path))
     path = tmp_path / "a"
     path.write_bytes(b"text" * 100)
-    first = checksums.of_files([path])
-    assert first == checksums.of_files([path]) and len(reads) == 1
+    first = checksums.hash_files([path])
+    assert first == checksums.hash_files([path]) and len(reads) == 1
     path.write_bytes(b"texT" * 100)
     os.utime(path, ns=(1, 1))
-    assert checksums.of_files([path]) != first and len(reads) == 2
+    assert checksums.hash_files([path]) != first and len(reads) == 2
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
@@ -72,7 +72,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "file"))
     monkeypatch.setattr(checksums, "_SMALL", 0)
     (tmp_path / "a").write_bytes(b"text")
-    assert checksums.of_files([tmp_path / "a"])
+    assert checksums.hash_files([tmp_path / "a"])
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     ],
 )
 def test_what_changed_is_said(now, words):
-    assert checksums.changes({"train": "1", "test": "2"}, now) == words
+    assert checksums.describe_changes({"train": "1", "test": "2"}, now) == words

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from regard.core.config import from_dict, merge, override, read, to_dict
+from regard.core.config import from_dict, merge, override, read_toml, to_dict
 from regard.core.errors import ConfigError
 
 
@@ -96,12 +96,12 @@ def test_a_setting_without_key_or_value(setting):
 def test_reading_a_file(tmp_path):
     path = tmp_path / "recipe.toml"
     with pytest.raises(ConfigError, match=r"recipe\.toml: no such recipe"):
-        read(path)
+        read_toml(path)
     path.write_text("a = [1,", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"recipe\.toml: not valid TOML"):
-        read(path)
+        read_toml(path)
     path.write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="not valid TOML"):
-        read(path)
+        read_toml(path)
     path.write_text("[a]\nb = 1\n", encoding="utf-8")
-    assert read(path) == {"a": {"b": 1}}
+    assert read_toml(path) == {"a": {"b": 1}}

@@ -26,7 +26,7 @@ def model(hint: Any) -> ModuleType:
 
 
 def test_a_mark_that_is_added_moves_no_number():
-    assert SpecialTokens().first == SpecialTokens(mask=900).first == 4
+    assert SpecialTokens().first_regular_id == SpecialTokens(mask=900).first_regular_id == 4
     assert vars(SpecialTokens()) | {"mask": 900} == vars(SpecialTokens(mask=900))
 
 

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from regard.core.describe import Description, Setting, constant, describe, source_of, summary
+from regard.core.describe import Description, Setting, read_constant, describe, source_path, summary
 from regard.core.errors import ConfigError
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 
 CODE = '''"""What it is: in a line.
 
@@ -52,19 +52,19 @@ def test_names_types_defaults_and_comments(tmp_path):
 
 @pytest.mark.parametrize("package", ["regard.models", "regard.tasks", "regard.decoding.strategies"])
 def test_what_is_described_is_what_there_is(package):
-    for name in names(package):
-        described = describe(source_of(package, name), "Config")
+    for name in registered_names(package):
+        described = describe(source_path(package, name), "Config")
         fields = dataclasses.fields(find(package, name).Config)
         assert described is not None
         assert [setting.name for setting in described.settings] == [field.name for field in fields]
 
 
 def test_a_dotted_name_is_described_too_and_a_wrong_one_named():
-    assert source_of("regard.models", "regard.core.describe").name == "describe.py"
+    assert source_path("regard.models", "regard.core.describe").name == "describe.py"
     with pytest.raises(ConfigError, match=r"^no module 'regard\.models\.nonsense' to describe$"):
-        source_of("regard.models", "nonsense")
+        source_path("regard.models", "nonsense")
     with pytest.raises(ConfigError, match=r"^no module 'nowhere\.model' to describe$"):
-        source_of("regard.models", "nowhere.model")
+        source_path("regard.models", "nowhere.model")
 
 
 def test_constants_are_read_without_importing(tmp_path):
@@ -72,9 +72,9 @@ def test_constants_are_read_without_importing(tmp_path):
     path.write_text(
         'VERB = "sort"\nDEFAULTS: dict = {"steps": 3}\nPRESETS = {"base": Config(dim=8)}\n', encoding="utf-8"
     )
-    assert constant(path, "VERB") == "sort" and constant(path, "DEFAULTS") == {"steps": 3}
-    assert constant(path, "PRESETS") == {"base": "Config(dim=8)"}
-    assert constant(path, "OTHER") is None
+    assert read_constant(path, "VERB") == "sort" and read_constant(path, "DEFAULTS") == {"steps": 3}
+    assert read_constant(path, "PRESETS") == {"base": "Config(dim=8)"}
+    assert read_constant(path, "OTHER") is None
 
 
 def test_listing_and_describing_import_no_torch():

@@ -67,9 +67,9 @@ def test_a_log_is_never_appended_to_through_a_link(tmp_path):
     victim.write_text("mine", encoding="utf-8")
     (tmp_path / "soft").symlink_to(victim)
     with pytest.raises(FileError, match="soft: a link; nothing in a run is written through a link: put a plain file"):
-        files.append(tmp_path / "soft", b"more")
+        files.append_bytes(tmp_path / "soft", b"more")
     os.link(victim, tmp_path / "hard")
-    files.append(tmp_path / "hard", b", more")
+    files.append_bytes(tmp_path / "hard", b", more")
     assert (tmp_path / "hard").read_text(encoding="utf-8") == "mine, more"
     assert victim.read_text(encoding="utf-8") == "mine"
 
@@ -77,10 +77,10 @@ def test_a_log_is_never_appended_to_through_a_link(tmp_path):
 def test_what_is_no_plain_file_is_neither_read_nor_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a plain file"):
-        files.digest(tmp_path / "pipe")
+        files.file_sha256(tmp_path / "pipe")
     with pytest.raises(FileError, match="pipe: not a plain file; put one in its place"):
-        files.append(tmp_path / "pipe", b"text")
+        files.append_bytes(tmp_path / "pipe", b"text")
     with pytest.raises(OSError, match="not a plain file"):
-        files.digest(tmp_path)
+        files.file_sha256(tmp_path)
     (tmp_path / "x").write_bytes(b"abc")
-    assert files.digest(tmp_path / "x") == hashlib.sha256(b"abc").hexdigest()
+    assert files.file_sha256(tmp_path / "x") == hashlib.sha256(b"abc").hexdigest()

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from regard.core.errors import ConfigError
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def package(tmp_path, monkeypatch):
 
 
 def test_listing_imports_nothing(package):
-    assert names(package) == ["broken", "good"]
+    assert registered_names(package) == ["broken", "good"]
     assert f"{package}.good" not in sys.modules
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.core.state_tree import Shared, batch_size, join, map_tensors, repeat_rows, select, select_sources
+from regard.core.state_tree import Shared, batch_size, concat_states, map_tensors, repeat_rows, select, select_sources
 
 
 class Inner(NamedTuple):
@@ -83,7 +83,7 @@ class Ruler(NamedTuple):
 
 def test_rows_of_two_states_are_joined_one_below_the_other():
     first, second = state(sources=2), state(sources=1)
-    joined = join(first, second)
+    joined = concat_states(first, second)
     assert batch_size(joined) == batch_size(first) + batch_size(second)
     assert torch.equal(joined.own.cache, torch.cat([first.own.cache, second.own.cache]))
     assert torch.equal(joined.source.value.cache, torch.cat([first.source.value.cache, second.source.value.cache]))
@@ -92,10 +92,10 @@ def test_rows_of_two_states_are_joined_one_below_the_other():
 
 def test_what_has_a_length_joins_itself_and_is_told_where_it_stands():
     short, long = Ruler(torch.ones(1, 2)), Ruler(torch.ones(1, 3))
-    assert join(short, long).marks.tolist() == [[1, 1, 0], [1, 1, 1]]
-    assert join(Shared(short), Shared(long)).value.marks.tolist() == [[101, 101, 100], [101, 101, 101]]
+    assert concat_states(short, long).marks.tolist() == [[1, 1, 0], [1, 1, 1]]
+    assert concat_states(Shared(short), Shared(long)).value.marks.tolist() == [[101, 101, 100], [101, 101, 101]]
 
 
 def test_plain_values_must_agree():
     with pytest.raises(ValueError, match=r"^two states cannot be joined: one holds 4, the other 5$"):
-        join(Inner(torch.ones(1), 4), Inner(torch.ones(1), 5))
+        concat_states(Inner(torch.ones(1), 4), Inner(torch.ones(1), 5))

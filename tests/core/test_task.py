@@ -12,7 +12,7 @@ from regard.core.task import Prediction, Task
 
 
 class Bare(Task):
-    goal = TargetMetric("error", more=False)
+    target_metric = TargetMetric("error", higher_is_better=False)
 
 
 def test_what_a_task_need_not_say():

@@ -11,15 +11,15 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.functional import attend
 from regard.attention.kernels import chunked
-from regard.attention.kernels.local import overlapping
+from regard.attention.kernels.local import sliding_windows
 from regard.attention.masks import Mask
 from regard.attention.scores import _tanh_kernel
 from regard.core.data_specs import EmbeddingSpec
-from regard.core.tracing import gradients, is_exporting, is_tracing, transformed
+from regard.core.tracing import gradients, is_exporting, is_tracing, is_transforming
 from regard.layers import linear, readout
 from regard.layers.dropout import Dropout
 from regard.layers.linear import Linear
-from regard.layers.packed_rnn import BidirectionalRNN, packing
+from regard.layers.packed_rnn import BidirectionalRNN, make_packing
 from regard.models import skipgram
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of torch, in its own decompositions
@@ -29,7 +29,7 @@ def test_what_follows_is_noticed():
     seen = []
 
     def look(x):
-        seen.append((is_tracing(), is_exporting(), transformed()))
+        seen.append((is_tracing(), is_exporting(), is_transforming()))
         return x * 1.0
 
     look(torch.ones(2))
@@ -69,7 +69,7 @@ def second_derivative_of_tanh_scores(monkeypatch):
 
 
 def second_derivative_of_windows(_):
-    return (lambda x: overlapping(x, 3, 2).sin()), (make(1, 7, 2),)
+    return (lambda x: sliding_windows(x, 3, 2).sin()), (make(1, 7, 2),)
 
 
 def second_derivative_of_chunks(monkeypatch):
@@ -92,12 +92,12 @@ def second_derivative_of_the_loss(monkeypatch):
 
 
 def second_derivative_of_recurrence(kind):
-    net, how = BidirectionalRNN(kind, 2, 2).double(), packing(torch.tensor([3, 1, 2]), 3)
+    net, how = BidirectionalRNN(kind, 2, 2).double(), make_packing(torch.tensor([3, 1, 2]), 3)
     return (lambda x: net(x, how)), (make(6, 2),)
 
 
 def second_derivative_of_words(_):
-    model = skipgram.build(skipgram.Config(dim=2), EmbeddingSpec(size=6)).double()
+    model = skipgram.build(skipgram.Config(dim=2), EmbeddingSpec(vocab_size=6)).double()
     torch.nn.init.normal_(model.contexts.weight)
     words, reach, others = torch.tensor([[1, 2, 3]]), torch.tensor([[1, 2, 1]]), torch.tensor([[4, 5]])
 

@@ -18,7 +18,7 @@ def run(tmp_path, monkeypatch):
     table = {"run": "a1", "task": "lab.task", "model": {"name": "lab.model", "score": "other.score", "dim": 3}}
     table |= {"decoding": {"name": "beam"}, "data": {"path": "train.tsv"}}
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / trust.CONFIG).write_text(json.dumps(table), encoding="utf-8")
+    (tmp_path / "run" / trust.CONFIG_FILE).write_text(json.dumps(table), encoding="utf-8")
     return tmp_path / "run"
 
 
@@ -27,14 +27,14 @@ def test_a_run_that_was_trained_here_is_remembered_wherever_it_lies(run, tmp_pat
     trust.mark_trusted(run)
     trust.mark_trusted(run)
     assert trust.is_trusted(run)
-    assert len((tmp_path / "cache" / trust.FILE).read_text(encoding="utf-8").splitlines()) == 1
+    assert len((tmp_path / "cache" / trust.TRUSTED_FILE).read_text(encoding="utf-8").splitlines()) == 1
     shutil.copytree(run, tmp_path / "copy")
     assert trust.is_trusted(tmp_path / "copy")
 
 
 def test_a_changed_configuration_is_not_the_one_that_was_trained(run):
     trust.mark_trusted(run)
-    config = run / trust.CONFIG
+    config = run / trust.CONFIG_FILE
     config.write_text(config.read_text(encoding="utf-8").replace("lab.task", "bad.task"), encoding="utf-8")
     assert not trust.is_trusted(run)
 
@@ -51,8 +51,8 @@ def test_what_cannot_be_remembered_is_no_error(run, tmp_path, monkeypatch):
     trust.mark_trusted(run)
     assert not trust.is_trusted(run)
     trust.mark_trusted(tmp_path / "no run")
-    (run / trust.CONFIG).write_text("[]", encoding="utf-8")
-    assert not trust.is_trusted(run) and trust.foreign_names(run) == []
+    (run / trust.CONFIG_FILE).write_text("[]", encoding="utf-8")
+    assert not trust.is_trusted(run) and trust.external_modules(run) == []
 
 
 def test_nothing_is_imported_for_a_stranger_and_all_of_it_is_named(run):

@@ -96,14 +96,14 @@ class Bigram(nn.Module):
 @torch.no_grad()
 def teacher_forced(model: Any, source: Tensor, tokens: tuple[int, ...]) -> float:
     """The log probability of the tokens and the end mark, in one pass over all of them."""
-    logits, _ = model(torch.tensor([[MARKS.start, *tokens]]), model.start(source))
-    chosen = torch.tensor([*tokens, MARKS.end])[:, None]
+    logits, _ = model(torch.tensor([[MARKS.bos, *tokens]]), model.start(source))
+    chosen = torch.tensor([*tokens, MARKS.eos])[:, None]
     return float(logits[0].log_softmax(-1).gather(1, chosen).double().sum())
 
 
 def exhaustive(model: Any, source: Tensor, *, limit: int, penalty: float, size: int = 6) -> list[Hypothesis]:
     """Every output up to the limit, best first."""
-    letters = [token for token in range(size) if token not in (MARKS.pad, MARKS.start, MARKS.end)]
+    letters = [token for token in range(size) if token not in (MARKS.pad, MARKS.bos, MARKS.eos)]
     outputs = [text for n in range(limit + 1) for text in itertools.product(letters, repeat=n)]
     scores = [teacher_forced(model, source, text) for text in outputs]
     found = [Hypothesis(text, s, s / (len(text) + 1) ** penalty) for text, s in zip(outputs, scores, strict=True)]

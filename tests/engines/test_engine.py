@@ -102,7 +102,7 @@ def test_other_models_have_the_native_engine(tmp_path):
             regard.load(folder, engine=engine).translate(TEXTS)
 
 
-SIZES = Seq2SeqSpec(source=19, target=23, longest=64)
+SIZES = Seq2SeqSpec(source_vocab_size=19, target_vocab_size=23, max_length=64)
 
 
 def test_a_model_is_made_ready_once():

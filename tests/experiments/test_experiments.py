@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from regard.core.errors import DataError, FileError
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.data.text import labelled_sources, pair_sources
 from regard.experiments._experiment import Cell, ClaimResult, scaled_count, budget, exponent, means, seed_values, describe_seeds
 from regard.experiments._runner import FIGURES, PAGE, PLOT, run_experiment, read_stored
@@ -30,7 +30,7 @@ def few_held_out(monkeypatch):
         monkeypatch.setattr(module, "HELD_OUT", 10)
 
 
-@pytest.mark.parametrize("name", names(PACKAGE))
+@pytest.mark.parametrize("name", registered_names(PACKAGE))
 def test_it_is_measured_drawn_and_judged(name, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
     if name == "relative":
@@ -46,7 +46,7 @@ def test_it_is_measured_drawn_and_judged(name, tmp_path):
     assert (tmp_path / PLOT).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", names(PACKAGE))
+@pytest.mark.parametrize("name", registered_names(PACKAGE))
 def test_more_effort_repeats_the_quick_look_and_does_more(name):
     quick, full = (find(PACKAGE, name).cells(effort) for effort in (1, 10))
     assert len({cell.name for cell in full}) == len(full)

@@ -7,13 +7,13 @@ import math
 import pytest
 import torch
 
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.experiments._position_requirements import Requirements, dot_by_distance, all_requirements, measure_requirements
 from regard.layers.positions.sinusoidal import sinusoids
 
 
 def test_every_scheme_is_reported():
-    assert list(all_requirements()) == names("regard.layers.positions")
+    assert list(all_requirements()) == registered_names("regard.layers.positions")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class Model(nn.Module):
 
 
 class Documents(Task):
-    goal = TargetMetric("error", more=False)
+    target_metric = TargetMetric("error", higher_is_better=False)
     spec = None
     examples = (TEXT, "good. bad end.")
 
@@ -104,15 +104,15 @@ class Documents(Task):
         return Inspectable(
             title=" / ".join(" ".join(words) for words in given),
             axes=axes,
-            rows={
+            query_axes={
                 "words": words,
                 "sentence": tuple(AxisRef(f"sentence.{i}", i) for i in range(len(given))),
                 "document": (AxisRef("document"),),
             },
-            columns={"words": words, "sentences": (AxisRef("sentences"),)},
+            key_axes={"words": words, "sentences": (AxisRef("sentences"),)},
             outputs=(Output(best[0].text, best[0].score, None, (Token(best[0].text, best[0].score, alternatives),)),),
             replay=lambda: model(tokens),
-            chosen=torch.tensor([best[0].value]),
-            without={"sentences": without_sentences},
+            predicted_ids=torch.tensor([best[0].value]),
+            ablations={"sentences": without_sentences},
             inputs={"words": tokens},
         )

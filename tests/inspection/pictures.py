@@ -35,7 +35,7 @@ class Model(nn.Module):
 class Pictures(Task):
     """A picture is given as nine digits: how bright its patches are."""
 
-    goal = TargetMetric("accuracy", more=True)
+    target_metric = TargetMetric("accuracy", higher_is_better=True)
     spec = None
     examples = ("123456789", "987654321")
 
@@ -53,11 +53,11 @@ class Pictures(Task):
         return Inspectable(
             title="a picture",
             axes={"patches": Axis(patches, "patches", input="patches")},
-            rows={"patches": (AxisRef("patches"),)},  # the question is not named: it gets a number
-            columns={"patches": (AxisRef("patches"),)},
+            query_axes={"patches": (AxisRef("patches"),)},  # the question is not named: it gets a number
+            key_axes={"patches": (AxisRef("patches"),)},
             outputs=(Output(best.text),),
             replay=lambda: model(given),
-            chosen=model(given).argmax(-1),
+            predicted_ids=model(given).argmax(-1),
             inputs={"patches": given},
             extra={"pixels": given[0, :, 0].tolist()},
         )

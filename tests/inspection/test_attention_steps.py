@@ -13,7 +13,7 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.record import record
 from regard.core.inspectable import Axis, Item
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.inspection import json_format as format_module
 from regard.inspection.attention_steps import collect_steps
 from regard.inspection.call_recorder import combined_mask, record_calls
@@ -28,7 +28,7 @@ class Model(torch.nn.Module):
 
     def __init__(self, score, place=None):
         super().__init__()
-        self.attend = Attend(score, place=place, queries="target", keys="source")
+        self.attend = Attend(score, position_bias=place, queries="target", keys="source")
 
 
 def inspection(weights, allowed=None):
@@ -44,7 +44,7 @@ def run(model, q, k, v, *, mask, cuts):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", names("regard.attention.scores"))
+@pytest.mark.parametrize("name", registered_names("regard.attention.scores"))
 @pytest.mark.parametrize("cuts", [1, 4])
 def test_softmax_of_the_last_stage_mixes_the_values_as_the_model_did(name, cuts):
     model = Model(scores.build(name, 6))
@@ -68,7 +68,7 @@ def test_softmax_of_the_last_stage_mixes_the_values_as_the_model_did(name, cuts)
 
 @torch.no_grad()
 def test_positions_inside_the_score_are_a_stage_of_their_own():
-    place = positions.build("relative", 6, longest=16).place(heads=2, dim=6)
+    place = positions.build("relative", 6, max_length=16).position_bias(heads=2, dim=6)
     model = Model(scores.build("scaled_dot", 6), place)
     q = torch.randn(1, 2, 4, 6)
     with record_calls(model) as seen, record(model) as maps:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from subjects import MODELS
 
 from regard.attention.masks import Mask
-from regard.attention.record import attentions
+from regard.attention.record import attention_modules
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item
 from regard.core.protocols import Padded
 from regard.inspection import faithfulness
@@ -214,7 +214,7 @@ def hiding(model, column):
         mask = inputs[3] if len(inputs) > 3 else kwargs.get("mask", Mask())
         return inputs[:3], {"mask": mask & Mask.present(present)}
 
-    modules = [module for module in attentions(model).values() if module.keys == "source"]
+    modules = [module for module in attention_modules(model).values() if module.keys == "source"]
     return [module.register_forward_pre_hook(hook, with_kwargs=True) for module in modules]
 
 

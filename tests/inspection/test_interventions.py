@@ -6,7 +6,7 @@ import pytest
 import torch
 from subjects import MODELS
 
-from regard.attention.record import attentions, record
+from regard.attention.record import attention_modules, record
 from regard.core.errors import RegardError
 from regard.inspection.interventions import NO_INTERVENTIONS, Interventions, apply_interventions
 
@@ -30,9 +30,9 @@ def test_nothing_changed_is_the_same_to_the_bit(case):
 @torch.no_grad()
 def test_a_switched_off_head_mixes_nothing(case):
     model, shown = case
-    usual, name = shown.replay(), list(attentions(model))[-1]
+    usual, name = shown.replay(), list(attention_modules(model))[-1]
     seen = []
-    module = attentions(model)[name]
+    module = attention_modules(model)[name]
     with apply_interventions(model, Interventions(off=((name, 0),))):
         hook = module.register_forward_hook(lambda m, i, output: seen.append(output))
         assert not torch.equal(shown.replay(), usual)
@@ -87,7 +87,7 @@ def test_what_is_mixed_at_a_temperature_is_what_the_map_says(case):
     model, shown = case
     usual = shown.replay()
     mixed = []
-    name, module = list(attentions(model).items())[-1]
+    name, module = list(attention_modules(model).items())[-1]
     with apply_interventions(model, Interventions(temperature=3.0)), record(model) as maps:
         hook = module.register_forward_hook(lambda m, inputs, output: mixed.append((inputs[2], output)))
         assert not torch.equal(shown.replay(), usual)
@@ -100,7 +100,7 @@ def test_what_is_mixed_at_a_temperature_is_what_the_map_says(case):
 
 def test_what_does_not_exist_cannot_be_changed(case):
     model, shown = case
-    name = next(iter(attentions(model)))
+    name = next(iter(attention_modules(model)))
     for changes, said in (
         (Interventions(off=(("croos", 0),)), r"no attention module 'croos' to switch a head off in; "),
         (Interventions(off=((name, 99),)), r"has no head 99; its heads are 0 to"),

@@ -13,14 +13,14 @@ from regard.layers import positions as schemes
 
 
 def test_sinusoids_are_more_alike_the_nearer_they_stand():
-    found = positions(torch.nn.ModuleList([schemes.build("sinusoidal", 32, longest=20), torch.nn.Linear(1, 1)]))
+    found = positions(torch.nn.ModuleList([schemes.build("sinusoidal", 32, max_length=20), torch.nn.Linear(1, 1)]))
     assert found.scheme == "sinusoidal" and found.table.shape == (20, 32)
     assert found.by_distance[0] == pytest.approx(16, abs=1e-3)  # sin² + cos² of 16 rates
     assert found.by_distance[0] > found.by_distance[1] > found.by_distance[2]
 
 
 def test_places_inside_the_score_have_no_table():
-    assert positions(torch.nn.ModuleList([schemes.build("rotary", 32, longest=20), torch.nn.Linear(1, 1)])) is None
+    assert positions(torch.nn.ModuleList([schemes.build("rotary", 32, max_length=20), torch.nn.Linear(1, 1)])) is None
 
 
 def test_the_dot_product_by_distance_is_the_mean_of_a_diagonal():

@@ -18,13 +18,13 @@ DIM = 8
 
 
 def heads():
-    return MultiHeadAttention(Attend(scores.build("scaled_dot", DIM // 2)), HeadDims.divided(DIM, 2))
+    return MultiHeadAttention(Attend(scores.build("scaled_dot", DIM // 2)), HeadDims.split_evenly(DIM, 2))
 
 
 def block(norm="pre", cross=False, **settings):
     around = partial(NORMS[norm], DIM, 0.1)
     network = FeedForward(DIM, 12, **settings)
-    return Block(heads(), network, around=around, cross=heads() if cross else None).eval()
+    return Block(heads(), network, make_norm=around, cross_attention=heads() if cross else None).eval()
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -33,7 +33,7 @@ def block(norm="pre", cross=False, **settings):
 def test_the_parts_in_their_order(norm, cross, mask):
     layer, x, source = block(norm, cross), torch.randn(2, 4, DIM), torch.randn(2, 3, DIM)
     there = Mask.lengths(torch.tensor([3, 1]))
-    found, memory = layer(x, mask, source=layer.memorize(source, there) if cross else None)
+    found, memory = layer(x, mask, source=layer.project_kv(source, there) if cross else None)
     expected = layer.around_self(x, lambda y: layer.self_attn(y, layer.self_attn.project_kv(y), mask))
     if cross:
         seen = layer.cross_attn.project_kv(source)
@@ -47,7 +47,7 @@ def test_the_parts_in_their_order(norm, cross, mask):
 def test_the_past_stands_for_what_was_read(cut):
     layer, x = block(), torch.randn(2, 4, DIM)
     whole, _ = layer(x, Mask.causal())
-    first, past = layer(x[:, :cut], Mask.causal(), past=layer.empty(x))
+    first, past = layer(x[:, :cut], Mask.causal(), past=layer.empty_cache(x))
     second, past = layer(x[:, cut:], Mask.causal(), past=past)
     torch.testing.assert_close(torch.cat([first, second], dim=1), whole)
     assert past.length == 4

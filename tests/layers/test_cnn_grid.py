@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.layers.cnn_grid import Backbone, Grid
+from regard.layers.cnn_grid import Backbone, GridEncoder
 from regard.layers.positions._two_dimensional import Position2D
 
 
@@ -19,7 +19,7 @@ def test_each_side_is_divided_and_rounded_up(stride):
 
 
 def test_cells_come_row_by_row_and_know_their_place():
-    grid = Grid(nn.Identity(), 3, Position2D("sinusoidal", 8, height=2, width=3)).eval()
+    grid = GridEncoder(nn.Identity(), 3, Position2D("sinusoidal", 8, height=2, width=3)).eval()
     image = torch.randn(1, 3, 2, 3)
     cells = grid(image)
     assert cells.shape == (1, 6, 8)

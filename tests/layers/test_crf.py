@@ -5,7 +5,7 @@ import torch
 
 from regard.core.data_specs import TagTransitions
 from regard.core.errors import ConfigError
-from regard.layers.crf import CHAINS, Independent, LinearChain, TagReadout, viterbi
+from regard.layers.crf import CHAINS, IndependentTags, LinearChain, TagReadout, viterbi
 
 BIO = TagTransitions(
     (True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True)
@@ -82,13 +82,13 @@ def test_padding_changes_nothing(name):
     wide = torch.cat([features, torch.full((3, 2, 6), 1e3, dtype=torch.double)], dim=1)
     wider = torch.cat([tags, torch.full((3, 2), 7)], dim=1)
     torch.testing.assert_close(readout.loss(wide, wider, lengths), readout.loss(features, tags, lengths))
-    assert torch.equal(readout.best(wide, lengths)[:, :5], readout.best(features, lengths))
+    assert torch.equal(readout.decode(wide, lengths)[:, :5], readout.decode(features, lengths))
     torch.testing.assert_close(readout.marginals(wide, lengths)[:, :5], readout.marginals(features, lengths))
     alone = [
         readout.loss(features[i : i + 1, :n], tags[i : i + 1, :n], lengths[i : i + 1]) for i, n in enumerate([5, 3, 1])
     ]
     torch.testing.assert_close(sum(alone), readout.loss(features, tags, lengths))
-    assert readout.best(features, lengths)[1, 3:].eq(0).all()
+    assert readout.decode(features, lengths)[1, 3:].eq(0).all()
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -97,7 +97,7 @@ def test_an_invalid_sequence_is_never_the_best(name, rules):
     size = len(rules.first)
     readout = TagReadout(4, size, CHAINS[name](rules))
     lengths = torch.randint(1, 9, (50,))
-    found = readout.best(30 * torch.randn(50, 8, 4), lengths)
+    found = readout.decode(30 * torch.randn(50, 8, 4), lengths)
     for tags, length in zip(found.tolist(), lengths.tolist(), strict=True):
         assert kept(tags[:length], rules)
 
@@ -123,7 +123,7 @@ def test_gradients_are_right():
 
 def test_the_rules_are_not_saved_with_the_weights():
     assert set(LinearChain(BIO).state_dict()) == {"first", "follows", "last"}
-    assert set(Independent(BIO).state_dict()) == set()
+    assert set(IndependentTags(BIO).state_dict()) == set()
 
 
 def test_rules_that_allow_nothing_are_an_error():

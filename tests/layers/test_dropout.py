@@ -93,7 +93,7 @@ def test_what_is_added_is_what_would_be_dropped_and_added(probability, training)
     torch.manual_seed(0)
     expected = x + dropout(y)
     torch.manual_seed(0)
-    added = dropout.add(x, y)
+    added = dropout.dropout_add(x, y)
     torch.testing.assert_close(added, expected)
     weight = torch.randn_like(added)
     for one, other in zip(*(torch.autograd.grad(out, (x, y), weight) for out in (added, expected)), strict=True):
@@ -101,5 +101,5 @@ def test_what_is_added_is_what_would_be_dropped_and_added(probability, training)
 
 
 def test_adding_to_another_kind_of_number_is_what_pytorch_makes_of_it():
-    added = Dropout(0.5).train().add(torch.zeros(8), torch.ones(8, dtype=torch.bfloat16))
+    added = Dropout(0.5).train().dropout_add(torch.zeros(8), torch.ones(8, dtype=torch.bfloat16))
     assert added.dtype == torch.float32 and set(added.tolist()) <= {0.0, 2.0}

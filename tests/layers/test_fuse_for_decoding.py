@@ -12,18 +12,18 @@ from regard.attention.record import record
 from regard.core.data_specs import MusicSpec, Seq2SeqSpec
 from regard.core.errors import ConfigError, RegardError
 from regard.core.protocols import Padded
-from regard.core.registry import names
-from regard.core.state_tree import batch_size, join, repeat_rows, select, select_sources
+from regard.core.registry import registered_names
+from regard.core.state_tree import batch_size, concat_states, repeat_rows, select, select_sources
 from regard.layers import linear
 from regard.layers.feedforward import FeedForward
 from regard.layers.fuse_for_decoding import FastBlock, optimize_for_decoding
 from regard.models import luong, music_transformer, transformer
 
-SIZES = Seq2SeqSpec(source=19, target=19, longest=64, joint=True)
-NOTES = MusicSpec(conditions=19, tokens=19, longest=64)
+SIZES = Seq2SeqSpec(source_vocab_size=19, target_vocab_size=19, max_length=64, joint_vocab=True)
+NOTES = MusicSpec(num_conditions=19, vocab_size=19, max_length=64)
 KINDS = [(transformer, {}), (transformer, {"norm": "post"}), (transformer, {"share": False})]
-KINDS += [(transformer, {"position": name}) for name in names("regard.layers.positions")]
-KINDS += [(transformer, {"score": name}) for name in names("regard.attention.scores")]
+KINDS += [(transformer, {"position": name}) for name in registered_names("regard.layers.positions")]
+KINDS += [(transformer, {"score": name}) for name in registered_names("regard.attention.scores")]
 KINDS += [
     (music_transformer, {"intervals": flag, "position": name})
     for flag in (True, False)
@@ -44,7 +44,7 @@ def build(module=transformer, **settings):
 
 def padded(*lengths):
     torch.manual_seed(4)
-    tokens = torch.randint(4, SIZES.source, (len(lengths), max(lengths)))
+    tokens = torch.randint(4, SIZES.source_vocab_size, (len(lengths), max(lengths)))
     counts = torch.tensor(lengths)
     return Padded(tokens.where(torch.arange(max(lengths)) < counts[:, None], 0), counts)
 
@@ -64,7 +64,7 @@ def test_logits_are_the_models_own_however_they_are_cut(module, settings):
     model = build(module, **settings)
     fast = model.for_decoding()
     assert any(isinstance(part, FastBlock) for part in fast.modules())
-    source, tokens = padded(5, 17, 1), torch.randint(4, SIZES.target, (3, 20))
+    source, tokens = padded(5, 17, 1), torch.randint(4, SIZES.target_vocab_size, (3, 20))
     state, fast_state = model.start(source), fast.start(source)
     for low, high in ((0, 1), (1, 4), (4, 4), (4, 5), (5, 20)):  # 20 is beyond the columns of the first cache
         expected, state = model(tokens[:, low:high], state)
@@ -75,7 +75,7 @@ def test_logits_are_the_models_own_however_they_are_cut(module, settings):
 def test_states_of_either_are_states_of_the_other():
     model, source = build(), padded(5, 7)
     fast = model.for_decoding()
-    tokens = torch.randint(4, SIZES.target, (2, 3))
+    tokens = torch.randint(4, SIZES.target_vocab_size, (2, 3))
     expected, _ = model(tokens, model.start(source))
     for first, second in ((model, fast), (fast, model)):
         _, state = first(tokens[:, :2], first.start(source))
@@ -96,7 +96,7 @@ def test_rows_are_selected_as_in_the_model():
     model, source = build(), padded(5, 7)
     fast = model.for_decoding()
     states = [repeat_rows(each.start(source), 3) for each in (model, fast)]
-    tokens = torch.randint(4, SIZES.target, (6, 4))
+    tokens = torch.randint(4, SIZES.target_vocab_size, (6, 4))
     for turn, order in enumerate(([2, 2, 0, 3, 5, 4], [1, 0, 2, 4, 4, 4])):
         after = [each(tokens[:, turn : turn + 1], state)[1] for each, state in zip((model, fast), states, strict=True)]
         states = [select(state, torch.tensor(order)) for state in after]
@@ -124,7 +124,7 @@ def test_another_activation():
     for part in model.modules():
         if isinstance(part, FeedForward):
             part.activation = gelu
-    fast, source, tokens = model.for_decoding(), padded(5, 7), torch.randint(4, SIZES.target, (2, 3))
+    fast, source, tokens = model.for_decoding(), padded(5, 7), torch.randint(4, SIZES.target_vocab_size, (2, 3))
     close(fast(tokens, fast.start(source))[0], model(tokens, model.start(source))[0])
 
 
@@ -162,7 +162,7 @@ def test_where_nothing_is_won_it_is_the_model_itself():
 def test_eight_bits_are_close(module):
     model, source = build(module), padded(5, 9)
     fast = model.for_decoding("int8")
-    tokens = torch.randint(4, SIZES.target, (2, 6))
+    tokens = torch.randint(4, SIZES.target_vocab_size, (2, 6))
     rounded = fast(tokens, fast.start(source))[0].log_softmax(-1)
     expected = model(tokens, model.start(source))[0].log_softmax(-1)
     assert (rounded - expected).abs().mean() < 0.1 * expected.std()
@@ -190,11 +190,11 @@ def packing(monkeypatch):
 
 
 @pytest.mark.usefixtures("packing")
-@pytest.mark.parametrize("count", [1, 2, linear.SEVERAL, 9])
+@pytest.mark.parametrize("count", [1, 2, linear.MIN_ONEDNN_ROWS, 9])
 def test_packed_matrices_are_the_same_model(count):
     model, source = build(), padded(*range(3, 3 + count))
     fast = model.for_decoding()
-    tokens = torch.randint(4, SIZES.target, (count, 5))
+    tokens = torch.randint(4, SIZES.target_vocab_size, (count, 5))
     expected = model(tokens, model.start(source))[0]
     close(fast(tokens, fast.start(source))[0], expected)
     close(fast.readout(fast.features(tokens, fast.start(source))[0]), expected)
@@ -216,7 +216,7 @@ def test_rows_that_are_joined_go_on_as_if_apart(module):
     tokens, more = torch.randint(4, 19, (2, 12)), torch.randint(4, 19, (1, 7))
     _, state = fast(tokens[:, :6], fast.start(first))
     _, late = fast(more[:, :1], fast.start(second))
-    state = join(state, late)
+    state = concat_states(state, late)
     for step in range(6):
         logits, state = fast(torch.cat([tokens[:, 6 + step], more[:, 1 + step]])[:, None], state)
         close(logits[:2], model(tokens[:, : 7 + step], model.start(first))[0][:, -1:])

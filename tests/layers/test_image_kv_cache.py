@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, canvas, line, wanted
+from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, image_blocks_2d, image_blocks_1d, retained_positions
 from regard.core.errors import ShapeError
 from regard.core.state_tree import map_tensors, select
-from regard.layers.image_kv_cache import ImageKVCache, WindowHeads, causal
+from regard.layers.image_kv_cache import ImageKVCache, ImageMultiHeadAttention, causal_image_mask
 from regard.layers.multihead import HeadDims
 
 CANVASES = st.builds(
@@ -27,7 +27,7 @@ LAYOUTS = st.one_of(
 
 
 def heads(layout):
-    return WindowHeads(Attend(scores.build("scaled_dot", 4)), HeadDims.divided(8, 2), layout=layout).double()
+    return ImageMultiHeadAttention(Attend(scores.build("scaled_dot", 4)), HeadDims.split_evenly(8, 2), layout=layout).double()
 
 
 def run(layer, x, window):
@@ -39,7 +39,7 @@ def by_definition(layer, x):
     """Dense attention with the mask of the layout."""
     memory = layer.memorize(x)
     q = layer._split("queries", x, layer.q)
-    mixed = layer.attend.weigh(q, memory.k.tensor, causal(layer.layout)) @ memory.v
+    mixed = layer.attend.weigh(q, memory.k.tensor, causal_image_mask(layer.layout)) @ memory.v
     return layer.o(mixed.transpose(1, 2).flatten(2))
 
 
@@ -51,19 +51,19 @@ def test_however_it_is_cut(layout, data):
     while left:
         cuts.append(data.draw(st.integers(1, left)))
         left -= cuts[-1]
-    window, parts = ImageKVCache.empty(layer.layout, layer.empty(x)), []
+    window, parts = ImageKVCache.empty(layer.layout, layer.empty_cache(x)), []
     for chunk in x.split(cuts, dim=1):
         out, window = run(layer, chunk, window)
         parts.append(out)
     torch.testing.assert_close(torch.cat(parts, dim=1), by_definition(layer, x))
 
 
-@pytest.mark.parametrize("layout", [canvas(6, 5, query=(2, 2), memory=(2, 1), channels=2), line(60, query=7, memory=5)])
+@pytest.mark.parametrize("layout", [image_blocks_2d(6, 5, query=(2, 2), memory=(2, 1), channels=2), image_blocks_1d(60, query=7, memory=5)])
 @pytest.mark.parametrize("learning", [True, False])
 def test_place_by_place_with_and_without_gradients(layout, learning):
     layer, x = heads(layout), torch.randn(2, 60, 8, dtype=torch.float64, requires_grad=learning)
     with torch.set_grad_enabled(learning):
-        window, parts = ImageKVCache.empty(layer.layout, layer.empty(x)), []
+        window, parts = ImageKVCache.empty(layer.layout, layer.empty_cache(x)), []
         for chunk in x.split(1, dim=1):
             out, window = run(layer, chunk, window)
             parts.append(out)
@@ -76,29 +76,29 @@ def test_place_by_place_with_and_without_gradients(layout, learning):
 
 @pytest.mark.parametrize(
     "layout",
-    [canvas(12, 12, query=(3, 4), memory=(3, 2)), canvas(7, 9, query=(2, 4), memory=(1, 1), channels=3),
-     line(100, query=10, memory=6)],
+    [image_blocks_2d(12, 12, query=(3, 4), memory=(3, 2)), image_blocks_2d(7, 9, query=(2, 4), memory=(1, 1), channels=3),
+     image_blocks_1d(100, query=10, memory=6)],
 )  # fmt: skip
 @torch.no_grad()
 def test_what_no_place_to_come_can_see_is_let_go(layout):
     layer, x = heads(layout), torch.randn(1, layout.places, 8, dtype=torch.float64)
-    window = ImageKVCache.empty(layer.layout, layer.empty(x))
+    window = ImageKVCache.empty(layer.layout, layer.empty_cache(x))
     held = []
     for place, chunk in enumerate(x.split(1, dim=1)):
         _, window = run(layer, chunk, window)
-        held.append(window.near.length + window.elsewhere.length)
+        held.append(window.current.length + window.later.length)
         block = layout.block_of(min(place + 1, layout.places - 1))
         if place + 1 < layout.places and place + 1 == layout.bounds(block)[0]:
-            assert held[-1] == len(wanted(layout, block))  # exactly what is yet to be looked at
+            assert held[-1] == len(retained_positions(layout, block))  # exactly what is yet to be looked at
     assert max(held) < layout.places
 
 
 @torch.no_grad()
 def test_a_beginning_at_once_and_the_rest_step_by_step():
-    layout = canvas(6, 6, query=(2, 3), memory=(2, 1))
+    layout = image_blocks_2d(6, 6, query=(2, 3), memory=(2, 1))
     layer, x = heads(layout), torch.randn(2, 36, 8, dtype=torch.float64)
     for first in (1, 5, 6, 17, 35):
-        out, window = run(layer, x[:, :first], ImageKVCache.empty(layer.layout, layer.empty(x)))
+        out, window = run(layer, x[:, :first], ImageKVCache.empty(layer.layout, layer.empty_cache(x)))
         parts = [out]
         for chunk in x[:, first:].split(1, dim=1):
             out, window = run(layer, chunk, window)
@@ -108,10 +108,10 @@ def test_a_beginning_at_once_and_the_rest_step_by_step():
 
 @torch.no_grad()
 def test_a_state_can_be_gone_on_with_twice_and_rows_can_be_chosen():
-    layout = canvas(4, 6, query=(2, 2), memory=(1, 2))
+    layout = image_blocks_2d(4, 6, query=(2, 2), memory=(1, 2))
     layer, x = heads(layout), torch.randn(3, 24, 8, dtype=torch.float64)
     for first in (3, 10):
-        state = ImageKVCache.empty(layer.layout, layer.empty(x))
+        state = ImageKVCache.empty(layer.layout, layer.empty_cache(x))
         for chunk in x[:, :first].split(1, dim=1):
             _, state = run(layer, chunk, state)
         kept = map_tensors(state, lambda tensor: tensor.clone())
@@ -125,14 +125,14 @@ def test_a_state_can_be_gone_on_with_twice_and_rows_can_be_chosen():
 
 
 def test_a_finished_image_takes_no_more():
-    layout = canvas(2, 2, query=(1, 1), memory=(1, 1))
+    layout = image_blocks_2d(2, 2, query=(1, 1), memory=(1, 1))
     layer, x = heads(layout), torch.randn(1, 4, 8, dtype=torch.float64)
-    _, window = run(layer, x, ImageKVCache.empty(layer.layout, layer.empty(x)))
+    _, window = run(layer, x, ImageKVCache.empty(layer.layout, layer.empty_cache(x)))
     with pytest.raises(ShapeError, match=r"^the image has 4 places, but there are 5; it is finished$"):
         run(layer, x[:, :1], window)
 
 
 def test_other_memories_are_looked_at_as_ever():
-    layer, x = heads(line(9, query=3, memory=3)), torch.randn(2, 5, 8, dtype=torch.float64)
-    plain = super(WindowHeads, layer).forward(x, layer.project_kv(x))
+    layer, x = heads(image_blocks_1d(9, query=3, memory=3)), torch.randn(2, 5, 8, dtype=torch.float64)
+    plain = super(ImageMultiHeadAttention, layer).forward(x, layer.project_kv(x))
     torch.testing.assert_close(layer(x, layer.project_kv(x)), plain)

@@ -7,7 +7,7 @@ from torch import nn
 from regard.core.errors import ConfigError
 from regard.core.protocols.recommender import ItemCatalog
 from regard.layers import item_softmax
-from regard.layers.item_softmax import FullSoftmax, OneNegative, SampledSoftmax, all_scores, best, log_probability
+from regard.layers.item_softmax import FullSoftmax, SingleNegative, SampledSoftmax, all_log_probabilities, top_items, log_probability
 
 ITEMS, WIDTH = 23, 5
 
@@ -80,11 +80,11 @@ def test_sampling_is_near_the_full_softmax_on_average():
 def test_one_negative_falls_when_the_chosen_item_suits(dot):
     model, (states, chosen) = Table(2, dot), asked(200)
     torch.manual_seed(0)
-    before = OneNegative()(model, states, SHELF, chosen).item()
+    before = SingleNegative()(model, states, SHELF, chosen).item()
     with torch.no_grad():
         suited = model.scores(states, SHELF).mean(dim=1).argmax(dim=1)
     torch.manual_seed(0)
-    assert OneNegative()(model, states, SHELF, suited).item() < before
+    assert SingleNegative()(model, states, SHELF, suited).item() < before
 
 
 @pytest.mark.parametrize("heads", [1, 3])
@@ -96,20 +96,20 @@ def test_the_best_in_chunks_are_the_best(heads, size, group, monkeypatch):
     model, (states, _) = Table(heads), asked()
     seen = torch.tensor([[0, 1], [5, -1]] + [[-1, -1]] * 5)
     with torch.no_grad():
-        found, whole = best(model, states, SHELF, count=4, seen=seen), all_scores(model, states, SHELF)
+        found, whole = top_items(model, states, SHELF, count=4, excluded=seen), all_log_probabilities(model, states, SHELF)
     assert whole.exp().sum(dim=1).allclose(torch.ones(7), atol=1e-5)
     whole[0, :2], whole[1, 5] = -torch.inf, -torch.inf
     wanted = whole.topk(4, dim=1)
-    assert torch.equal(found.places, wanted.indices) and found.scores.allclose(wanted.values, atol=1e-5)
+    assert torch.equal(found.indices, wanted.indices) and found.scores.allclose(wanted.values, atol=1e-5)
 
 
 def test_the_largest_by_groups_are_the_largest():
     scores = torch.randn(5, 64 * 12, generator=torch.Generator().manual_seed(0))
     found, wanted = item_softmax._largest(scores, 7), scores.topk(7, dim=1)
-    assert torch.equal(found.places, wanted.indices) and torch.equal(found.scores, wanted.values)
+    assert torch.equal(found.indices, wanted.indices) and torch.equal(found.scores, wanted.values)
 
 
 def test_nothing_to_choose_from():
     empty, (states, _) = ItemCatalog(torch.zeros(0, dtype=torch.long), torch.zeros(0, 0)), asked()
-    assert best(Table(), states, empty, count=3).places.shape == (7, 0)
+    assert top_items(Table(), states, empty, count=3).indices.shape == (7, 0)
     assert log_probability(Table(), states[:0], SHELF, torch.zeros(0, dtype=torch.long)).shape == (0,)

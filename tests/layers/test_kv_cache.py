@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.attention.kernels.short_keys import whole
+from regard.attention.kernels.short_keys import padded_length
 from regard.attention.masks import Mask
-from regard.attention.score import Projected
-from regard.core.state_tree import Shared, batch_size, join, map_tensors, select
+from regard.attention.score import ProjectedKeys
+from regard.core.state_tree import Shared, batch_size, concat_states, map_tensors, select
 from regard.layers.kv_cache import KV
 
 
 def memory(s, b=3):
-    return KV.of(Projected(torch.randn(b, 2, s, 4)), torch.randn(b, 2, s, 5))
+    return KV.of(ProjectedKeys(torch.randn(b, 2, s, 4)), torch.randn(b, 2, s, 5))
 
 
 def test_append():
@@ -64,10 +64,10 @@ def test_it_grows_beyond_its_columns():
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 300])
 def test_spare_columns_are_zeros_up_to_whole_vectors(length):
     full = memory(length)
-    grown = memory(0).extended(full.k, full.v)
+    grown = memory(0).extend(full.k, full.v)
     assert grown.k.tensor.equal(full.k.tensor) and grown.v.equal(full.v)
     columns = grown.keys.shape[2]
-    assert columns % 8 == 0 and length <= columns <= whole(length + length // 16)
+    assert columns % 8 == 0 and length <= columns <= padded_length(length + length // 16)
     assert not grown.keys[:, :, length:].any() and not grown.values[:, :, length:].any()
 
 
@@ -90,8 +90,8 @@ def test_a_view_of_another_memory_is_not_written():
 
 def test_pasts_are_joined_on_the_left():
     long, short = memory(5), memory(2, b=1)
-    joined = join(long, short)
-    assert joined.length == 5 and joined.mask.start.tolist() == [0, 0, 0, 3] and joined.place.tolist() == [5, 5, 5, 2]
+    joined = concat_states(long, short)
+    assert joined.length == 5 and joined.mask.start.tolist() == [0, 0, 0, 3] and joined.position.tolist() == [5, 5, 5, 2]
     assert (
         joined.k.tensor[:3].equal(long.k.tensor)
         and joined.k.tensor[3:, :, 3:].equal(short.k.tensor)
@@ -99,36 +99,36 @@ def test_pasts_are_joined_on_the_left():
     )
     more = memory(1, b=4)
     assert joined.append(more).k.tensor[3:].equal(torch.cat([joined.k.tensor[3:], more.k.tensor[3:]], dim=2))
-    assert long.place == 5
+    assert long.position == 5
 
 
 def test_columns_that_no_row_uses_are_dropped():
-    joined = join(join(memory(5), memory(2, b=1)), memory(3, b=2))
+    joined = concat_states(concat_states(memory(5), memory(2, b=1)), memory(3, b=2))
     assert joined.mask.start.tolist() == [0, 0, 0, 3, 2, 2]
     left = select(joined, torch.tensor([3, 4]))
-    again = join(left, memory(1, b=1))
+    again = concat_states(left, memory(1, b=1))
     assert again.length == 3 and again.mask.start.tolist() == [1, 0, 2]
     assert again.k.tensor[0, :, 1:].equal(joined.k.tensor[3, :, 3:])
 
 
 def test_pasts_of_equal_length_have_no_start():
     one, two = memory(2), memory(2, b=1)
-    joined = join(one, two)
+    joined = concat_states(one, two)
     assert joined.mask == Mask() and joined.k.tensor.equal(torch.cat([one.k.tensor, two.k.tensor]))
 
 
-@pytest.mark.parametrize("empty", [memory(0, b=1), KV.of(Projected(torch.zeros(1, 2, 0, 0)), torch.zeros(1, 2, 0, 0))])
+@pytest.mark.parametrize("empty", [memory(0, b=1), KV.of(ProjectedKeys(torch.zeros(1, 2, 0, 0)), torch.zeros(1, 2, 0, 0))])
 def test_a_past_before_its_first_token_is_joined(empty):
     full = memory(2)
-    assert join(full, empty).place.tolist() == [2, 2, 2, 0]
-    assert join(empty, full).place.tolist() == [0, 2, 2, 2]
-    neither, first = join(empty, empty), memory(1, b=2)
+    assert concat_states(full, empty).position.tolist() == [2, 2, 2, 0]
+    assert concat_states(empty, full).position.tolist() == [0, 2, 2, 2]
+    neither, first = concat_states(empty, empty), memory(1, b=2)
     assert neither.length == 0 and neither.extended(first.k, first.v).k.tensor.equal(first.k.tensor)
 
 
 def test_sources_are_joined_on_the_right():
     long, short = memory(5), memory(2, b=2)._replace(mask=Mask.lengths(torch.tensor([1, 2])))
-    joined = join(Shared(long), Shared(short)).value
+    joined = concat_states(Shared(long), Shared(short)).value
     assert joined.mask.keys.sum(dim=1).tolist() == [5, 5, 5, 1, 2]
     assert (
         joined.k.tensor[:3].equal(long.k.tensor)
@@ -140,4 +140,4 @@ def test_sources_are_joined_on_the_right():
 def test_a_past_with_holes_cannot_be_joined():
     holes = memory(2)._replace(mask=Mask.lengths(torch.tensor([1, 2, 2])))
     with pytest.raises(ValueError, match=r"^a memory with a mask of keys is joined only as the memory of a source"):
-        join(holes, memory(2))
+        concat_states(holes, memory(2))

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.layers import linear
-from regard.layers.linear import Linear, has_wide_vectors, is_large, one_dnn
+from regard.layers.linear import Linear, has_avx512, use_one_dnn, linear_one_dnn
 
 needs_one_dnn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN")
 
@@ -30,7 +30,7 @@ def twins(*, bias):
 @pytest.mark.parametrize("shape", [(7, 12), (2, 5, 12), (1, 12)])
 def test_numbers_and_gradients_are_those_of_linear(everything, monkeypatch, shape, bias):
     made_by_us = []
-    monkeypatch.setattr(linear, "one_dnn", lambda *given: made_by_us.append(1) or one_dnn(*given))
+    monkeypatch.setattr(linear, "one_dnn", lambda *given: made_by_us.append(1) or linear_one_dnn(*given))
     ours, theirs = twins(bias=bias)
     x, weights = torch.randn(shape), torch.randn(*shape[:-1], 20)
     found = []
@@ -57,26 +57,26 @@ def test_small_products_are_linears_own(monkeypatch):
     monkeypatch.setattr(linear, "has_wide_vectors", lambda: True)
     ours, theirs = twins(bias=True)
     x = torch.randn(4, 12)
-    assert not is_large(x, ours.weight)
+    assert not use_one_dnn(x, ours.weight)
     assert torch.equal(ours(x), theirs(x))
 
 
 def test_what_one_dnn_is_not_asked_for(everything):
     weight = nn.Parameter(torch.randn(20, 12))
-    assert is_large(torch.randn(3, 12), weight)
-    assert not is_large(torch.randn(3, 12).double(), weight.detach().double())
-    assert not is_large(torch.randn(3, 12), weight.detach().bfloat16())
-    assert not is_large(torch.empty(3, 12, device="meta"), weight)
-    assert not is_large(torch.randn(0, 12), weight)
+    assert use_one_dnn(torch.randn(3, 12), weight)
+    assert not use_one_dnn(torch.randn(3, 12).double(), weight.detach().double())
+    assert not use_one_dnn(torch.randn(3, 12), weight.detach().bfloat16())
+    assert not use_one_dnn(torch.empty(3, 12, device="meta"), weight)
+    assert not use_one_dnn(torch.randn(0, 12), weight)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not is_large(torch.randn(3, 12), weight)
+        assert not use_one_dnn(torch.randn(3, 12), weight)
 
 
 def test_without_wide_vectors_nothing_is_large(monkeypatch):
     monkeypatch.setattr(linear, "LARGE", 1)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    assert not has_wide_vectors()
-    assert not is_large(torch.randn(3, 12), torch.randn(20, 12))
+    assert not has_avx512()
+    assert not use_one_dnn(torch.randn(3, 12), torch.randn(20, 12))
 
 
 @needs_one_dnn
@@ -84,5 +84,5 @@ def test_a_packed_weight_gives_the_same_product():
     x, weight, bias = torch.randn(5, 12), torch.randn(20, 12), torch.randn(20)
     packed = torch.ops.mkldnn._reorder_linear_weight(weight)
     expected = nn.functional.linear(x, weight, bias)
-    torch.testing.assert_close(one_dnn(x, weight, bias), expected, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(one_dnn(x, packed, bias), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(linear_one_dnn(x, weight, bias), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(linear_one_dnn(x, packed, bias), expected, rtol=1e-5, atol=1e-5)

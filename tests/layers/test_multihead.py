@@ -15,7 +15,7 @@ from regard.attention.per_head import PerHead
 from regard.attention.record import record
 from regard.attention.score import ScoreFunction
 from regard.core.errors import ConfigError, ShapeError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 
@@ -24,17 +24,17 @@ def make(widths, score="scaled_dot"):
 
 
 def test_both_ways_to_size_heads():
-    assert HeadDims.divided(12, 3) == HeadDims(12, 12, 12, 12, 3, 4, 4)
-    assert HeadDims.each(12, 3, 5) == HeadDims(12, 12, 12, 12, 3, 5, 5)
+    assert HeadDims.split_evenly(12, 3) == HeadDims(12, 12, 12, 12, 3, 4, 4)
+    assert HeadDims.per_head(12, 3, 5) == HeadDims(12, 12, 12, 12, 3, 5, 5)
     x = torch.randn(2, 4, 12)
-    for widths in (HeadDims.divided(12, 3), HeadDims.each(12, 3, 5)):
+    for widths in (HeadDims.split_evenly(12, 3), HeadDims.per_head(12, 3, 5)):
         heads = make(widths)
         assert heads(x, heads.project_kv(x)).shape == (2, 4, 12)
 
 
-@pytest.mark.parametrize("name", names("regard.attention.scores"))
+@pytest.mark.parametrize("name", registered_names("regard.attention.scores"))
 def test_queries_keys_and_values_of_different_widths(name):
-    widths = HeadDims(query=5, key=6, value=7, out=8, heads=2, head=3, head_value=4)
+    widths = HeadDims(query_dim=5, key_dim=6, value_dim=7, out_dim=8, num_heads=2, head_dim=3, head_value_dim=4)
     heads = make(widths, name)
     q, k, v = torch.randn(2, 3, 5), torch.randn(2, 4, 6), torch.randn(2, 4, 7)
     memory = heads.project_kv(k, v)
@@ -50,23 +50,23 @@ def test_queries_keys_and_values_of_different_widths(name):
 
 def test_any_score_in_any_head():
     score = PerHead([scores.build(name, 4) for name in ("scaled_dot", "additive", "cosine")])
-    heads = MultiHeadAttention(Attend(score), HeadDims.divided(12, 3))
+    heads = MultiHeadAttention(Attend(score), HeadDims.split_evenly(12, 3))
     x = torch.randn(2, 4, 12)
     assert heads(x, heads.project_kv(x), Mask.causal()).shape == (2, 4, 12)
 
 
-@pytest.mark.parametrize("name", names("regard.attention.scores"))
+@pytest.mark.parametrize("name", registered_names("regard.attention.scores"))
 def test_an_empty_memory_is_one_of_length_zero(name):
-    heads = make(HeadDims.divided(8, 2), name)
+    heads = make(HeadDims.split_evenly(8, 2), name)
     x = torch.randn(3, 4, 8)
-    empty = heads.empty(x)
+    empty = heads.empty_cache(x)
     assert empty.length == 0 and empty.keys.shape[0] == 3
     assert empty.append(heads.project_kv(x)).k.tensor.equal(heads.project_kv(x).keys)
     assert heads(x, empty).equal(heads.o.bias.expand(3, 4, 8))  # nothing to look at
 
 
 def test_a_memory_grows():
-    heads = make(HeadDims.divided(8, 2))
+    heads = make(HeadDims.split_evenly(8, 2))
     x = torch.randn(1, 5, 8)
     grown = heads.project_kv(x[:, :2]).append(heads.project_kv(x[:, 2:]))
     whole = heads.project_kv(x)
@@ -79,9 +79,9 @@ def test_what_stands_beside_reaches_the_score_unprojected():
         def forward(self, q, k):
             return q[..., :-1] @ k[..., :-1].mT + 10 * (q[..., -1:] == k[..., -1:].mT)
 
-    heads = MultiHeadAttention(Attend(Beside()), HeadDims.divided(8, 2))
+    heads = MultiHeadAttention(Attend(Beside()), HeadDims.split_evenly(8, 2))
     x, groups = torch.randn(1, 3, 8), torch.tensor([[[1], [2], [1]]])
-    memory = heads.project_kv(x, beside=groups)
+    memory = heads.project_kv(x, extra=groups)
     assert memory.keys[0, 1, :, -1].tolist() == [1, 2, 1]
     with record(heads) as maps:
         assert heads(x, memory, Mask(), groups).shape == x.shape
@@ -90,7 +90,7 @@ def test_what_stands_beside_reaches_the_score_unprojected():
 
 
 def test_padding_of_the_memory_is_not_seen():
-    heads = make(HeadDims.divided(8, 2))
+    heads = make(HeadDims.split_evenly(8, 2))
     x = torch.randn(2, 4, 8)
     memory = heads.project_kv(x)
     expected = heads(x, memory, Mask.lengths(torch.tensor([4, 2])))
@@ -101,13 +101,13 @@ def test_padding_of_the_memory_is_not_seen():
     ("make_it", "text"),
     [
         (
-            lambda: HeadDims.divided(10, 3),
+            lambda: HeadDims.split_evenly(10, 3),
             "dim=10 cannot be divided among heads=3; choose a multiple of 3, or Widths.each",
         ),
-        (lambda: HeadDims.divided(10, 0), "dim=10 cannot be divided among heads=0"),
-        (lambda: HeadDims.each(10, 2, 0), "Widths: head=0; every width and the number of heads is at least 1"),
+        (lambda: HeadDims.split_evenly(10, 0), "dim=10 cannot be divided among heads=0"),
+        (lambda: HeadDims.per_head(10, 2, 0), "Widths: head=0; every width and the number of heads is at least 1"),
         (
-            lambda: MultiHeadAttention(Attend(scores.build("concat", 5)), HeadDims.divided(8, 2)),
+            lambda: MultiHeadAttention(Attend(scores.build("concat", 5)), HeadDims.split_evenly(8, 2)),
             "the score is for width 5 but a head has 4",
         ),
     ],
@@ -119,7 +119,7 @@ def test_widths_that_do_not_fit(make_it, text):
 
 
 def test_inputs_that_do_not_fit():
-    heads = make(HeadDims(query=5, key=6, value=7, out=8, heads=2, head=3, head_value=4))
+    heads = make(HeadDims(query_dim=5, key_dim=6, value_dim=7, out_dim=8, num_heads=2, head_dim=3, head_value_dim=4))
     q, k = torch.randn(2, 3, 5), torch.randn(2, 4, 6)
     with pytest.raises(ShapeError, match=r"Heads: values have shape \(2, 4, 6\); give \(batch, length, 7\)"):
         heads.project_kv(k)
@@ -132,7 +132,7 @@ def test_inputs_that_do_not_fit():
 
 def test_heads_that_are_spread_over_processes():
     """As tensor parallelism cuts them: the rows of W_Q, W_K, W_V and the columns of W_O, the outputs added up."""
-    heads = MultiHeadAttention(Attend(scores.build("scaled_dot", 3)), HeadDims.divided(12, 4))
+    heads = MultiHeadAttention(Attend(scores.build("scaled_dot", 3)), HeadDims.split_evenly(12, 4))
     x = torch.randn(2, 5, 12)
     whole = heads(x, heads.project_kv(x), Mask.causal())
     total = torch.zeros_like(whole)

@@ -13,13 +13,13 @@ from regard.layers.norm import PostNorm, PreNorm
 def test_pre_norm():
     x, around = torch.randn(2, 3, 8), PreNorm(8, 0.0)
     torch.testing.assert_close(around(x, torch.sin), x + layer_norm(x, (8,)).sin())
-    assert isinstance(around.last(8), nn.LayerNorm)
+    assert isinstance(around.final_norm(8), nn.LayerNorm)
 
 
 def test_post_norm():
     x, around = torch.randn(2, 3, 8), PostNorm(8, 0.0)
     torch.testing.assert_close(around(x, torch.sin), layer_norm(x + x.sin(), (8,)))
-    assert isinstance(around.last(8), nn.Identity)
+    assert isinstance(around.final_norm(8), nn.Identity)
 
 
 @pytest.mark.parametrize("kind", [PreNorm, PostNorm])

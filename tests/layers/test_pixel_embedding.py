@@ -3,25 +3,25 @@
 import pytest
 import torch
 
-from regard.attention.image_layout import canvas
+from regard.attention.image_layout import image_blocks_2d
 from regard.core.data_specs import ImageGenerationSpec
-from regard.layers.pixel_embedding import NeighbourPixels, PixelEmbedding, Places, UpsampledCondition
+from regard.layers.pixel_embedding import NeighbourPixels, PixelEmbedding, PixelPositions, UpsampledCondition
 from regard.layers.positions._two_dimensional import Position2D
 
-SIZES = ImageGenerationSpec(height=4, width=5, channels=3, levels=6, small=(2, 2))
+SIZES = ImageGenerationSpec(height=4, width=5, channels=3, levels=6, low_res_size=(2, 2))
 
 
 def places(each):
-    layout = canvas(4, 5, query=(2, 2), memory=(1, 1), channels=3 // each)
-    return layout, Places.of(layout.order(), SIZES, each=each)
+    layout = image_blocks_2d(4, 5, query=(2, 2), memory=(1, 1), channels=3 // each)
+    return layout, PixelPositions.from_order(layout.raster_indices(), SIZES, channels_per_position=each)
 
 
 @pytest.mark.parametrize("each", [1, 3])
 def test_places_know_where_they_are(each):
     layout, where = places(each)
-    rows, columns = layout.locate(torch.arange(layout.places))
+    rows, columns = layout.locate(torch.arange(layout.length))
     assert where.rows.equal(rows) and where.columns.equal(columns)
-    raster = where.raster(SIZES)
+    raster = where.raster_indices(SIZES)
     assert raster.shape == ((60,) if each == 1 else (20, 3)) and raster.flatten().sort().values.equal(torch.arange(60))
     image = torch.arange(60).view(4, 5, 3)
     for place in (0, 7, 19):
@@ -40,7 +40,7 @@ def test_near_levels_begin_alike_and_channels_apart(each):
     tokens = torch.randint(64, (2, 8) if each == 1 else (2, 8, 3))
     whole = embedding(tokens, 0)
     assert torch.cat([embedding(tokens[:, :3], 0), embedding(tokens[:, 3:], 3)], dim=1).allclose(whole)
-    assert embedding.ground().unique(dim=0).shape == (60 // each, 32)  # every place is told apart
+    assert embedding.position_features().unique(dim=0).shape == (60 // each, 32)  # every place is told apart
 
 
 @pytest.mark.parametrize("each", [1, 3])
@@ -48,7 +48,7 @@ def test_near_levels_begin_alike_and_channels_apart(each):
 def test_surroundings_are_the_pixels_around_that_are_made(each, reach):
     """Written out: of every place, the brightness of each pixel so near made before its own, and which those are."""
     _, where = places(each)
-    layer = NeighbourPixels(4, where, sizes=SIZES, reach=reach)
+    layer = NeighbourPixels(4, where, sizes=SIZES, radius=reach)
     made = torch.randint(6, (1, 60))  # levels in the order of the sequence
     per_pixel = 3 // each
     seen = {}  # (row, column) -> number of the pixel in the sequence
@@ -70,7 +70,7 @@ def test_surroundings_are_the_pixels_around_that_are_made(each, reach):
 
 def test_an_enlarged_image_is_bicubic():
     _, where = places(3)
-    layer = UpsampledCondition(3, where, sizes=SIZES, reach=0)
+    layer = UpsampledCondition(3, where, sizes=SIZES, radius=0)
     with torch.no_grad():
         layer.project.weight.copy_(torch.eye(3))
         layer.project.bias.zero_()

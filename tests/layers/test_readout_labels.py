@@ -1,11 +1,11 @@
 import torch
 
-from regard.layers.readout import MultiLabelReadout, Readout, readout
+from regard.layers.readout import MultiLabelReadout, Readout, make_readout
 
 
 def test_one_label_or_several():
-    assert isinstance(readout(4, 3, several=False), Readout)
-    assert isinstance(readout(4, 3, several=True), MultiLabelReadout)
+    assert isinstance(make_readout(4, 3, multi_label=False), Readout)
+    assert isinstance(make_readout(4, 3, multi_label=True), MultiLabelReadout)
 
 
 def test_the_loss_is_the_log_probability_of_all_answers():

@@ -7,17 +7,17 @@ import torch
 from torch import nn
 
 from regard.core.state_tree import select
-from regard.layers.recurrent import KINDS, Recurrent, RecurrentEncoder, repeat_per_hypothesis
+from regard.layers.recurrent import RNN_CLASSES, Recurrent, RecurrentEncoder, repeat_per_hypothesis
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", RNN_CLASSES)
 
 
 @every_kind
 @pytest.mark.parametrize("layers", [1, 2])
 def test_however_it_is_cut(kind, layers):
-    network, x = Recurrent(kind, 3, 4, layers=layers), torch.randn(2, 6, 3)
-    whole, end = network(x, network.empty(2, x))
-    state, parts = network.empty(2, x), []
+    network, x = Recurrent(kind, 3, 4, num_layers=layers), torch.randn(2, 6, 3)
+    whole, end = network(x, network.init_state(2, x))
+    state, parts = network.init_state(2, x), []
     for piece in x.split((1, 3, 2), dim=1):
         out, state = network(piece, state)
         parts.append(out)
@@ -30,7 +30,7 @@ def test_however_it_is_cut(kind, layers):
 @every_kind
 @pytest.mark.parametrize("both", [False, True])
 def test_of_an_empty_sequence_nothing_is_remembered(kind, both):
-    network, x = RecurrentEncoder(kind, 3, 4, both=both), torch.randn(2, 5, 3)
+    network, x = RecurrentEncoder(kind, 3, 4, bidirectional=both), torch.randn(2, 5, 3)
     out, last = network(x, torch.tensor([5, 0]))
     alone, end = network(x[:1], torch.tensor([5]))
     torch.testing.assert_close(out[:1], alone)
@@ -43,16 +43,16 @@ def test_of_an_empty_sequence_nothing_is_remembered(kind, both):
 @every_kind
 def test_rows_of_a_state_are_rows_of_the_batch(kind):
     network, x = Recurrent(kind, 3, 4), torch.randn(3, 5, 3)
-    _, state = network(x[:, :2], network.empty(3, x))
+    _, state = network(x[:, :2], network.init_state(3, x))
     rows = torch.tensor([2, 0])
     out, _ = network(x[rows, 2:], select(state, rows))
-    torch.testing.assert_close(out, network(x, network.empty(3, x))[0][rows, 2:])
+    torch.testing.assert_close(out, network(x, network.init_state(3, x))[0][rows, 2:])
 
 
 @every_kind
 @pytest.mark.parametrize("both", [False, True])
 def test_padding_changes_nothing(kind, both):
-    network, x = RecurrentEncoder(kind, 3, 4, layers=2, both=both), torch.randn(2, 5, 3)
+    network, x = RecurrentEncoder(kind, 3, 4, num_layers=2, bidirectional=both), torch.randn(2, 5, 3)
     lengths = torch.tensor([5, 2])
     out, state = network(x, lengths)
     assert out.shape == (2, 5, 8 if both else 4) and not out[1, 2:].any()
@@ -77,11 +77,11 @@ def test_weights_start_orthogonal_and_the_forget_gate_open():
 
 def test_without_wide_vectors_an_lstm_is_computed_in_full_precision(monkeypatch):
     monkeypatch.setattr("regard.layers.recurrent.has_wide_vectors", lambda: False)
-    x, read, encoder = torch.randn(2, 5, 3), Recurrent("lstm", 3, 4), RecurrentEncoder("lstm", 3, 4, both=True)
+    x, read, encoder = torch.randn(2, 5, 3), Recurrent("lstm", 3, 4), RecurrentEncoder("lstm", 3, 4, bidirectional=True)
     lengths = torch.tensor([5, 3])
-    exact = read(x, read.empty(2, x)), encoder(x, lengths)
+    exact = read(x, read.init_state(2, x)), encoder(x, lengths)
     with torch.autocast("cpu", torch.bfloat16):
-        near = read(x, read.empty(2, x)), encoder(x, lengths)
+        near = read(x, read.init_state(2, x)), encoder(x, lengths)
         half = encoder(x.bfloat16(), lengths)[0]
     torch.testing.assert_close(near, exact, rtol=0, atol=0)
     assert half.dtype == torch.float32

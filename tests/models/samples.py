@@ -3,13 +3,13 @@
 import torch
 
 from regard.core.data_specs import DocumentSpec, TaggingSpec, TagTransitions
-from regard.layers.document_batch import Grouped, Units
+from regard.layers.document_batch import SentenceBatch, UnitBatch
 
-DOCUMENTS = DocumentSpec(size=30, labels=3, longest=40, sentence=9, sentences=6)
+DOCUMENTS = DocumentSpec(vocab_size=30, num_labels=3, max_length=40, max_sentence_length=9, max_sentences=6)
 BIO = TagTransitions(
     (True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True)
 )
-TAGGED = TaggingSpec(size=30, characters=12, longest=20, rules=BIO)
+TAGGED = TaggingSpec(vocab_size=30, num_characters=12, max_length=20, allowed_transitions=BIO)
 
 
 def documents(counts=(2, 1, 3), width=7, seed=0):
@@ -17,16 +17,16 @@ def documents(counts=(2, 1, 3), width=7, seed=0):
     n = sum(counts)
     lengths = torch.randint(1, width + 1, (n,), generator=chance)
     tokens = torch.randint(4, 30, (n, width), generator=chance).masked_fill(torch.arange(width) >= lengths[:, None], 0)
-    return Grouped(tokens, lengths, torch.tensor(counts))
+    return SentenceBatch(tokens, lengths, torch.tensor(counts))
 
 
-def document(given: Grouped, number: int) -> Grouped:
+def document(given: SentenceBatch, number: int) -> SentenceBatch:
     """One document alone, without padding."""
     first = int(given.counts[:number].sum())
     rows = slice(first, first + int(given.counts[number]))
     lengths = given.lengths[rows]
     width = int(lengths.max()) if len(lengths) else 0
-    return Grouped(given.tokens[rows, :width], lengths, given.counts[number : number + 1])
+    return SentenceBatch(given.tokens[rows, :width], lengths, given.counts[number : number + 1])
 
 
 def sentences(counts=(4, 1, 6), seed=0, several=True):
@@ -42,13 +42,13 @@ def sentences(counts=(4, 1, 6), seed=0, several=True):
     tokens = tokens.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], 0)
     letters = torch.randint(4, 12, (b, u, 5), generator=chance)
     spelt = torch.arange(5) < torch.randint(1, 6, (b, u, 1), generator=chance)
-    return Units(tokens, lengths, firsts, torch.tensor(counts), letters * spelt * there[..., None])
+    return UnitBatch(tokens, lengths, firsts, torch.tensor(counts), letters * spelt * there[..., None])
 
 
-def sentence(given: Units, number: int) -> Units:
+def sentence(given: UnitBatch, number: int) -> UnitBatch:
     """One sentence alone, without padding."""
     t, u = int(given.lengths[number]), int(given.counts[number])
     rows = slice(number, number + 1)
-    return Units(
-        given.tokens[rows, :t], given.lengths[rows], given.firsts[rows, :u], given.counts[rows], given.letters[rows, :u]
+    return UnitBatch(
+        given.tokens[rows, :t], given.lengths[rows], given.first_token_indices[rows, :u], given.counts[rows], given.characters[rows, :u]
     )

@@ -9,7 +9,7 @@ from regard.core.data_specs import CaptioningSpec
 from regard.decoding.strategy import optimised
 from regard.models import captioner
 
-SIZES = CaptioningSpec(height=8, width=8, channels=3, size=11, longest=8)
+SIZES = CaptioningSpec(height=8, width=8, channels=3, vocab_size=11, max_length=8)
 
 
 def test_every_word_looks_at_all_cells_and_at_the_words_before_it():

@@ -8,10 +8,10 @@ from regard.core.data_specs import MaskedLMSpec, SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.protocols.masked_lm import MaskedBatch
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.models import bert
 
-SIZES = MaskedLMSpec(size=24, longest=12, marks=SpecialTokens(mask=23))
+SIZES = MaskedLMSpec(vocab_size=24, max_length=12, special_tokens=SpecialTokens(mask=23))
 PAIRS = replace(SIZES, pairs=True)
 
 
@@ -27,7 +27,7 @@ def gaps(rows=2, length=9, seed=0):
 
 def parameters(config, size, longest):
     with torch.device("meta"):
-        model = bert.build(config, MaskedLMSpec(size=size, longest=longest, pairs=config.segments == 2))
+        model = bert.build(config, MaskedLMSpec(vocab_size=size, max_length=longest, has_pairs=config.segments == 2))
     return sum(weight.numel() for weight in model.parameters())
 
 
@@ -63,7 +63,7 @@ def test_a_narrow_table_is_widened():
 @pytest.mark.parametrize(
     "change",
     [{}, {"norm": "post"}, {"share_layers": True}, {"embedding": 4}, {"segments": 0}]
-    + [{"position": name} for name in names("regard.layers.positions")],
+    + [{"position": name} for name in registered_names("regard.layers.positions")],
     ids=str,
 )
 def test_padding_changes_nothing_and_gaps_see_both_ways(change):
@@ -72,7 +72,7 @@ def test_padding_changes_nothing_and_gaps_see_both_ways(change):
     wider = MaskedBatch(*(torch.nn.functional.pad(part, (0, 2)) if part.dim() == 2 else part for part in given))
     torch.testing.assert_close(model(wider).features, model(given).features, atol=2e-5, rtol=1e-4)
     for place in (0, 8):
-        other = given._replace(seen=given.seen.index_fill(1, torch.tensor(place), 4))
+        other = given._replace(seen=given.input_tokens.index_fill(1, torch.tensor(place), 4))
         changed = (model(other).features - model(given).features).abs().amax(dim=1)
         assert (changed > 0).all()
 
@@ -89,7 +89,7 @@ def test_every_parameter_learns():
     model = bert.build(bert.TINY, PAIRS)
     given = gaps()
     foretold = model(given)
-    loss = model.readout.loss(foretold.features, given.tokens[given.chosen])
+    loss = model.readout.loss(foretold.features, given.tokens[given.prediction_mask])
     (loss + model.pairs.loss(foretold.first, torch.tensor([0, 1]))).backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
 
@@ -106,7 +106,7 @@ def test_it_overfits_eight_texts():
     given = gaps(rows=8)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(300):
-        loss = model.readout.loss(model(given).features, given.tokens[given.chosen]) / 16
+        loss = model.readout.loss(model(given).features, given.tokens[given.prediction_mask]) / 16
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -51,7 +51,7 @@ def test_characters_as_units_have_no_spelling():
 @pytest.mark.parametrize("module", [bilstm_crf, tagger])
 def test_spelling_counts(module):
     model, given = build(module, {}).eval(), sentences()
-    other = given._replace(letters=torch.where(given.letters > 0, 5, 0))
+    other = given._replace(letters=torch.where(given.characters > 0, 5, 0))
     assert not torch.allclose(model(given), model(other))
 
 

@@ -14,7 +14,7 @@ from regard.core.errors import ConfigError
 from regard.models import captioner
 from regard.models.captioner import TINY, Config
 
-SIZES = CaptioningSpec(height=4, width=8, channels=3, size=7, longest=6)
+SIZES = CaptioningSpec(height=4, width=8, channels=3, vocab_size=7, max_length=6)
 
 
 class Forced(nn.Module):

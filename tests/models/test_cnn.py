@@ -9,7 +9,7 @@ from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.models import cnn
 
-SIZES = ImageClassificationSpec(height=8, width=11, channels=3, classes=4)
+SIZES = ImageClassificationSpec(height=8, width=11, channels=3, num_classes=4)
 
 
 @pytest.mark.parametrize("change", [{}, {"stages": 1}, {"blocks": 2, "dropout": 0.5}])

@@ -12,7 +12,7 @@ from regard.core.errors import ConfigError
 from regard.inspection.invariants import reference_attention
 from regard.models import detr
 
-SIZES = DetectionSpec(height=13, width=10, channels=3, classes=4, most=3)
+SIZES = DetectionSpec(height=13, width=10, channels=3, num_classes=4, max_objects=3)
 
 
 @pytest.fixture

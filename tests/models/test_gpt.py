@@ -4,12 +4,12 @@ import torch
 from regard.core.data_specs import LanguageSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.registry import names
-from regard.core.state_tree import join, select
+from regard.core.registry import registered_names
+from regard.core.state_tree import concat_states, select
 from regard.inspection import invariants
 from regard.models import gpt
 
-SIZES = LanguageSpec(size=23, longest=12)
+SIZES = LanguageSpec(vocab_size=23, max_length=12)
 
 
 def source(rows):
@@ -21,19 +21,19 @@ def parameters(preset, sizes):
 
 
 def test_it_has_the_parameters_of_gpt2():
-    assert parameters("gpt2", LanguageSpec(50257, longest=1024)) == 124_439_808
+    assert parameters("gpt2", LanguageSpec(50257, max_length=1024)) == 124_439_808
 
 
 def test_the_baby_is_nano_gpts():
     # 10.65 M there: it has no biases and does not count the table of places, of which we have as many as the context
-    assert parameters("baby", LanguageSpec(65, longest=256)) == 10_770_816
+    assert parameters("baby", LanguageSpec(65, max_length=256)) == 10_770_816
 
 
-@pytest.mark.parametrize("position", names("regard.layers.positions"))
+@pytest.mark.parametrize("position", registered_names("regard.layers.positions"))
 def test_the_laws_of_decoders_are_kept(position):
     model = gpt.build(gpt.Config(layers=2, dim=16, heads=2, position=position), SIZES).eval()
-    target = torch.randint(SIZES.marks.first, SIZES.size, (3, 8))
-    given = invariants.DecoderInputs(source(3), target, SIZES.marks)
+    target = torch.randint(SIZES.special_tokens.first_regular_id, SIZES.vocab_size, (3, 8))
+    given = invariants.DecoderInputs(source(3), target, SIZES.special_tokens)
     assert [verdict for verdict in invariants.check_decoder(model, given) if not verdict.passed] == []
 
 
@@ -56,7 +56,7 @@ def test_texts_of_unequal_length_go_on_together():
     first, second, following = torch.randint(4, 23, (1, 6)), torch.randint(4, 23, (1, 3)), torch.tensor([[5], [7]])
     with torch.no_grad():
         states = [model(tokens, model.start(source(1)))[1] for tokens in (first, second)]
-        together, _ = model(following, join(*states))
+        together, _ = model(following, concat_states(*states))
         alone = [model(following[i : i + 1], state)[0] for i, state in enumerate(states)]
     torch.testing.assert_close(together, torch.cat(alone))
 

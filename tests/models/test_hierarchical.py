@@ -6,7 +6,7 @@ from samples import DOCUMENTS, document, documents
 
 from regard.attention.record import record
 from regard.core.errors import ConfigError
-from regard.layers.document_batch import Grouped
+from regard.layers.document_batch import SentenceBatch
 from regard.models import flat_attention, hierarchical
 
 VARIANTS = [
@@ -42,7 +42,7 @@ def test_padding_sends_no_gradient_and_every_weight_learns(module, change):
 
 
 def test_an_empty_document_is_zeros():
-    empty = Grouped(torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, dtype=torch.long), torch.tensor([0, 0]))
+    empty = SentenceBatch(torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, dtype=torch.long), torch.tensor([0, 0]))
     for module in (hierarchical, flat_attention):
         assert build(module, {}).eval()(empty).eq(0).all()
     beside = documents((0, 2))

@@ -14,7 +14,7 @@ from regard.inspection.invariants import reference_attention
 from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.models import image_transformer as it
 
-SIZES = ImageGenerationSpec(height=5, width=7, channels=3, levels=6, classes=4)
+SIZES = ImageGenerationSpec(height=5, width=7, channels=3, levels=6, num_classes=4)
 CASES = [
     {"attention": attention, "places": places, "output": output}
     for attention in ("full", "local_1d", "local_2d")
@@ -33,8 +33,8 @@ def inputs(model, sizes=SIZES, rows=2):
     images = torch.randint(sizes.levels, (rows, sizes.height * sizes.width * sizes.channels))
     labels = images[:, model.order]
     start = torch.full_like(labels[:, :1], sizes.levels)
-    small = torch.randint(sizes.levels, (rows, sizes.small[0] * sizes.small[1] * sizes.channels))
-    subject = ImageCondition(torch.arange(rows) % (sizes.classes + 1), small)
+    small = torch.randint(sizes.levels, (rows, sizes.low_res_size[0] * sizes.low_res_size[1] * sizes.channels))
+    subject = ImageCondition(torch.arange(rows) % (sizes.num_classes + 1), small)
     return torch.cat([start, labels[:, :-1]], dim=1), labels, subject
 
 
@@ -136,13 +136,13 @@ def test_classes_and_small_images_change_what_is_made():
     tokens, _, subject = inputs(model, sizes)
     first, _ = model.features(tokens, model.start(subject))
     other, _ = model.features(tokens, model.start(subject._replace(labels=subject.labels + 1)))
-    third, _ = model.features(tokens, model.start(subject._replace(small=(subject.small + 1) % 6)))
+    third, _ = model.features(tokens, model.start(subject._replace(small=(subject.low_res + 1) % 6)))
     assert not first.equal(other) and not first.equal(third)
 
 
 def test_a_small_image_alone_determines_a_copy_of_it():
     """Super-resolution by attention: where the large image is the small one, the model learns to copy it."""
-    sizes = ImageGenerationSpec(4, 4, 1, levels=2, small=(4, 4))
+    sizes = ImageGenerationSpec(4, 4, 1, levels=2, low_res_size=(4, 4))
     model = build({"layers": 1}, sizes).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for _ in range(150):

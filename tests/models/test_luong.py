@@ -13,7 +13,7 @@ from regard.core.protocols import Padded
 from regard.inspection import invariants
 from regard.models.luong import TINY, Config, Predictive, build
 
-SIZES = Seq2SeqSpec(source=23, target=19, longest=12)
+SIZES = Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=12)
 
 
 @pytest.mark.parametrize("change", [{"window": 2}, {"window": 1, "feed": False, "score": "concat"}], ids=str)
@@ -36,7 +36,7 @@ def test_half_precision_looks_where_full_precision_looks(length):
     """The place that is predicted keeps its digits; what is left is the rounding of the model's own features."""
     torch.manual_seed(0)
     model = build(
-        replace(TINY, cell="gru", window=10, dropout=0.0), Seq2SeqSpec(source=23, target=19, longest=length)
+        replace(TINY, cell="gru", window=10, dropout=0.0), Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=length)
     ).eval()
     source = Padded(torch.randint(4, 23, (4, length)), torch.full((4,), length))
     tokens, maps = torch.randint(4, 19, (4, 3)), []

@@ -8,15 +8,15 @@ import torch
 from regard.core.data_specs import MusicSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.inspection import invariants
 from regard.models.music_transformer import TINY, Config, build
 
-SIZES = MusicSpec(conditions=23, tokens=19, longest=40)
+SIZES = MusicSpec(num_conditions=23, vocab_size=19, max_length=40)
 GRID = replace(SIZES, crop=32, voices=4, bar=3)
 PLAIN = {"intervals": False, "voices": 0}
 VARIANTS = [PLAIN, {"voices": 1}, {"voices": 3}, {"reach": 1}] + [
-    {"position": name, **PLAIN} for name in names("regard.layers.positions")
+    {"position": name, **PLAIN} for name in registered_names("regard.layers.positions")
 ]  # those by one setting alone are tested with every model
 
 

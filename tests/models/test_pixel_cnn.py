@@ -10,7 +10,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import ImageCondition
 from regard.models import pixel_cnn
 
-SIZES = ImageGenerationSpec(height=5, width=7, channels=3, levels=6, classes=4)
+SIZES = ImageGenerationSpec(height=5, width=7, channels=3, levels=6, num_classes=4)
 
 
 @pytest.fixture(params=["categorical", "logistic"])

@@ -9,11 +9,11 @@ from regard.attention.record import record
 from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
-from regard.layers.item_softmax import FullSoftmax, all_scores
+from regard.layers.item_softmax import FullSoftmax, all_log_probabilities
 from regard.models import recommender, sasrec
 from regard.models.recommender import TINY
 
-SIZES = RecommendationSpec(users=6, items=10, user_fields=(3, 4), item_fields=(5,), longest=8, days=10.0)
+SIZES = RecommendationSpec(num_users=6, num_items=10, user_field_dims=(3, 4), item_field_dims=(5,), max_length=8, span_days=10.0)
 
 
 def built(config=TINY, sizes=SIZES):
@@ -23,14 +23,14 @@ def built(config=TINY, sizes=SIZES):
 
 def shelf(sizes=SIZES):
     generator = torch.Generator().manual_seed(1)
-    profiles = torch.rand(sizes.items, sum(sizes.item_fields), generator=generator)
-    return ItemCatalog(torch.arange(1, sizes.items + 1), profiles)
+    profiles = torch.rand(sizes.num_items, sum(sizes.item_field_dims), generator=generator)
+    return ItemCatalog(torch.arange(1, sizes.num_items + 1), profiles)
 
 
 def people(rows=3, length=4, sizes=SIZES):
     generator = torch.Generator().manual_seed(2)
-    history = torch.randint(sizes.items, (rows, length), generator=generator)
-    profiles = torch.rand(rows, sum(sizes.user_fields), generator=generator)
+    history = torch.randint(sizes.num_items, (rows, length), generator=generator)
+    profiles = torch.rand(rows, sum(sizes.user_field_dims), generator=generator)
     times = torch.rand(rows, length, generator=generator).cumsum(dim=1)
     lengths = torch.full((rows,), length)
     return UserBatch(torch.arange(1, rows + 1), profiles, history, torch.zeros(rows, length), times, lengths)
@@ -70,7 +70,7 @@ def test_the_choice_is_the_attention_over_items():
     states = model.states(people(), items)[:, -1]
     with torch.no_grad(), record(model, only="item_attn") as maps:
         context = model.context(states, items)
-    assert maps["item_attn"].weights[0, 0].allclose(all_scores(model, states, items).exp(), atol=1e-5)
+    assert maps["item_attn"].weights[0, 0].allclose(all_log_probabilities(model, states, items).exp(), atol=1e-5)
     assert context.shape == (3, 16)
 
 
@@ -80,7 +80,7 @@ def test_the_mixture_of_heads_is_the_mean_of_their_maps():
     with torch.no_grad(), record(model, only="item_attn") as maps:
         model.context(states, items)
     mixed = torch.einsum("mh,hmn->mn", model.gates(states).exp(), maps["item_attn"].weights[0])
-    assert mixed.allclose(all_scores(model, states, items).exp(), atol=1e-5)
+    assert mixed.allclose(all_log_probabilities(model, states, items).exp(), atol=1e-5)
 
 
 @pytest.mark.parametrize("layers", [0, 2])
@@ -89,10 +89,10 @@ def test_the_last_state_is_the_sum_of_its_parts(layers):
     with torch.no_grad():
         torch.nn.init.normal_(model.last.weight)
         torch.nn.init.normal_(model.last.bias)
-        parts = model.parts(people(1), items)
+        parts = model.state_contributions(people(1), items)
         state = model.states(people(1), items)[0, -1]
-    assert parts.shares.sum(dim=0).allclose(state, atol=1e-4)
-    assert parts.shares.shape[0] == 1 + 2 + 4 and float(parts.weights.sum()) == pytest.approx(1, abs=1e-5)
+    assert parts.contributions.sum(dim=0).allclose(state, atol=1e-4)
+    assert parts.contributions.shape[0] == 1 + 2 + 4 and float(parts.weights.sum()) == pytest.approx(1, abs=1e-5)
 
 
 def test_a_history_without_blocks_is_a_set_but_for_its_last_item():
@@ -107,7 +107,7 @@ def test_new_users_and_new_items_are_known_by_their_profiles():
     fresh = ItemCatalog(torch.zeros(4, dtype=torch.long), torch.rand(4, 5))
     nobody = people(2, 0)._replace(numbers=torch.zeros(2, dtype=torch.long))
     states = model.states(nobody, items)[:, -1]
-    scores = all_scores(model, states, fresh)
+    scores = all_log_probabilities(model, states, fresh)
     assert scores.isfinite().all() and (scores[0] - scores[1]).abs().max() > 1e-6
     assert (scores[:, 0] - scores[:, 1]).abs().max() > 1e-6
 
@@ -116,7 +116,7 @@ def test_new_users_and_new_items_are_known_by_their_profiles():
 def test_the_sign_of_a_preference_is_learnt(objective):
     """Users and items share one feature; half of the items are chosen by those who are unlike them."""
     torch.manual_seed(0)
-    sizes = RecommendationSpec(users=0, items=0, user_fields=(2,), item_fields=(2,), longest=1)
+    sizes = RecommendationSpec(num_users=0, num_items=0, user_field_dims=(2,), item_field_dims=(2,), max_length=1)
     model = recommender.build(replace(TINY, layers=0), sizes)
     kind = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
     items = ItemCatalog(torch.zeros(2, dtype=torch.long), kind)
@@ -129,7 +129,7 @@ def test_the_sign_of_a_preference_is_learnt(objective):
         if objective == "next":
             loss = FullSoftmax()(model, states, items, opposite)
         else:
-            liked, not_liked = (model.opinions(users, items, places[:, None]) for places in (opposite, 1 - opposite))
+            liked, not_liked = (model.rating_logits(users, items, places[:, None]) for places in (opposite, 1 - opposite))
             loss = -(liked.sigmoid().log() + (-not_liked).sigmoid().log()).sum()
         optimizer.zero_grad()
         loss.backward()
@@ -137,10 +137,10 @@ def test_the_sign_of_a_preference_is_learnt(objective):
     with torch.no_grad():
         states = model.eval().states(users, items)[:, -1]
         if objective == "next":
-            assert all_scores(model, states, items).argmax(dim=1).tolist() == [1, 0]
+            assert all_log_probabilities(model, states, items).argmax(dim=1).tolist() == [1, 0]
         else:
-            assert (model.opinions(users, items, opposite[:, None]) > 0).all()
-            assert (model.opinions(users, items, 1 - opposite[:, None]) < 0).all()
+            assert (model.rating_logits(users, items, opposite[:, None]) > 0).all()
+            assert (model.rating_logits(users, items, 1 - opposite[:, None]) < 0).all()
 
 
 def test_while_training_profiles_and_items_are_left_out_at_times():

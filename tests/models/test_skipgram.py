@@ -6,7 +6,7 @@ from regard.core.data_specs import EmbeddingSpec
 from regard.core.errors import ConfigError
 from regard.models import skipgram
 
-SIZES = EmbeddingSpec(size=20)
+SIZES = EmbeddingSpec(vocab_size=20)
 
 
 def given(rows=5, length=9, drawn=4, seed=0):

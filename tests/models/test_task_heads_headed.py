@@ -2,23 +2,23 @@ import pytest
 import torch
 
 from regard.core.data_specs import DocumentSpec, LanguageSpec, MaskedLMSpec, TaggingSpec, TagTransitions, accepts
-from regard.layers.document_batch import Grouped, Units
+from regard.layers.document_batch import SentenceBatch, UnitBatch
 from regard.models import bert, gpt, xlnet
 from regard.models._task_heads import Classifier, Tagger
 
 RULES = TagTransitions((True,) * 3, ((True,) * 3,) * 3, (True,) * 3)
-DOCUMENTS = DocumentSpec(size=24, labels=3, longest=14, sentence=6, sentences=3)
-TAGGED = TaggingSpec(size=24, characters=10, longest=14, rules=RULES)
+DOCUMENTS = DocumentSpec(vocab_size=24, num_labels=3, max_length=14, max_sentence_length=6, max_sentences=3)
+TAGGED = TaggingSpec(vocab_size=24, num_characters=10, max_length=14, allowed_transitions=RULES)
 MODELS = pytest.mark.parametrize("module", [bert, gpt, xlnet], ids=["bert", "gpt", "xlnet"])
 
 
 def documents():
-    return Grouped(torch.randint(4, 24, (3, 6)), torch.tensor([6, 4, 5]), torch.tensor([2, 1]))
+    return SentenceBatch(torch.randint(4, 24, (3, 6)), torch.tensor([6, 4, 5]), torch.tensor([2, 1]))
 
 
 def sentences():
     firsts = torch.tensor([[0, 2, 3], [0, 1, 0]])
-    return Units(torch.randint(4, 24, (2, 5)), torch.tensor([5, 2]), firsts, torch.tensor([3, 2]), torch.zeros(2, 3, 0))
+    return UnitBatch(torch.randint(4, 24, (2, 5)), torch.tensor([5, 2]), firsts, torch.tensor([3, 2]), torch.zeros(2, 3, 0))
 
 
 @MODELS

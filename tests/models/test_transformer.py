@@ -6,7 +6,7 @@ from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.models.transformer import PRESETS, TINY, Config, build
 
-SIZES = Seq2SeqSpec(source=37000, target=37000, longest=12, joint=True)
+SIZES = Seq2SeqSpec(source_vocab_size=37000, target_vocab_size=37000, max_length=12, joint_vocab=True)
 
 
 def test_the_base_model_has_the_parameters_of_the_paper():
@@ -29,7 +29,7 @@ def test_names_of_parameters_stay():
 
 
 def test_weights_are_tied():
-    joint, apart = build(TINY, SIZES), build(TINY, Seq2SeqSpec(source=23, target=19, longest=12))
+    joint, apart = build(TINY, SIZES), build(TINY, Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=12))
     assert joint.readout.weight is joint.decoder.embedding.table.weight is joint.encoder.embedding.table.weight
     assert apart.readout.weight is apart.decoder.embedding.table.weight
     assert apart.encoder.embedding.table.weight.shape == (23, 16)

@@ -8,14 +8,14 @@ import torch
 from regard.attention.record import record
 from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.inspection.invariants import reference_attention
 from regard.models import vit
 
-SIZES = ImageClassificationSpec(height=8, width=11, channels=3, classes=4)
+SIZES = ImageClassificationSpec(height=8, width=11, channels=3, num_classes=4)
 CASES = (
-    [{"position": name} for name in names("regard.layers.positions")]
-    + [{"score": name} for name in names("regard.attention.scores")]
+    [{"position": name} for name in registered_names("regard.layers.positions")]
+    + [{"score": name} for name in registered_names("regard.attention.scores")]
     + [
         {"pool": pool, "tokens": tokens}
         for pool in ("class", "mean", "attention")

@@ -11,7 +11,7 @@ from regard.core.protocols import Padded
 from regard.core.protocols.masked_lm import MaskedBatch
 from regard.models import xlnet
 
-SIZES = MaskedLMSpec(size=24, longest=12, marks=SpecialTokens(mask=23))
+SIZES = MaskedLMSpec(vocab_size=24, max_length=12, special_tokens=SpecialTokens(mask=23))
 LENGTH = 7
 
 
@@ -49,8 +49,8 @@ def gradients(model, given):
 def test_a_gap_depends_on_exactly_the_tokens_with_an_earlier_turn(model, turns):
     given = ordered(turns)
     found = gradients(model, given)
-    for row, place in zip(found, given.chosen[0].nonzero().flatten(), strict=True):
-        earlier = given.turns[0] < given.turns[0, place]
+    for row, place in zip(found, given.prediction_mask[0].nonzero().flatten(), strict=True):
+        earlier = given.prediction_order[0] < given.prediction_order[0, place]
         assert (row[~earlier] == 0).all()  # itself among them: no target sees itself
         assert (row[earlier] > 0).all()
 
@@ -68,7 +68,7 @@ def test_in_reading_order_it_is_a_causal_language_model(model):
 
 def test_the_content_stream_in_reading_order_is_the_blocks_with_a_causal_mask(model):
     given = ordered(list(range(1, LENGTH + 1)))
-    turns = Mask.explicit(given.turns[:, None, :] <= given.turns[:, :, None])
+    turns = Mask.explicit(given.prediction_order[:, None, :] <= given.prediction_order[:, :, None])
     pairs = zip(
         model.encoder.memories(given.tokens, turns), model.encoder.memories(given.tokens, Mask.causal()), strict=True
     )
@@ -115,7 +115,7 @@ def test_both_streams_are_looked_at(model):
 def test_every_parameter_learns_and_weights_of_the_streams_are_the_same():
     model = xlnet.build(xlnet.TINY, SIZES)
     given = ordered([0, 2, 0, 1, 0])
-    model.readout.loss(model(given).features, given.tokens[given.chosen]).backward()
+    model.readout.loss(model(given).features, given.tokens[given.prediction_mask]).backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {"encoder", "unseen", "readout"}
 
@@ -126,7 +126,7 @@ def test_it_overfits_eight_texts():
     given = ordered([0, 0, 1, 0, 2, 0], rows=8)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(300):
-        loss = model.readout.loss(model(given).features, given.tokens[given.chosen]) / 16
+        loss = model.readout.loss(model(given).features, given.tokens[given.prediction_mask]) / 16
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

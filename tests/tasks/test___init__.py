@@ -6,11 +6,11 @@ import pytest
 
 from regard.core.data_specs import spec_of
 from regard.core.errors import ConfigError
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.tasks import check_fit, compatible_models
 
 
-@pytest.mark.parametrize("name", names("regard.tasks"))
+@pytest.mark.parametrize("name", registered_names("regard.tasks"))
 def test_every_listed_task_has_a_family_and_a_model_for_it(name):
     assert compatible_models(spec_of(find("regard.tasks", name)))
 

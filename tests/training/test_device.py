@@ -124,7 +124,7 @@ def test_batch_normalisation_counts_a_batch_once():
 
 @pytest.mark.parametrize("name", compatible_models(Seq2SeqSpec))
 def test_models_of_text_allow_it(name):
-    module, sizes = find("regard.models", name), Seq2SeqSpec(source=9, target=9, longest=8)
+    module, sizes = find("regard.models", name), Seq2SeqSpec(source_vocab_size=9, target_vocab_size=9, max_length=8)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
     tokens = torch.randint(4, 9, (2, 6))
 

@@ -196,7 +196,7 @@ def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
 
 @pytest.mark.parametrize("name", compatible_models(Seq2SeqSpec))
 def test_the_units_of_models_of_text_do_not_overlap(name):
-    module, sizes = find("regard.models", name), Seq2SeqSpec(source=9, target=9, longest=8)
+    module, sizes = find("regard.models", name), Seq2SeqSpec(source_vocab_size=9, target_vocab_size=9, max_length=8)
     model = module.build(module.TINY, sizes)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
     parts = units(model, lambda: model(torch.randint(4, 9, (2, 6)), model.start(source)))

@@ -12,7 +12,7 @@ from regard.training import recipe as recipes
 from regard.training.run_folder import Folder
 from regard.training.train import load_parts, train
 
-ACCURACY = TargetMetric("accuracy", more=True)
+ACCURACY = TargetMetric("accuracy", higher_is_better=True)
 
 
 def script(monkeypatch, scores, goal=ACCURACY):
@@ -40,7 +40,7 @@ def test_the_best_weights_are_kept_not_the_last(toy, tmp_path, silent, monkeypat
 def test_what_better_means_is_said_by_the_task_not_guessed_from_the_name(toy, tmp_path, silent, monkeypatch, name):
     scores = [{name: value} for value in (3.0, 2.0, 2.5, float("nan"))]
     for more, best in ((False, [True, True, False, False]), (True, [True, False, False, False])):
-        script(monkeypatch, scores, TargetMetric(name, more=more))
+        script(monkeypatch, scores, TargetMetric(name, higher_is_better=more))
         train(toy("training.evaluation.every=3"), tmp_path / str(more), console=silent)
         assert [row["best"] for row in rows(tmp_path / str(more))] == best
         step = 6 if not more else 3

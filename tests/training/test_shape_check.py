@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from regard.core.errors import CheckpointError
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.training.shape_check import check_shapes, compare, named_weights
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
@@ -35,7 +35,7 @@ def shapes_of(model):
     return {name: tuple(tensor.shape) for name, tensor in named_weights(model).items()}
 
 
-@pytest.mark.parametrize("name", names("regard.models"))
+@pytest.mark.parametrize("name", registered_names("regard.models"))
 def test_every_model_can_be_built_without_memory(name):
     for build in builders(name):
         whole = build()

@@ -23,19 +23,19 @@ from torch.nn.functional import dropout as drop
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention.kernels.causal_blocks import attend_causal_blocks, use_causal_blocks
-from regard.attention.kernels.chunked import chunk_rows, in_chunks
-from regard.attention.kernels.image_blocks import attend_image_blocks, is_painted
-from regard.attention.kernels.local import attend_blocks, is_local
-from regard.attention.kernels.masked_nan import hides, is_finite, without_hidden
-from regard.attention.kernels.short_keys import SHORT, bias_of_keys, is_short, mix_heads, mix_rows
+from regard.attention.kernels.chunked import queries_per_chunk, attend_in_chunks
+from regard.attention.kernels.image_blocks import attend_image_blocks, use_image_blocks
+from regard.attention.kernels.local import attend_blocks, use_local_blocks
+from regard.attention.kernels.masked_nan import may_hide_keys, is_finite, zero_hidden_keys
+from regard.attention.kernels.short_keys import MAX_SHORT_LENGTH, key_bias, use_short_kernel, attend_short, attend_cached
 from regard.attention.masks import CAUSAL, NO_MASK, Mask
-from regard.attention.normalizers import empty_rows
-from regard.attention.score import Dot, Projected, ScoreFunction
+from regard.attention.normalizers import fully_masked_rows
+from regard.attention.score import Dot, ProjectedKeys, ScoreFunction
 from regard.attention.weigh import PositionBias, Weigh
 from regard.core.errors import ShapeError
-from regard.core.tracing import is_exporting, is_tracing, transformed
+from regard.core.tracing import is_exporting, is_tracing, is_transforming
 
-SHARING = "hypotheses can share the keys of a source only where places do not matter"
+SHARED_KEYS_ERROR = "hypotheses can share the keys of a source only where places do not matter"
 
 
 class Attend(nn.Module):
@@ -51,28 +51,28 @@ class Attend(nn.Module):
         score: ScoreFunction,
         *,
         normalizer: nn.Module | None = None,
-        place: PositionBias | None = None,
+        position_bias: PositionBias | None = None,
         dropout: float = 0.0,
         queries: str = "queries",
         keys: str = "keys",
     ) -> None:
         super().__init__()
-        self.weigh = Weigh(score, normalizer=normalizer, place=place)
+        self.weigh = Weigh(score, normalizer=normalizer, position_bias=position_bias)
         self.scale = self.weigh.scale  # asked at every call, so it is kept at hand
         self.dropout = dropout
         self.queries, self.keys = queries, keys  # names of the axes, for those who look
 
-    def project(self, k: Tensor) -> Projected:
+    def project(self, k: Tensor) -> ProjectedKeys:
         """Keys (b h s d) as they come -> as they are handed in."""
-        return Projected(self.weigh.score.project_keys(k))
+        return ProjectedKeys(self.weigh.score.project_keys(k))
 
-    def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> Tensor:
         if torch.is_autocast_enabled("cpu") and q.device.type == "cpu" and not self.weigh.adds_products:
             return self._widened(q, k, v, mask)
         return self._mixed(q, k, v, mask)
 
-    def _mixed(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask) -> Tensor:
-        keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
+    def _mixed(self, q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask) -> Tensor:
+        keys = k.tensor if isinstance(k, ProjectedKeys) else self._as_they_are(k)
         scale = self.scale
         if (  # the common case, at next to no cost: what the fused kernel computes by itself, where it is the fastest
             scale is not None
@@ -80,36 +80,36 @@ class Attend(nn.Module):
             and not is_tracing()
             and (shape := q.shape) == keys.shape == v.shape
             and len(shape) == 4
-            and shape[2] > SHORT
+            and shape[2] > MAX_SHORT_LENGTH
             and q.dtype == keys.dtype == v.dtype
             and not (self.training and self.dropout)
         ):
-            if mask.ordered and use_causal_blocks(q, keys):
+            if mask.is_causal and use_causal_blocks(q, keys):
                 return attend_causal_blocks(Dot(q, keys, scale), v)
-            return scaled_dot_product_attention(q, keys, v, is_causal=mask.ordered, scale=scale)
+            return scaled_dot_product_attention(q, keys, v, is_causal=mask.is_causal, scale=scale)
         check_shapes(q, keys, v)
-        check_kinds(q, keys, v, mask=mask, mixes=self.weigh.score.mixes)
+        check_dtypes(q, keys, v, mask=mask, allows_mixed_dtypes=self.weigh.score.allows_mixed_dtypes)
         rows, heads, *_ = keys.shape
         if not is_exporting():
-            mask.fits_rows(rows, heads)
+            mask.check_batch(rows, heads)
         folded = q
         if q.shape[0] != rows:
-            if self.weigh.placed:
-                raise ShapeError(f"attend: positions inside the score need keys and values row by row; {SHARING}")
-            folded = fold(q, keys, mask)
+            if self.weigh.depends_on_position:
+                raise ShapeError(f"attend: positions inside the score need keys and values row by row; {SHARED_KEYS_ERROR}")
+            folded = fold_hypotheses(q, keys, mask)
         mixed = self._seen(folded, keys, v, mask)
-        return mixed if folded is q else unfold(mixed, q.shape[0])
+        return mixed if folded is q else unfold_hypotheses(mixed, q.shape[0])
 
-    def _widened(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask) -> Tensor:
+    def _widened(self, q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask) -> Tensor:
         """In float32: a CPU's fused kernel and a tanh take up to three times as long in half precision. Products take
         half, so what is made of products alone stays as it is."""
-        keys = Projected(k.tensor.float()) if isinstance(k, Projected) else k.float()
+        keys = ProjectedKeys(k.tensor.float()) if isinstance(k, ProjectedKeys) else k.float()
         with torch.autocast("cpu", enabled=False):
             mixed = self._mixed(q.float(), keys, v.float(), mask)
         return mixed.to(torch.get_autocast_dtype("cpu"))
 
     def _as_they_are(self, k: Tensor) -> Tensor:
-        if self.weigh.score.projects:
+        if self.weigh.score.projects_keys:
             kind = type(self.weigh.score).__module__.rpartition(".")[2]
             raise ShapeError(f"attend: the keys are a {type(k).__name__}, but score {kind!r} projects keys first; "
                              "give attend.project(keys), made once per memory")  # fmt: skip
@@ -117,28 +117,28 @@ class Attend(nn.Module):
 
     def _seen(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """The mixture; nothing of what nobody may look at is in it."""
-        if hides(mask) and (k.device.type != "cpu" or is_tracing() or (_is_learnt(q, k, v) and not is_finite(k))):
-            return self._mix(q, *without_hidden(k, v, mask), mask)
+        if may_hide_keys(mask) and (k.device.type != "cpu" or is_tracing() or (_is_learnt(q, k, v) and not is_finite(k))):
+            return self._mix(q, *zero_hidden_keys(k, v, mask), mask)
         mixed = self._mix(q, k, v, mask)
-        if hides(mask) and not is_finite(mixed):
-            return self._mix(q, *without_hidden(k, v, mask), mask)
+        if may_hide_keys(mask) and not is_finite(mixed):
+            return self._mix(q, *zero_hidden_keys(k, v, mask), mask)
         return mixed
 
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         dropout = self.dropout if self.training else 0.0
-        dot = None if transformed() else self.weigh.as_dot(q, k, mask.start)
+        dot = None if is_transforming() else self.weigh.as_dot(q, k, mask.start)
         if is_exporting():  # blocks, chunks and few keys are chosen by length
             first = k.shape[-2] - q.shape[-2]
-            return self._plain(self.weigh, q, k, v, mask, first) if dot is None else fused(dot, v, mask, dropout)
-        if dot is not None and mask.canvas is not None and is_painted(mask, q.shape[-2], k.shape[-2]):
-            return attend_image_blocks(dot, v, mask.canvas, lambda d, w, m: fused(d, w, m, dropout))
-        if dot is not None and mask.is_local and is_local(mask, q.shape[-2], k.shape[-2]):
-            return attend_blocks(dot, v, mask, lambda d, w, m: fused(d, w, m, dropout))
+            return self._plain(self.weigh, q, k, v, mask, first) if dot is None else attend_fused(dot, v, mask, dropout)
+        if dot is not None and mask.layout is not None and use_image_blocks(mask, q.shape[-2], k.shape[-2]):
+            return attend_image_blocks(dot, v, mask.layout, lambda d, w, m: attend_fused(d, w, m, dropout))
+        if dot is not None and mask.is_local and use_local_blocks(mask, q.shape[-2], k.shape[-2]):
+            return attend_blocks(dot, v, mask, lambda d, w, m: attend_fused(d, w, m, dropout))
         if dot is None or (
-            dropout and chunk_rows(q, k.shape[-2], 1) < q.shape[-2]
+            dropout and queries_per_chunk(q, k.shape[-2], 1) < q.shape[-2]
         ):  # dropout: the kernel holds all weights
-            return in_chunks(self._plain, q, k, v, mask, inner=self.weigh.score.inner, weigh=self.weigh)
-        return fused(dot, v, mask, dropout)
+            return attend_in_chunks(self._plain, q, k, v, mask, elements_per_pair=self.weigh.score.elements_per_pair, weigh=self.weigh)
+        return attend_fused(dot, v, mask, dropout)
 
     def _plain(self, weigh: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, *where: Any) -> Tensor:
         """`where` are the mask and the place of the first query."""
@@ -162,37 +162,37 @@ class AttendCache:
         self.scale = attend.weigh.scale
 
     def __call__(
-        self, q: Tensor, keys: Projected, v: Tensor, mask: Mask, *, shape: tuple[int, int], length: int
+        self, q: Tensor, keys: ProjectedKeys, v: Tensor, mask: Mask, *, shape: tuple[int, int], length: int
     ) -> Tensor:
         """Queries (r·t h·d) of `shape` (r, t), a cache of keys (b h n d) and values (b h n e) -> (r·t h·e). Only the
         first `length` columns count; the spare ones must be finite."""
         k = keys.tensor
         if self.scale is not None and q.dtype == torch.float32:
-            bias = bias_of_keys(mask, shape[1], length, k.shape[2], k.shape[1])
+            bias = key_bias(mask, shape[1], length, k.shape[2], k.shape[1])
             if bias is not None:
-                return mix_rows(q, k, v, bias, self.scale)
+                return attend_cached(q, k, v, bias, self.scale)
         queries = q.view(*shape, k.shape[1], k.shape[3]).transpose(1, 2)
-        mixed: Tensor = self.attend(queries, Projected(k[:, :, :length]), v[:, :, :length], mask)
+        mixed: Tensor = self.attend(queries, ProjectedKeys(k[:, :, :length]), v[:, :, :length], mask)
         return mixed.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
-def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
+def attend_fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     """The kernel of PyTorch, with bottom-right alignment, and zeros for a query that may look at nothing."""
     q, k, scale = dot
     t, s = q.shape[-2], k.shape[-2]
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(f"attend: queries have width {q.shape[-1]} but keys {k.shape[-1]}; project them to one width")
-    few = not dropout and not is_exporting() and is_short(q, k)
+    few = not dropout and not is_exporting() and use_short_kernel(q, k)
     if mask.only_causal and t == s and not few:  # without a dense mask the kernel skips the upper half
         if not dropout and use_causal_blocks(q, k):
             return attend_causal_blocks(dot, v)
         return scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, scale=scale)
     allowed = mask.dense(t, s, device=q.device)
-    empty = None if allowed is None else empty_rows(allowed)
+    empty = None if allowed is None else fully_masked_rows(allowed)
     if allowed is not None and empty is not None:
         allowed = allowed | empty
     if few:
-        mixed = mix_heads(dot, v, allowed)
+        mixed = attend_short(dot, v, allowed)
     else:
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale)
     return mixed if empty is None else mixed.masked_fill(empty, 0.0)
@@ -223,14 +223,14 @@ def _is_flag(mask: Any) -> bool:
     return isinstance(mask, Mask) and all(said is None for said in mask[1:])
 
 
-def check_kinds(q: Tensor, k: Tensor, v: Tensor, *, mask: Mask, mixes: bool) -> None:
+def check_dtypes(q: Tensor, k: Tensor, v: Tensor, *, mask: Mask, allows_mixed_dtypes: bool) -> None:
     """A mask that is a tensor and numbers of unlike precision are named."""
     if not isinstance(mask, Mask):
         raise ShapeError(
             f"attend: mask is a {type(mask).__name__}; say what it means: Mask.explicit(tensor) with True = may look, "
             "Mask.causal(), Mask.lengths(lengths)"
         )
-    if q.dtype == k.dtype == v.dtype or (mixes and k.dtype == v.dtype) or torch.is_autocast_enabled(q.device.type):
+    if q.dtype == k.dtype == v.dtype or (allows_mixed_dtypes and k.dtype == v.dtype) or torch.is_autocast_enabled(q.device.type):
         return
     kinds = [str(x.dtype).removeprefix("torch.") for x in (q, k, v)]
     raise ShapeError(
@@ -242,15 +242,15 @@ def _shapes(q: Tensor, k: Tensor, v: Tensor) -> str:
     return f"query {tuple(q.shape)}, key {tuple(k.shape)}, value {tuple(v.shape)}"
 
 
-def fold(q: Tensor, k: Tensor, mask: Mask) -> Tensor:
+def fold_hypotheses(q: Tensor, k: Tensor, mask: Mask) -> Tensor:
     """(b·w h t d) -> (b h w·t d): the hypotheses of a source become further queries of it."""
     if mask.depends_on_position or mask.pairs is not None:
-        raise ShapeError(f"attend: the mask is not one of keys alone; {SHARING}")
+        raise ShapeError(f"attend: the mask is not one of keys alone; {SHARED_KEYS_ERROR}")
     b, h, d = k.shape[0], q.shape[1], q.shape[3]
     return q.reshape(b, -1, *q.shape[1:]).transpose(1, 2).reshape(b, h, -1, d)
 
 
-def unfold(folded: Tensor, rows: int) -> Tensor:
+def unfold_hypotheses(folded: Tensor, rows: int) -> Tensor:
     """(b h w·t e) -> (b·w h t e)."""
     b, h, n, e = folded.shape
     width = rows // b
@@ -260,17 +260,17 @@ def unfold(folded: Tensor, rows: int) -> Tensor:
 class AttendedWithWeights(NamedTuple):
     """What was mixed, and of what."""
 
-    mixed: Tensor  # (b h t e)
+    output: Tensor  # (b h t e)
     weights: Tensor  # (b h t s), differentiable
 
 
-def with_places(v: Tensor) -> Tensor:
+def append_one_hot(v: Tensor) -> Tensor:
     """Values (b h s e) -> (b h s e+s): each with a one at its own place behind it. Once for a memory, not a query."""
     s = v.shape[-2]
     return torch.cat([v, torch.eye(s, dtype=v.dtype, device=v.device).expand(*v.shape[:-2], s, s)], dim=-1)
 
 
-def traced(attend: Attend, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> AttendedWithWeights:
+def attend_with_weights(attend: Attend, q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> AttendedWithWeights:
     """Attend over values that `with_places` made -> the mixture and its weights."""
     s = v.shape[-2]
     both = attend(q, k, v, mask)

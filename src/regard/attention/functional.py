@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from regard.attention.attend import Attend, check_kinds
+from regard.attention.attend import Attend, check_dtypes
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build
@@ -35,7 +35,7 @@ def attend(
     """
     _check(query, key, value)
     mask = NO_MASK if mask is None else mask
-    check_kinds(query, key, value, mask=mask, mixes=False)
+    check_dtypes(query, key, value, mask=mask, allows_mixed_dtypes=False)
     function = _score(score, query.shape[-1], key.shape[-1])
     q, k, v = (_with_heads(x) for x in (query, key, value))
     module = Attend(function, normalizer=normalizer)

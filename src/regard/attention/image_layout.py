@@ -24,30 +24,30 @@ from regard.core.errors import ShapeError
 class ImageBlocks1D(NamedTuple):
     """One dimension: blocks of `query` places in raster order, each with `memory` places before it."""
 
-    places: int
+    length: int
     query: int
     memory: int
 
     @property
-    def blocks(self) -> int:
+    def num_blocks(self) -> int:
         """How many there are."""
-        return -(-self.places // self.query)
+        return -(-self.length // self.query)
 
-    def block_of(self, place: int) -> int:
+    def block_of(self, position: int) -> int:
         """The block that a place belongs to."""
-        return place // self.query
+        return position // self.query
 
     def bounds(self, block: int) -> tuple[int, int]:
         """The first place of a block, and the first behind it."""
-        return block * self.query, min((block + 1) * self.query, self.places)
+        return block * self.query, min((block + 1) * self.query, self.length)
 
     def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Places of queries (… t 1) and keys (… s) -> (… t s): is the key in the memory of the query's block?"""
         return Blocks(self.query, self.memory).allows(queries, keys)
 
-    def order(self) -> Tensor:
+    def raster_indices(self) -> Tensor:
         """Where each place is in raster order."""
-        return torch.arange(self.places)
+        return torch.arange(self.length)
 
 
 class ImageBlocks2D(NamedTuple):
@@ -60,36 +60,36 @@ class ImageBlocks2D(NamedTuple):
     channels: int = 1  # places of a pixel, one after the other
 
     @property
-    def places(self) -> int:
+    def length(self) -> int:
         """The length of the sequence."""
         return self.height * self.width * self.channels
 
     @property
-    def grid(self) -> tuple[int, int]:
+    def block_grid(self) -> tuple[int, int]:
         """Blocks along each axis."""
         return -(-self.height // self.query[0]), -(-self.width // self.query[1])
 
     @property
-    def blocks(self) -> int:
+    def num_blocks(self) -> int:
         """How many there are."""
-        return self.grid[0] * self.grid[1]
+        return self.block_grid[0] * self.block_grid[1]
 
-    def block_of(self, place: int) -> int:
+    def block_of(self, position: int) -> int:
         """The block that a place belongs to."""
-        row, column = (int(x) for x in self.locate(torch.tensor(place)))
-        return row // self.query[0] * self.grid[1] + column // self.query[1]
+        row, column = (int(x) for x in self.locate(torch.tensor(position)))
+        return row // self.query[0] * self.block_grid[1] + column // self.query[1]
 
     def bounds(self, block: int) -> tuple[int, int]:
         """The first place of a block, and the first behind it."""
-        band, column = divmod(block, self.grid[1])
+        band, column = divmod(block, self.block_grid[1])
         top, left = band * self.query[0], column * self.query[1]
         high = min(self.query[0], self.height - top)
         first = top * self.width + left * high
         return first * self.channels, (first + high * min(self.query[1], self.width - left)) * self.channels
 
-    def locate(self, places: Tensor) -> tuple[Tensor, Tensor]:
+    def locate(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Places (…) -> the row and the column of the pixel of each; blocks at the borders may be smaller."""
-        (high, wide), pixels = self.query, places // self.channels
+        (high, wide), pixels = self.query, positions // self.channels
         top = pixels // (high * self.width) * high
         pixels = pixels - top * self.width  # inside the band of blocks that begins at row `top`
         high_here = (self.height - top).clamp(max=high)
@@ -107,9 +107,9 @@ class ImageBlocks2D(NamedTuple):
         in_rows = (row >= top - above) & (row < top + high)
         return in_rows & (column >= left - beside) & (column < left + wide + beside)
 
-    def order(self) -> Tensor:
+    def raster_indices(self) -> Tensor:
         """Where each place is in raster order, channels last."""
-        places = torch.arange(self.places)
+        places = torch.arange(self.length)
         row, column = self.locate(places)
         return (row * self.width + column) * self.channels + places % self.channels
 
@@ -117,16 +117,16 @@ class ImageBlocks2D(NamedTuple):
 Layout = ImageBlocks1D | ImageBlocks2D
 
 
-def line(places: int, *, query: int, memory: int) -> ImageBlocks1D:
+def image_blocks_1d(length: int, *, query: int, memory: int) -> ImageBlocks1D:
     """A checked `Line`."""
-    if min(places, query) < 1 or memory < 0:
+    if min(length, query) < 1 or memory < 0:
         raise ShapeError(
-            f"line: places={places}, query={query}, memory={memory}; a block has a place at least, memory may be 0"
+            f"line: places={length}, query={query}, memory={memory}; a block has a place at least, memory may be 0"
         )
-    return ImageBlocks1D(places, query, memory)
+    return ImageBlocks1D(length, query, memory)
 
 
-def canvas(
+def image_blocks_2d(
     height: int, width: int, *, query: tuple[int, int], memory: tuple[int, int], channels: int = 1
 ) -> ImageBlocks2D:
     """A checked `Canvas`."""
@@ -139,7 +139,7 @@ def canvas(
 
 
 @lru_cache(maxsize=4096)  # of every block of a few images, asked for by every layer at every step
-def seen(layout: Layout, block: int) -> Tensor:
+def visible_positions(layout: Layout, block: int) -> Tensor:
     """The places before a block that its queries may look at, in order."""
     first, _ = layout.bounds(block)
     before = torch.arange(first)
@@ -147,9 +147,9 @@ def seen(layout: Layout, block: int) -> Tensor:
 
 
 @lru_cache(maxsize=4096)
-def wanted(layout: Layout, block: int) -> Tensor:
+def retained_positions(layout: Layout, block: int) -> Tensor:
     """The places before a block that it or any later block may look at: what a cache must hold when it begins."""
-    later = [seen(layout, number) for number in range(block, layout.blocks)]
+    later = [visible_positions(layout, number) for number in range(block, layout.num_blocks)]
     first, _ = layout.bounds(block)
     places = torch.cat(later).unique() if later else torch.arange(0)
     return places[places < first]

@@ -58,7 +58,7 @@ class Raster(NamedTuple):
         return in_rows & in_columns
 
 
-def narrower(a: Window | None, b: Window | None) -> Window | None:
+def intersect_windows(a: Window | None, b: Window | None) -> Window | None:
     """What both windows allow."""
     if a is None or b is None:
         return a if b is None else b

@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.attention.image_layout import ImageBlocks2D
-from regard.attention.mask_regions import Blocks, Raster, Window, narrower
+from regard.attention.mask_regions import Blocks, Raster, Window, intersect_windows
 from regard.core.errors import ShapeError
 from regard.core.tracing import is_exporting
 
-WIDEST = 64  # places that a printed mask shows of each axis
+MAX_DRAWN_POSITIONS = 64  # places that a printed mask shows of each axis
 
 
 class Mask(NamedTuple):
@@ -42,14 +42,14 @@ class Mask(NamedTuple):
     ■ ■ ■
     """
 
-    ordered: bool = False  # causal: no looking ahead
+    is_causal: bool = False  # causal: no looking ahead
     window: Window | None = None
     blocks: Blocks | None = None
     raster: Raster | None = None
     keys: Tensor | None = None  # (b s) bool: keys that are there
     pairs: Tensor | None = None  # (b h t s) bool, or broadcastable to it
     start: Tensor | None = None  # (b): the keys before it are padding on the left; places are counted from it
-    canvas: ImageBlocks2D | None = None  # an image in the order in which it is made
+    layout: ImageBlocks2D | None = None  # an image in the order in which it is made
 
     @staticmethod
     def causal() -> Mask:
@@ -83,9 +83,9 @@ class Mask(NamedTuple):
         return Mask(raster=Raster(height, width, query, memory))
 
     @staticmethod
-    def painted(canvas: ImageBlocks2D) -> Mask:
+    def image_blocks(layout: ImageBlocks2D) -> Mask:
         """2-D blocks of an image whose places are counted in the order in which it is made: see canvas.py."""
-        return Mask(canvas=canvas)
+        return Mask(layout=layout)
 
     @staticmethod
     def lengths(lengths: Tensor, size: int | None = None) -> Mask:
@@ -124,36 +124,36 @@ class Mask(NamedTuple):
     def __and__(self, other: Mask) -> Mask:
         if self is NO_MASK or other is NO_MASK:  # the rule in decoding, at every step of every layer
             return self if other is NO_MASK else other
-        for ours, theirs in ((self.blocks, other.blocks), (self.raster, other.raster), (self.canvas, other.canvas)):
+        for ours, theirs in ((self.blocks, other.blocks), (self.raster, other.raster), (self.layout, other.layout)):
             if ours and theirs and ours != theirs:
                 raise ShapeError(f"cannot combine {ours} with {theirs}; give one of them as Mask.explicit")
         return Mask(
-            ordered=self.ordered or other.ordered,
-            window=narrower(self.window, other.window),
+            is_causal=self.is_causal or other.is_causal,
+            window=intersect_windows(self.window, other.window),
             blocks=self.blocks or other.blocks,
             raster=self.raster or other.raster,
             keys=_both("keys", self.keys, other.keys),
             pairs=_both("pairs", self.pairs, other.pairs),
             start=_later(self.start, other.start),
-            canvas=self.canvas or other.canvas,
+            layout=self.layout or other.layout,
         )
 
     @property
     def depends_on_position(self) -> bool:
         """Does it depend on where queries and keys stand?"""
-        return self.ordered or self.is_local
+        return self.is_causal or self.is_local
 
     @property
     def is_local(self) -> bool:
         """Is there a window, or are there blocks?"""
-        return any(region is not None for region in (self.window, self.blocks, self.raster, self.canvas))
+        return any(region is not None for region in (self.window, self.blocks, self.raster, self.layout))
 
     @property
     def only_causal(self) -> bool:
         """Causal and nothing else: the kernel has a flag for it."""
-        return self.ordered and not self.is_local and self.keys is None and self.pairs is None and self.start is None
+        return self.is_causal and not self.is_local and self.keys is None and self.pairs is None and self.start is None
 
-    def part(self, low: int, high: int, *, keys: int) -> Mask:
+    def submask(self, low: int, high: int, *, keys: int) -> Mask:
         """The mask of queries low..high and the first `keys` keys; their places are told to `dense` by `first`."""
         pairs = self.pairs
         if pairs is not None:
@@ -161,14 +161,14 @@ class Mask(NamedTuple):
             pairs = pairs[..., :keys] if pairs.shape[-1] > 1 else pairs
         return self._replace(keys=None if self.keys is None else self.keys[:, :keys], pairs=pairs)
 
-    def dense(self, t: int, s: int, *, first: int | None = None, device: torch.device | None = None) -> Tensor | None:
+    def dense(self, t: int, s: int, *, query_offset: int | None = None, device: torch.device | None = None) -> Tensor | None:
         """Bool, broadcastable to (b h t s), or None where nothing is forbidden. `first` is the first query's own place
         among the keys; queries are the last `t` of `s` unless it is given."""
-        first = s - t if first is None else first
+        query_offset = s - t if query_offset is None else query_offset
         self._fits(t, s)
         parts = []
-        if self._forbids(first, t, s):
-            queries = torch.arange(first, first + t, device=device)[:, None]
+        if self._forbids(query_offset, t, s):
+            queries = torch.arange(query_offset, query_offset + t, device=device)[:, None]
             parts.append(self.allows(queries, torch.arange(s, device=device))[None, None])
         if self.keys is not None:
             parts.append(self.keys[:, None, None, :])
@@ -186,9 +186,9 @@ class Mask(NamedTuple):
     def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Places of queries (… t 1) and keys (… s) -> (… t s): what the description of places allows."""
         allowed = torch.ones((), dtype=torch.bool, device=keys.device)
-        if self.ordered:
+        if self.is_causal:
             allowed = keys <= queries
-        for region in (self.window, self.blocks, self.raster, self.canvas):
+        for region in (self.window, self.blocks, self.raster, self.layout):
             if region is not None:
                 allowed = allowed & region.allows(queries, keys)
         return allowed
@@ -198,9 +198,9 @@ class Mask(NamedTuple):
         if is_exporting() or t == 0 or s == 0:
             return is_exporting() and self.depends_on_position
         back, ahead = self.window or (None, None)
-        ahead = 0 if self.ordered else ahead
+        ahead = 0 if self.is_causal else ahead
         too_far = (back is not None and first + t - 1 > back) or (ahead is not None and s - 1 > first + ahead)
-        return too_far or any(region is not None for region in (self.blocks, self.raster, self.canvas))
+        return too_far or any(region is not None for region in (self.blocks, self.raster, self.layout))
 
     def _fits(self, t: int, s: int) -> None:
         if self.keys is not None and self.keys.shape[1] != s:
@@ -216,10 +216,10 @@ class Mask(NamedTuple):
         if self.raster is not None and s > self.raster.height * self.raster.width:
             size = f"{self.raster.height} x {self.raster.width}"
             raise ShapeError(f"mask: an image of {size} has no place for {s} keys; build it for a larger one")
-        if self.canvas is not None and s > self.canvas.places:
-            raise ShapeError(f"mask: {self.canvas} has no place for {s} keys; build it for a larger one")
+        if self.layout is not None and s > self.layout.length:
+            raise ShapeError(f"mask: {self.layout} has no place for {s} keys; build it for a larger one")
 
-    def fits_rows(self, b: int, h: int) -> None:
+    def check_batch(self, b: int, h: int) -> None:
         """An error where its tensors are for another batch or number of heads."""
         if self.keys is None and self.pairs is None and self.start is None:
             return
@@ -238,7 +238,7 @@ class Mask(NamedTuple):
             allowed = torch.ones(1, 1, t, s, dtype=torch.bool)
         pictures = []
         for table in allowed.expand(*allowed.shape[:2], t, s).flatten(0, 1):
-            lines = [" ".join("■" if may else "·" for may in row) for row in table[:WIDEST, :WIDEST].tolist()]
+            lines = [" ".join("■" if may else "·" for may in row) for row in table[:MAX_DRAWN_POSITIONS, :MAX_DRAWN_POSITIONS].tolist()]
             pictures.append("\n".join(lines))
         return "\n\n".join(pictures)
 
@@ -277,7 +277,7 @@ class Mask(NamedTuple):
 
 
 NO_MASK = Mask()  # forbids nothing
-CAUSAL = Mask(ordered=True)
+CAUSAL = Mask(is_causal=True)
 
 
 def _later(a: Tensor | None, b: Tensor | None) -> Tensor | None:

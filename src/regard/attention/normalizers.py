@@ -16,7 +16,7 @@ class Softmax(nn.Module):
         """(b h t s) scores, bool broadcastable to it -> weights (b h t s)."""
         if allowed is None:
             return scores.softmax(dim=-1)
-        empty = empty_rows(allowed)  # a row of -inf alone would be NaN, in its gradient too
+        empty = fully_masked_rows(allowed)  # a row of -inf alone would be NaN, in its gradient too
         if empty is None:
             return scores.masked_fill(~allowed, float("-inf")).softmax(dim=-1)
         return scores.masked_fill(~(allowed | empty), float("-inf")).softmax(dim=-1).masked_fill(empty, 0.0)
@@ -58,15 +58,15 @@ class SoftOrHard(nn.Module):
 
     batches: Tensor
 
-    def __init__(self, share: float = 0.5, *, gradual: int = 0) -> None:
+    def __init__(self, soft_share: float = 0.5, *, warmup_batches: int = 0) -> None:
         super().__init__()
-        if not 0 <= share <= 1:
-            raise ConfigError(f"SoftOrHard: share={share} is not a probability; choose one from 0 to 1")
-        if gradual < 0:
-            raise ConfigError(f"SoftOrHard: gradual={gradual} batches; choose 0 or more")
-        self.share, self.gradual = share, gradual
+        if not 0 <= soft_share <= 1:
+            raise ConfigError(f"SoftOrHard: share={soft_share} is not a probability; choose one from 0 to 1")
+        if warmup_batches < 0:
+            raise ConfigError(f"SoftOrHard: gradual={warmup_batches} batches; choose 0 or more")
+        self.share, self.gradual = soft_share, warmup_batches
         self.soft, self.hard = Softmax(), Hard()
-        if gradual:
+        if warmup_batches:
             self.register_buffer("batches", torch.zeros(()))  # saved with the weights
 
     def advance(self) -> None:
@@ -74,7 +74,7 @@ class SoftOrHard(nn.Module):
         if self.gradual:
             self.batches += 1
 
-    def now(self) -> float | Tensor:
+    def current_soft_share(self) -> float | Tensor:
         """The share of soft weights in this batch."""
         if not self.gradual:
             return self.share
@@ -85,11 +85,11 @@ class SoftOrHard(nn.Module):
         chosen: Tensor = self.hard(scores, allowed)
         if not self.training or (self.share == 0 and not self.gradual):
             return chosen
-        expected = torch.rand(scores.shape[:-1], device=scores.device)[..., None] < self.now()
+        expected = torch.rand(scores.shape[:-1], device=scores.device)[..., None] < self.current_soft_share()
         return torch.where(expected, self.soft(scores, allowed), chosen)
 
 
-def empty_rows(allowed: Tensor) -> Tensor | None:
+def fully_masked_rows(allowed: Tensor) -> Tensor | None:
     """Bool (… t s) -> (… t 1): the queries that may look at nothing; None where it is cheap to see that there are
     none, which is the rule and saves two passes over the weights."""
     empty = ~allowed.any(dim=-1, keepdim=True)
@@ -98,12 +98,12 @@ def empty_rows(allowed: Tensor) -> Tensor | None:
     return empty
 
 
-def log_probability(scores: Tensor, allowed: Tensor | None, place: Tensor) -> Tensor:
+def log_probability(scores: Tensor, allowed: Tensor | None, key_index: Tensor) -> Tensor:
     """Scores (b h t s) and the keys chosen (b h t) -> log p(chosen) (b h t); 0 where `place` is -1, nothing chosen."""
     if scores.shape[-1] == 0:
         return scores.sum(dim=-1)
     if allowed is not None:
         empty = ~allowed.any(dim=-1, keepdim=True)
         scores = scores.masked_fill(~(allowed | empty), float("-inf"))
-    picked = scores.log_softmax(dim=-1).gather(-1, place.clamp_min(0)[..., None]).squeeze(-1)
-    return torch.where(place < 0, 0.0, picked)
+    picked = scores.log_softmax(dim=-1).gather(-1, key_index.clamp_min(0)[..., None]).squeeze(-1)
+    return torch.where(key_index < 0, 0.0, picked)

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.hooks import RemovableHandle
 
-from regard.attention.attend import Attend, fold, unfold
-from regard.attention.kernels.chunked import chunk_rows
+from regard.attention.attend import Attend, fold_hypotheses, unfold_hypotheses
+from regard.attention.kernels.chunked import queries_per_chunk
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.normalizers import Softmax
-from regard.attention.score import Projected
+from regard.attention.score import ProjectedKeys
 from regard.core.errors import RegardError
 
 
@@ -47,10 +47,10 @@ class Selection(NamedTuple):
         return weights if self.rows is None else weights[:, :, self.rows]
 
 
-ALL = Selection(None, None)
+SELECT_ALL = Selection(None, None)
 
 
-def attentions(model: nn.Module) -> dict[str, Attend]:
+def attention_modules(model: nn.Module) -> dict[str, Attend]:
     """Every use of attention in a model, by the path of the layer it belongs to: decoder.layers.0.cross_attn."""
     named = model.named_modules()
     return {name.removesuffix(".attend"): module for name, module in named if isinstance(module, Attend)}
@@ -67,7 +67,7 @@ def record(
     if rows is not None and (rows.step or 1) < 1:
         raise RegardError(f"record: rows={rows} runs backwards; give a step of at least 1")
     maps: dict[str, AttentionMap] = {}
-    modules = attentions(model)
+    modules = attention_modules(model)
     chosen = {name: module for name, module in modules.items() if _matches(name, only)}
     if not chosen:
         names = ", ".join(modules) or "none: this model has no attention"
@@ -100,7 +100,7 @@ def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Sel
 
     def note(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         q, k, mask = _call(*inputs, **kwargs)
-        weights = _joined(chunks, q, k, wanted) if chunks else weights_of(module, q, k, mask, wanted=wanted)
+        weights = _joined(chunks, q, k, wanted) if chunks else attention_weights(module, q, k, mask, selection=wanted)
         before = maps.get(name)
         maps[name] = AttentionMap(
             weights if before is None else _join(name, before.weights, weights), module.queries, module.keys
@@ -113,35 +113,35 @@ def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Sel
     return hooks
 
 
-def _call(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> tuple[Tensor, Tensor, Mask]:
+def _call(q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> tuple[Tensor, Tensor, Mask]:
     """What is needed of the arguments of Attend, however they were given."""
-    return q, k.tensor if isinstance(k, Projected) else k, mask
+    return q, k.tensor if isinstance(k, ProjectedKeys) else k, mask
 
 
 @torch.no_grad()
-def weights_of(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, wanted: Selection = ALL) -> Tensor:
+def attention_weights(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, selection: Selection = SELECT_ALL) -> Tensor:
     """(b h t s) weights of one call, of the heads and rows wanted, computed in chunks of rows."""
     b, s = q.shape[0], k.shape[-2]
     if b != k.shape[0]:  # hypotheses that share a source: no place matters, so rows may be taken first
-        q = q if wanted.rows is None else q[:, :, wanted.rows]
-        folded = weights_of(module, fold(q, k, mask), k, mask, wanted=wanted._replace(rows=None))
-        return unfold(folded, b)
+        q = q if selection.rows is None else q[:, :, selection.rows]
+        folded = attention_weights(module, fold_hypotheses(q, k, mask), k, mask, selection=selection._replace(rows=None))
+        return unfold_hypotheses(folded, b)
     t = q.shape[-2]
-    low, high, step = slice(None).indices(t) if wanted.rows is None else wanted.rows.indices(t)
-    size = chunk_rows(q, s, module.weigh.score.inner)
-    kept = [wanted.take(q.new_zeros(*q.shape[:2], 0, s))]
+    low, high, step = slice(None).indices(t) if selection.rows is None else selection.rows.indices(t)
+    size = queries_per_chunk(q, s, module.weigh.score.elements_per_pair)
+    kept = [selection.take(q.new_zeros(*q.shape[:2], 0, s))]
     for start in range(low, high, size):
         stop = min(start + size, high)
-        part = module.weigh(q[:, :, start:stop], k, mask.part(start, stop, keys=s), s - t + start)
+        part = module.weigh(q[:, :, start:stop], k, mask.submask(start, stop, keys=s), s - t + start)
         skip = -(start - low) % step
-        kept.append(wanted._replace(rows=slice(skip, None, step)).take(part))
+        kept.append(selection._replace(rows=slice(skip, None, step)).take(part))
     return torch.cat(kept, dim=2)
 
 
 def _joined(chunks: list[Tensor], q: Tensor, k: Tensor, wanted: Selection) -> Tensor:
     """The chunks of one call as (b h t s); a causal chunk left out the keys ahead of it."""
     weights = torch.cat([pad(part, (0, k.shape[-2] - part.shape[-1])) for part in chunks], dim=2)
-    return wanted.take(weights if q.shape[0] == k.shape[0] else unfold(weights, q.shape[0]))
+    return wanted.take(weights if q.shape[0] == k.shape[0] else unfold_hypotheses(weights, q.shape[0]))
 
 
 def _join(name: str, before: Tensor, after: Tensor) -> Tensor:

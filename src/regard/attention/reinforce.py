@@ -32,13 +32,13 @@ class MovingAverage(nn.Module):
         self.register_buffer("average", torch.zeros(steps))
         self.register_buffer("seen", torch.zeros(steps))
 
-    def forward(self, cost: Tensor, there: Tensor) -> Tensor:
+    def forward(self, cost: Tensor, valid: Tensor) -> Tensor:
         """Costs (b t), and which of them count -> the baseline (t), made before these costs were seen. In training it
         takes them in."""
         place = torch.arange(cost.shape[1], device=cost.device).clamp(max=len(self.average) - 1)
         before = self.average[place]
         if self.training:
-            self._take_in(cost.detach(), there, place)
+            self._take_in(cost.detach(), valid, place)
         return before
 
     @torch.no_grad()
@@ -54,13 +54,13 @@ class MovingAverage(nn.Module):
 class NoBaseline(nn.Module):
     """Zero: the plain estimator, to see what a baseline is worth."""
 
-    def forward(self, cost: Tensor, there: Tensor) -> Tensor:
+    def forward(self, cost: Tensor, valid: Tensor) -> Tensor:
         """Costs (b t) -> zeros (t)."""
         return cost.new_zeros(cost.shape[1])
 
 
-def score_function(
-    log_probability: Tensor, cost: Tensor, *, baseline: nn.Module, there: Tensor | None = None
+def reinforce_loss(
+    log_probability: Tensor, cost: Tensor, *, baseline: nn.Module, valid: Tensor | None = None
 ) -> Tensor:
     """Log p (b t) of choices and what each of them led to, its cost (b t) -> Σ (cost - b) · log p, a number whose
     gradient is that of the expected cost by way of the choices. `there` (b t) says which count; None: all."""
@@ -69,13 +69,13 @@ def score_function(
         raise ShapeError(
             f"score_function: log probabilities and costs have shapes {shapes}; give both as (batch, steps)"
         )
-    counted = torch.ones_like(cost, dtype=torch.bool) if there is None else there
+    counted = torch.ones_like(cost, dtype=torch.bool) if valid is None else valid
     surplus = (cost - baseline(cost, counted)).detach()
     total: Tensor = (surplus * log_probability).masked_fill(~counted, 0.0).sum()
     return total
 
 
-def to_go(cost: Tensor) -> Tensor:
+def cost_to_go(cost: Tensor) -> Tensor:
     """The cost of each step (b t) -> the cost of it and all that come after: what a choice at that step can change."""
     return cost.flip(1).cumsum(dim=1).flip(1)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from regard.core.tracing import is_exporting
 
 
-def meet(q: Tensor, table: Tensor) -> Tensor:
+def table_scores(q: Tensor, table: Tensor) -> Tensor:
     """Queries (b h … d) and a table for each head (h n d) -> (b h … n). The rows of a batch are more queries of one
     product a head: the table is neither copied for each nor its gradient added up over them."""
     if is_exporting() or q.shape[0] == 1:
@@ -18,19 +18,19 @@ def meet(q: Tensor, table: Tensor) -> Tensor:
     return met.view(*heads_first.shape[:-1], table.shape[1]).transpose(0, 1)
 
 
-def meet_distances(q: Tensor, table: Tensor, t: int, s: int, *, first: int, most: int) -> Tensor:
+def distance_scores(q: Tensor, table: Tensor, t: int, s: int, *, query_offset: int, max_ahead: int) -> Tensor:
     """Queries (b h … d) and a table (h r+most+1 d) of distances r … -most -> (b h … t+s-1): their products with the
     vector of every distance that occurs between `t` queries at first, first+1, … and `s` keys, from the farthest back
     to the farthest ahead; beyond r back and `most` ahead the last vector serves for all. Every vector is met once: a
     slice, a product and two repetitions; no gather, whose gradient would be slow."""
-    reach = table.shape[1] - 1 - most
+    reach = table.shape[1] - 1 - max_ahead
     if is_exporting():
-        distances = torch.arange(first + t - 1, first - s, -1, device=table.device)
-        return meet(q, table.index_select(1, reach - distances.clamp(-most, reach)))
-    back, ahead = first + t - 1, s - 1 - first  # distances back … -ahead
+        distances = torch.arange(query_offset + t - 1, query_offset - s, -1, device=table.device)
+        return table_scores(q, table.index_select(1, reach - distances.clamp(-max_ahead, reach)))
+    back, ahead = query_offset + t - 1, s - 1 - query_offset  # distances back … -ahead
     count = max(0, t + s - 1)
-    low, high = max(min(back, reach), -most), min(max(-ahead, -most), reach)  # distances of the table that occur
-    met = meet(q, table[:, reach - low : reach - high + 1])  # (b h … n)
+    low, high = max(min(back, reach), -max_ahead), min(max(-ahead, -max_ahead), reach)  # distances of the table that occur
+    met = table_scores(q, table[:, reach - low : reach - high + 1])  # (b h … n)
     before = min(max(back - low, 0), count)
     behind = max(0, count - before - met.shape[-1])
     if before + behind == 0:

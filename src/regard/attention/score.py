@@ -20,7 +20,7 @@ class Dot(NamedTuple):
     scale: float
 
 
-class Projected(NamedTuple):
+class ProjectedKeys(NamedTuple):
     """Keys that a score has projected, once per memory: what `Attend.project` gives, and `Attend` takes. A type of
     their own, so that keys can be neither left as they came nor projected twice."""
 
@@ -37,7 +37,7 @@ class ScoreFunction(nn.Module):
     dim: int | None = None
     key_dim: int | None = None
     scale: float | None = None
-    mixes: bool = False  # may queries be of another precision than keys?
+    allows_mixed_dtypes: bool = False  # may queries be of another precision than keys?
 
     def project_keys(self, k: Tensor) -> Tensor:
         """What depends on the keys alone, computed once per memory by `Attend.project`; `forward` and `as_dot` get its
@@ -45,7 +45,7 @@ class ScoreFunction(nn.Module):
         return k
 
     @property
-    def projects(self) -> bool:
+    def projects_keys(self) -> bool:
         """Whether it makes something of the keys first. If not, keys can be handed to `Attend` as they are."""
         return type(self).project_keys is not ScoreFunction.project_keys
 
@@ -54,12 +54,12 @@ class ScoreFunction(nn.Module):
         return None
 
     @property
-    def inner(self) -> int:
+    def elements_per_pair(self) -> int:
         """Numbers held per query-key pair while scoring: what bounds the size of chunks."""
         return 1
 
 
-def same(score: str, dim: int, key_dim: int | None) -> int:
+def require_same_dim(score: str, dim: int, key_dim: int | None) -> int:
     """The common width, or an error: an inner product needs one."""
     if key_dim is not None and key_dim != dim:
         raise ShapeError(

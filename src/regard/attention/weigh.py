@@ -17,25 +17,25 @@ class PositionBias(Protocol):
     the keys. `start` (b) is the column from which each row's places are counted, where rows are padded on the left;
     a scheme that sees distances alone need not look at it. `dots` says whether `as_dot` gives what the score gives."""
 
-    dots: bool
+    is_dot_product: bool
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
         """(b h t d), (b h s d) -> (b h t s), positions taken into account."""
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
         """The same as an inner product, or None."""
 
 
 class NoPositionBias:
     """No position inside the score: the content alone decides."""
 
-    dots = True
+    is_dot_product = True
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
         scores: Tensor = score(q, k)
         return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
         return score.as_dot(q, k)
 
 
@@ -43,24 +43,24 @@ class Weigh(nn.Module):
     """Normalise[f(Q, K) + M]: queries (b h t d), projected keys (b h s d) -> weights (b h t s)."""
 
     def __init__(
-        self, score: ScoreFunction, *, normalizer: nn.Module | None = None, place: PositionBias | None = None
+        self, score: ScoreFunction, *, normalizer: nn.Module | None = None, position_bias: PositionBias | None = None
     ) -> None:
         super().__init__()
         _check(score, normalizer)
         self.score = score
         self.normalizer = Softmax() if normalizer is None else normalizer
-        self.place: PositionBias = NoPositionBias() if place is None else place
+        self.place: PositionBias = NoPositionBias() if position_bias is None else position_bias
         self.soft = isinstance(self.normalizer, Softmax)
 
-    def forward(self, q: Tensor, k: Tensor, mask: Mask = NO_MASK, first: int | None = None) -> Tensor:
-        allowed = mask.dense(q.shape[-2], k.shape[-2], first=first, device=q.device)
-        weights: Tensor = self.normalizer(self.scores(q, k, first, mask.start), allowed)
+    def forward(self, q: Tensor, k: Tensor, mask: Mask = NO_MASK, query_offset: int | None = None) -> Tensor:
+        allowed = mask.dense(q.shape[-2], k.shape[-2], query_offset=query_offset, device=q.device)
+        weights: Tensor = self.normalizer(self.scores(q, k, query_offset, mask.start), allowed)
         return weights
 
-    def scores(self, q: Tensor, k: Tensor, first: int | None = None, start: Tensor | None = None) -> Tensor:
+    def scores(self, q: Tensor, k: Tensor, query_offset: int | None = None, start: Tensor | None = None) -> Tensor:
         """(b h t s) before mask and normaliser."""
-        first = k.shape[-2] - q.shape[-2] if first is None else first
-        return self.place.score(self.score, q, k, first, start)
+        query_offset = k.shape[-2] - q.shape[-2] if query_offset is None else query_offset
+        return self.place.score(self.score, q, k, query_offset, start)
 
     def as_dot(self, q: Tensor, k: Tensor, start: Tensor | None = None) -> Dot | None:
         """The scores as an inner product where that is possible and the normaliser is a softmax."""
@@ -71,15 +71,15 @@ class Weigh(nn.Module):
     @property
     def scale(self) -> float | None:
         """Where the scores are scale · q·k, normalised by a softmax: the scale."""
-        return self.score.scale if self.soft and not self.placed else None
+        return self.score.scale if self.soft and not self.depends_on_position else None
 
     @property
     def adds_products(self) -> bool:
         """Are the scores sums of products, such as q·k + q·e[distance], that no single inner product gives?"""
-        return self.soft and self.score.scale is not None and not self.place.dots
+        return self.soft and self.score.scale is not None and not self.place.is_dot_product
 
     @property
-    def placed(self) -> bool:
+    def depends_on_position(self) -> bool:
         """Does the score depend on where queries and keys stand?"""
         return not isinstance(self.place, NoPositionBias)
 

@@ -15,7 +15,7 @@ from regard.cli import help
 from regard.cli.help import Section
 from regard.core import config as configs
 from regard.core.errors import RegardError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 
 ARGS_META_KEY = "regard words"  # where the words of a call are kept in its context
 PACKAGE_BY_SETTING = {
@@ -38,7 +38,7 @@ def complete_train(context: typer.Context, incomplete: str) -> list[str]:
     typed: Sequence[str] = context.meta.get(ARGS_META_KEY, [])
     task = next((task for task in map(task_of, typed) if task), None)
     if task is None:
-        return _beginning(incomplete, [*names("regard.tasks"), *sorted(glob(escape(incomplete) + "*.toml"))])
+        return _beginning(incomplete, [*registered_names("regard.tasks"), *sorted(glob(escape(incomplete) + "*.toml"))])
     models = [word.partition("=")[2] for word in typed if word.startswith("model=")]
     return _settings(incomplete, help.task_sections(task, models[-1] if models else None))
 
@@ -56,16 +56,16 @@ def complete_compare(context: typer.Context, incomplete: str) -> list[str]:
 def task_of(word: str) -> str | None:
     """The task that a word names: itself, or that of a recipe."""
     try:
-        task = configs.read(Path(word)).get("task") if word.endswith(".toml") else word
+        task = configs.read_toml(Path(word)).get("task") if word.endswith(".toml") else word
     except RegardError:
         return None
-    return task if isinstance(task, str) and task in names("regard.tasks") else None
+    return task if isinstance(task, str) and task in registered_names("regard.tasks") else None
 
 
 def _settings(incomplete: str, found: Iterable[Section]) -> list[str]:
     key, equals, _ = incomplete.partition("=")
     if equals:
-        return _beginning(incomplete, [f"{key}={name}" for name in names(PACKAGE_BY_SETTING[key])] if key in PACKAGE_BY_SETTING else [])
+        return _beginning(incomplete, [f"{key}={name}" for name in registered_names(PACKAGE_BY_SETTING[key])] if key in PACKAGE_BY_SETTING else [])
     keys = [row[0] for section in found for row in section.rows]
     return _beginning(incomplete, ["model=", "decoding=", *(key if "=" in key else f"{key}=" for key in keys)])
 

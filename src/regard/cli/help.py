@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from typer.core import TyperCommand, TyperGroup
 
 from regard.core import trust
-from regard.core.describe import constant, describe, source_of, summary
+from regard.core.describe import read_constant, describe, source_path, summary
 from regard.core.errors import RegardError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 
 MAX_COLUMN_WIDTHS = (30, 16, 20)  # columns are aligned up to so many characters
 
@@ -48,11 +48,11 @@ def of_class(path: Path, name: str, *, prefix: str = "", changed: Any = None) ->
     described = describe(path, name)
     for setting in () if described is None else described.settings:
         default = (changed or {}).get(setting.name)
-        if setting.kind[0].isupper() and setting.kind.isidentifier() and describe(path, setting.kind):
-            yield from of_class(path, setting.kind, prefix=f"{prefix}{setting.name}.", changed=default)
+        if setting.annotation[0].isupper() and setting.annotation.isidentifier() and describe(path, setting.annotation):
+            yield from of_class(path, setting.annotation, prefix=f"{prefix}{setting.name}.", changed=default)
         else:
             shown = setting.default if default is None else repr(default)
-            yield f"{prefix}{setting.name.removesuffix('_')}", shown, setting.kind, setting.meaning
+            yield f"{prefix}{setting.name.removesuffix('_')}", shown, setting.annotation, setting.comment
 
 
 def _section(path: Path, title: str, *, prefix: str = "", changed: Any = None) -> Section:
@@ -69,14 +69,14 @@ def of_file(path: Path, name: str) -> Section:
 
 def options_section(task: str) -> Section:
     """What one can ask of a run of a task."""
-    rows = tuple(of_class(source_of("regard.tasks", task), "Options"))
+    rows = tuple(of_class(source_path("regard.tasks", task), "Options"))
     title = f"Asked of {task}, as key=value or --key value:" if rows else f"{task} has no options of its own."
     return Section(title, rows)
 
 
 def of_decoding(name: str) -> Section:
     """The settings of a decoder."""
-    return _section(source_of("regard.decoding.strategies", name), f"The search, {name}.", prefix="decoding.")
+    return _section(source_path("regard.decoding.strategies", name), f"The search, {name}.", prefix="decoding.")
 
 
 def run_sections(args: Sequence[str]) -> list[Section]:
@@ -88,8 +88,8 @@ def evaluation_sections(args: Sequence[str]) -> list[Section]:
     """What an evaluation of the run that is among the words can be told; nothing where none is."""
 
     def told(task: str) -> list[Section]:
-        path = source_of("regard.tasks", task)
-        places = constant(path, "DATA_SETTINGS") or ()
+        path = source_path("regard.tasks", task)
+        places = read_constant(path, "DATA_SETTINGS") or ()
         rows = (*of_class(path, "Evaluation"), *(row for row in of_class(path, "Config") if row[0] in places))
         named = tuple((f"data.{row[0]}" if row[0] in places else row[0], *row[1:]) for row in rows)
         return [Section(f"Told to an evaluation of {task}, as key=value or --key value:", named)] if named else []
@@ -103,7 +103,7 @@ def _of_run(words: Sequence[str], told: Callable[[str], list[Section]]) -> list[
         path = next(path for path in (Path(word) / "config.json" for word in words) if path.is_file())
         table = json.loads(path.read_text(encoding="utf-8"))
         decoding = table.get("decoding")
-        if trust.foreign_names(path.parent) and not ("--trust" in words or trust.is_trusted(path.parent)):
+        if trust.external_modules(path.parent) and not ("--trust" in words or trust.is_trusted(path.parent)):
             return []  # to find the file of a module, Python imports the package it is in
         return [*told(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
     except (StopIteration, OSError, ValueError, LookupError, TypeError, AttributeError, RegardError):
@@ -112,15 +112,15 @@ def _of_run(words: Sequence[str], told: Callable[[str], list[Section]]) -> list[
 
 def verb_sections(verb: str) -> list[Section]:
     """What one can ask of a run of the listed tasks that have a verb."""
-    files = {task: source_of("regard.tasks", task) for task in names("regard.tasks")}
-    verbs = {task: (constant(path, "VERB"), *(constant(path, "VERBS") or ())) for task, path in files.items()}
+    files = {task: source_path("regard.tasks", task) for task in registered_names("regard.tasks")}
+    verbs = {task: (read_constant(path, "VERB"), *(read_constant(path, "VERBS") or ())) for task, path in files.items()}
     return [options_section(task) for task in files if verb in verbs[task]]
 
 
 def task_sections(task: str, model: str | None = None) -> list[Section]:
     """The settings of a training: the task's data, the model (the task's own unless one is named), and the rest."""
-    path = source_of("regard.tasks", task)
-    defaults = constant(path, "DEFAULTS")
+    path = source_path("regard.tasks", task)
+    defaults = read_constant(path, "DEFAULTS")
     defaults = defaults if isinstance(defaults, dict) else {}
     own = defaults.get("model", {}).get("name")
     model = model or own
@@ -129,7 +129,7 @@ def task_sections(task: str, model: str | None = None) -> list[Section]:
         _section(path, "The data.", prefix="data."),
         *([] if model is None else [model_section(model, changed=defaults.get("model") if model == own else None)]),
     ]
-    config = source_of("regard.training", "config")
+    config = source_path("regard.training", "config")
     sections.append(_section(config, "The training.", prefix="training.", changed=defaults.get("training")))
     sections.append(Section("The weights it starts from.", tuple(of_class(config, "Start", prefix="start."))))
     decoding = defaults.get("decoding", {}).get("name")
@@ -138,9 +138,9 @@ def task_sections(task: str, model: str | None = None) -> list[Section]:
 
 def model_section(model: str, *, changed: Any = None) -> Section:
     """The settings of a model, and its presets."""
-    path = source_of("regard.models", model)
+    path = source_path("regard.models", model)
     section = _section(path, f"The model, {model}: {summary(path)}", prefix="model.", changed=changed)
-    presets = constant(path, "PRESETS")
+    presets = read_constant(path, "PRESETS")
     rows = presets.items() if isinstance(presets, dict) else ()
     return section._replace(
         rows=(*section.rows, *((f"model.preset={name}", "", "", preset(str(what))) for name, what in rows))

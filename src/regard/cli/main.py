@@ -18,7 +18,7 @@ from regard.cli import predict_command
 from regard.cli.help import PlainCommand, PlainGroup
 from regard.cli.settings import PANELS, USE
 from regard.core.errors import RegardError, printable
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.core.version import __version__
 
 app = typer.Typer(
@@ -52,7 +52,7 @@ def _add(name: str, module: ModuleType) -> None:
         app.command(name, cls=getattr(module, "Command", PlainCommand), rich_help_panel=module.PANEL)(module.run)
 
 
-_MODULES = {name: find("regard.cli.commands", name) for name in names("regard.cli.commands")}
+_MODULES = {name: find("regard.cli.commands", name) for name in registered_names("regard.cli.commands")}
 for _panel in PANELS:
     for _name in (name for name, module in _MODULES.items() if _panel == module.PANEL):
         _add(_name, _MODULES[_name])

@@ -27,7 +27,7 @@ from regard.cli.output import (
 from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.settings import to_options
 from regard.core import checksums
-from regard.core.cpu import available, threads
+from regard.core.cpu import available_cores, recommended_threads
 from regard.core.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run_predict(folder: Path, inputs: Sequence[str], settings: Sequence[str], *,
         raise ConfigError(f"--workers {predict_options.workers}: give a number of processes, or 0 for one on each core")
     if predict_options.on_error not in (None, *ON_ERROR):
         raise ConfigError(f"--on-error {predict_options.on_error}: it is one of {', '.join(ON_ERROR)}")
-    checksums.require(folder)  # before torch is imported, which takes seconds
+    checksums.require_run_folder(folder)  # before torch is imported, which takes seconds
     quick = None
     if not (predict_options.out or predict_options.ray):
         quick = predict_torch_free.find_torch_free(folder, settings, verb=verb, predict_options=predict_options, few_inputs=0 < len(inputs) <= SMALL_INPUT_COUNT)
@@ -146,7 +146,7 @@ def _spread(work: ChunkPredictor, lines: Iterable[InputLine | None], how: Predic
 
         return predict_with_ray.predict_chunks(work, lines, address=how.ray, workers=how.workers)
     processes = (
-        1 if work.run.uses_external_engine else min(how.workers or available(), available())
+        1 if work.run.uses_external_engine else min(how.workers or available_cores(), available_cores())
     )  # CTranslate2 has its own
     return predict_chunks(work, split_chunks(lines, processes), model=work.run.model, processes=processes)
 
@@ -170,7 +170,7 @@ def predict_chunks(
     if sum(map(len, some)) <= SMALL_INPUT_COUNT:
         import torch
 
-        torch.set_num_threads(threads(model))
+        torch.set_num_threads(recommended_threads(model))
     if processes == 1 or len(some) < 2:  # too little to share, or lines that come one by one
         yield from (work(piece) for piece in chain(some, pieces) if piece is not None)
     else:

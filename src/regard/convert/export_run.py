@@ -12,7 +12,7 @@ import torch
 from regard.convert import huggingface, onnx
 from regard.core.errors import CheckpointError, ConfigError, did_you_mean
 from regard.core.extras import require
-from regard.core.files import digest
+from regard.core.files import file_sha256
 from regard.engines import engine
 from regard.engines.ctranslate2 import search as ct2_search
 from regard.engines.ctranslate2.export import export as to_spec
@@ -38,7 +38,7 @@ def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
     require("ctranslate2", extra="ctranslate2")
     folder = out.with_name(f".{out.name}.made")
     try:
-        to_spec(parts.model, parts.task.spec, folder, weights=digest(parts.folder / "model.safetensors"))
+        to_spec(parts.model, parts.task.spec, folder, weights=file_sha256(parts.folder / "model.safetensors"))
         count = _compared(parts)
         create(out, lambda draft: _copy(folder, draft.path, parts.folder))
     finally:

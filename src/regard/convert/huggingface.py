@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from regard.convert import vocabulary, weight_map
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.core.seed import preserve_rng_state
 from regard.data.text import tokenizer
 from regard.training.run_folder import create
@@ -29,7 +29,7 @@ Ids = Callable[[str, Tensor], Tensor]
 
 def layouts_of(model: str) -> list[ModuleType]:
     """The layouts for a model of ours, by its name."""
-    known = [find(LAYOUTS, name) for name in names(LAYOUTS)]
+    known = [find(LAYOUTS, name) for name in registered_names(LAYOUTS)]
     found = [module for module in known if model == module.MODEL]
     if not found:
         others = ", ".join(sorted({module.MODEL for module in known}))
@@ -142,8 +142,8 @@ def load_pretrained(source: str, library: Any) -> tuple[ModuleType, Any]:
     with _quietly(library):
         try:
             kind = library.AutoConfig.from_pretrained(source).model_type.replace("-", "_")
-            if kind not in names(LAYOUTS):
-                raise ConfigError(f"{source}: a model of the kind {kind}; regard reads {', '.join(names(LAYOUTS))}")
+            if kind not in registered_names(LAYOUTS):
+                raise ConfigError(f"{source}: a model of the kind {kind}; regard reads {', '.join(registered_names(LAYOUTS))}")
             layout = find(LAYOUTS, kind)
             reader = layout.theirs_of(library)
             theirs, told = reader.from_pretrained(source, output_loading_info=True, use_safetensors=True)

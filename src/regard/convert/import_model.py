@@ -17,11 +17,11 @@ from regard.convert import huggingface, weight_map
 from regard.convert.vocabulary import ImportedVocabulary
 from regard.convert.vocabulary import read_vocabulary as read_vocabulary
 from regard.core import trust as trusts
-from regard.core.describe import constant, source_of
+from regard.core.describe import read_constant, source_path
 from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
 from regard.core.files import write_bytes, write_text
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.core.seed import preserve_rng_state
 from regard.data.images.image_files import encode_png
 from regard.training import checkpoint, model_card, pretrained, tensor_files
@@ -58,8 +58,8 @@ def import_model(source: str, out: Path) -> Path:
 
 def task_of(model: str) -> str:
     """The task whose own model this is."""
-    for name in names("regard.tasks"):
-        defaults = constant(source_of("regard.tasks", name), "DEFAULTS")
+    for name in registered_names("regard.tasks"):
+        defaults = read_constant(source_path("regard.tasks", name), "DEFAULTS")
         if isinstance(defaults, dict) and defaults.get("model", {}).get("name") == model:
             return name
     raise ConfigError(f"no task has the model {model} as its own")
@@ -134,7 +134,7 @@ def _write_run(draft: Folder, recipe: Recipe, layout: ModuleType, theirs: Any, f
         huggingface.check_logits(layout, model, theirs, task.sizes, ids=ids)
         identity = identify(recipe, pretrained.digests(draft), {})
         write_config(draft, recipe, identity)
-        facts: tensor_files.Facts = {"run": identity.run, "step": 0, "metrics": {}}
+        facts: tensor_files.JSONObject = {"run": identity.run, "step": 0, "metrics": {}}
         tensor_files.write_tensors(draft.model, _plain(checkpoint.weights(model)), facts)
 
 

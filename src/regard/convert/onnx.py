@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.masks import Mask
-from regard.attention.score import Projected
+from regard.attention.score import ProjectedKeys
 from regard.attention.weigh import NoPositionBias
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.extras import require
@@ -177,10 +177,10 @@ class DecoderStepProgram(nn.Module):
         here, seen = (columns == place)[:, None], Mask(keys=(columns <= place).expand(tokens.shape[0], -1))
         read: list[KV] = []
         for number, block in enumerate(self.stack.layers):
-            past = KV.of(Projected(keys[number]), values[number])
+            past = KV.of(ProjectedKeys(keys[number]), values[number])
             x = block.around_self(x, partial(_look_back, block.self_attn, past=past, here=here, seen=seen, read=read))
             if source_keys is not None and source_values is not None and lengths is not None:
-                memory = KV.of(Projected(source_keys[number]), source_values[number])
+                memory = KV.of(ProjectedKeys(source_keys[number]), source_values[number])
                 there = Mask(keys=torch.arange(source_keys.shape[3]) < lengths[:, None])
                 x = block.around_cross(x, partial(block.cross_attn, memory=memory, mask=there))
             x = block.around_feedforward(x, block.feedforward)
@@ -191,9 +191,9 @@ class DecoderStepProgram(nn.Module):
 def _look_back(heads: MultiHeadAttention, x: Tensor, *, past: KV, here: Tensor, seen: Mask, read: list[KV]) -> Tensor:
     """Self-attention over a static cache, after this token was written into it where it belongs; `read` gets it."""
     own = heads.project_kv(x)
-    now = KV.of(Projected(torch.where(here, own.k.tensor, past.k.tensor)), torch.where(here, own.v, past.v))
+    now = KV.of(ProjectedKeys(torch.where(here, own.k.tensor, past.k.tensor)), torch.where(here, own.v, past.v))
     read.append(now)
-    return heads.attend_to(heads.queries(x), now, seen)
+    return heads.attend_to(heads.project_q(x), now, seen)
 
 
 def _encoder(model: Transformer, sizes: Any) -> Program:

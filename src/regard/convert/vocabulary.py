@@ -107,12 +107,12 @@ def _renamed(state: dict[str, Any], spelt: Sequence[str], path: Path) -> dict[st
     if isinstance(model["vocab"], dict):
         model["vocab"] = numbers
         if model.get("unk_token") is not None:
-            model["unk_token"] = SPECIAL_TOKENS[SpecialTokens.unknown]
+            model["unk_token"] = SPECIAL_TOKENS[SpecialTokens.unk]
     elif model.get("type") == "Unigram":
         scores = dict(model["vocab"])
         least = min(scores.values(), default=0.0) - 10
         model["vocab"] = [[name, scores.get(name, 0.0 if name in SPECIAL_TOKENS else least)] for name in spelt]
-        model["unk_id"] = SpecialTokens.unknown
+        model["unk_id"] = SpecialTokens.unk
     else:
         raise DataError(f"{path}: a tokenizer of the kind {model.get('type')}, which regard does not read")
     told = [token for token in state.get("added_tokens", []) if token["content"] in numbers]

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 
 from regard.core.errors import RegardError
 
-Ask = Callable[[], None]  # raises where the work is to end
-_ask: ContextVar[Ask | None] = ContextVar("ask", default=None)
+CancellationCheck = Callable[[], None]  # raises where the work is to end
+_ask: ContextVar[CancellationCheck | None] = ContextVar("ask", default=None)
 
 
 class Cancelled(RegardError):
@@ -18,9 +18,9 @@ class Cancelled(RegardError):
 
 
 @contextmanager
-def cancellable(ask: Ask) -> Iterator[None]:
+def cancellable(check: CancellationCheck) -> Iterator[None]:
     """Inside, long work calls `ask` between its parts."""
-    token = _ask.set(ask)
+    token = _ask.set(check)
     try:
         yield
     finally:

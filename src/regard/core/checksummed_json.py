@@ -11,32 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.errors import CheckpointError
-from regard.core.files import open_plain, write_bytes
+from regard.core.files import open_regular, write_bytes
 
-Facts = dict[str, Any]
-ZEROS = b"0" * 64
-LONGEST = 16 * 2**20  # bytes of a header or a JSON file; ten thousand tensors need a tenth of it
+JSONObject = dict[str, Any]
+CHECKSUM_PLACEHOLDER = b"0" * 64
+MAX_JSON_BYTES = 16 * 2**20  # bytes of a header or a JSON file; ten thousand tensors need a tenth of it
 
 
 class CorruptFile(CheckpointError):
     """A file whose content is not what was written."""
 
 
-def write_json(path: Path, table: Facts) -> None:
+def write_json(path: Path, table: JSONObject) -> None:
     """A sealed JSON file for people to read; the seal is its last key."""
-    text = json.dumps({**table, "sha256": ZEROS.decode()}, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps({**table, "sha256": CHECKSUM_PLACEHOLDER.decode()}, indent=2, ensure_ascii=False) + "\n"
     data = text.encode()
-    place = data.rindex(ZEROS)
+    place = data.rindex(CHECKSUM_PLACEHOLDER)
     seal = hashlib.sha256(data).hexdigest().encode()
     write_bytes(path, data[:place] + seal + data[place + len(seal) :])
 
 
-def read_json(path: Path) -> Facts:
+def read_json(path: Path) -> JSONObject:
     """The table of a sealed JSON file. Edited by hand on purpose: take the sha256 line out."""
     try:
-        with open_plain(path) as file:
-            data = file.read(LONGEST)
-        table: Facts = json.loads(data)
+        with open_regular(path) as file:
+            data = file.read(MAX_JSON_BYTES)
+        table: JSONObject = json.loads(data)
         json.dumps(table, ensure_ascii=False).encode()  # half a character cannot be written again
         claimed = table.pop("sha256", None)
         right = claimed is None or claimed == hashlib.sha256(_unsealed(data, claimed)).hexdigest()
@@ -55,4 +55,4 @@ def read_json(path: Path) -> Facts:
 
 def _unsealed(data: bytes, claimed: str) -> bytes:
     before, seal, after = data.rpartition(claimed.encode())
-    return before + ZEROS + after if seal else b""
+    return before + CHECKSUM_PLACEHOLDER + after if seal else b""

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.core.errors import CheckpointError, FileError
-from regard.core.files import cache_folder, digest, write_text
+from regard.core.files import cache_folder, file_sha256, write_text
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-FOLDER = "checksums"
+CHECKSUM_FOLDER = "checksums"
 _SMALL = 64 * 2**20  # bytes of a file that is read again rather than remembered
 
 
-def of_batches(batches: Iterable[Any]) -> str:
+def hash_batches(batches: Iterable[Any]) -> str:
     """Batches of tensors -> a checksum of everything in them."""
     import torch  # reading a text needs checksums of files only, and no torch
 
@@ -45,7 +45,7 @@ def of_batches(batches: Iterable[Any]) -> str:
     return sha.hexdigest()
 
 
-def of_rows(rows: Iterable[Any]) -> str:
+def hash_rows(rows: Iterable[Any]) -> str:
     """Examples of plain values (texts, numbers, tuples of them) -> a checksum of all of them in their order."""
     sha = hashlib.sha256()
     for row in rows:
@@ -54,27 +54,27 @@ def of_rows(rows: Iterable[Any]) -> str:
     return sha.hexdigest()
 
 
-def of_files(paths: Iterable[Path]) -> str:
+def hash_files(paths: Iterable[Path]) -> str:
     """Files -> a checksum of their content, wherever they lie."""
-    return hashlib.sha256(" ".join(of_file(path) for path in paths).encode()).hexdigest()
+    return hashlib.sha256(" ".join(hash_file(path) for path in paths).encode()).hexdigest()
 
 
-def of_file(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """SHA-256 of a file; of a large one that has not changed it is remembered."""
     facts = os.stat(path)
     if facts.st_size <= _SMALL:
-        return digest(path)
+        return file_sha256(path)
     key = hashlib.sha256(f"{path.resolve()} {facts.st_size} {facts.st_mtime_ns} {facts.st_ino}".encode()).hexdigest()
-    note = cache_folder() / FOLDER / key
+    note = cache_folder() / CHECKSUM_FOLDER / key
     with suppress(OSError, ValueError):
         return str(json.loads(note.read_text(encoding="utf-8"))["sha256"])
-    found = digest(path)
+    found = file_sha256(path)
     with suppress(FileError):
         write_text(note, json.dumps({"sha256": found, "path": str(path.resolve())}))
     return found
 
 
-def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """What is other than it was, in words; nothing where all is the same."""
     gone = [f"{name} is no longer there" for name in before if name not in now]
     new = [f"{name} is new" for name in now if name not in before]
@@ -85,13 +85,13 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 _LARGEST = 2**28  # bytes of a task's file; vocabularies have a hundredth of it
 
 
-def require(folder: Path) -> None:
+def require_run_folder(folder: Path) -> None:
     """A run folder that is not there is named."""
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: no such run folder")
 
 
-def check(folder: Path, files: Mapping[str, str]) -> None:
+def verify_files(folder: Path, files: Mapping[str, str]) -> None:
     """Every file, by its name in the folder, is as it was written, or the one that is not is named."""
     for name, expected in files.items():
         path = folder / name
@@ -101,5 +101,5 @@ def check(folder: Path, files: Mapping[str, str]) -> None:
             raise CheckpointError(
                 f"{path}: {path.stat().st_size:,} bytes, more than a task writes; regard never wrote it"
             )
-        if digest(path) != expected:
+        if file_sha256(path) != expected:
             raise CheckpointError(f"{path}: its checksum does not match config.json; restore it from a copy of the run")

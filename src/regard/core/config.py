@@ -17,11 +17,11 @@ from regard.core.errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
 Table = dict[str, Any]
-LARGEST = 2**63  # what tensors count with ends before it
-KINDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
+MAX_INTEGER = 2**63  # what tensors count with ends before it
+TYPE_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
 
 
-def read(path: Path) -> Table:
+def read_toml(path: Path) -> Table:
     """The table in a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -60,23 +60,23 @@ def _value(text: str) -> Any:
         return text
 
 
-def from_dict(cls: type[T], table: Table, where: str) -> T:
+def from_dict(cls: type[T], table: Table, section: str) -> T:
     """A config object from a table; an unknown key or a wrong type is an error that names its path."""
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # cls is a dataclass type
     hints = typing.get_type_hints(cls) if table else {}
     given: Table = {}
     for key, value in table.items():
         if key not in fields:
-            raise ConfigError(f"{where}: no setting {key!r}; {did_you_mean(key, fields)}")
-        given[key] = _convert(hints[key], value, f"{where}.{key}")
+            raise ConfigError(f"{section}: no setting {key!r}; {did_you_mean(key, fields)}")
+        given[key] = _convert(hints[key], value, f"{section}.{key}")
     for name, field in fields.items():
         absent = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if absent and name not in given:
-            raise ConfigError(f"{where}.{name}: must be given")
+            raise ConfigError(f"{section}.{name}: must be given")
     try:
         return cls(**given)
     except ConfigError as wrong:
-        raise ConfigError(f"{where}: {wrong}") from None
+        raise ConfigError(f"{section}: {wrong}") from None
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:
@@ -123,11 +123,11 @@ def _convert_plain(kind: Any, value: Any, where: str) -> Any:
         return str(value)  # a name that is a number: data.source=1
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if kind is int and isinstance(value, int) and abs(value) >= LARGEST:
+    if kind is int and isinstance(value, int) and abs(value) >= MAX_INTEGER:
         raise ConfigError(f"{where}: no whole number may be as large as {value}")
     if isinstance(kind, type) and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
-    wanted = KINDS.get(kind, f"settings of its own, {where}.KEY=VALUE")
+    wanted = TYPE_NAMES.get(kind, f"settings of its own, {where}.KEY=VALUE")
     raise ConfigError(f"{where}: expected {wanted}, got {_as_given(value)}")
 
 

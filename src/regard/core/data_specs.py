@@ -21,40 +21,40 @@ class SpecialTokens:
     tokens, so that no other number moves."""
 
     pad: int = 0
-    unknown: int = 1
-    start: int = 2
-    end: int = 3
+    unk: int = 1
+    bos: int = 2
+    eos: int = 3
     mask: int | None = None  # what a masked language model puts in place of a hidden token
 
     @property
-    def first(self) -> int:
+    def first_regular_id(self) -> int:
         """The lowest number of an ordinary token."""
-        return max(self.pad, self.unknown, self.start, self.end) + 1
+        return max(self.pad, self.unk, self.bos, self.eos) + 1
 
 
 @dataclass(frozen=True)
 class Seq2SeqSpec:
     """A text goes in, another one comes out."""
 
-    source: int  # tokens of the source vocabulary
-    target: int  # tokens of the target vocabulary
-    longest: int  # longest sequence, in tokens, end mark included
-    marks: SpecialTokens = SpecialTokens()
-    joint: bool = False  # source and target are one vocabulary
+    source_vocab_size: int  # tokens of the source vocabulary
+    target_vocab_size: int  # tokens of the target vocabulary
+    max_length: int  # longest sequence, in tokens, end mark included
+    special_tokens: SpecialTokens = SpecialTokens()
+    joint_vocab: bool = False  # source and target are one vocabulary
 
 
 @dataclass(frozen=True)
 class MusicSpec:
     """Pieces of music as tokens, with conditions (composer, key, mode) that a piece may be given."""
 
-    conditions: int  # class tokens, marks included
-    tokens: int  # tokens of the encoding, marks included
-    longest: int  # tokens that are remembered at once
-    marks: SpecialTokens = SpecialTokens()
-    crop: int | None = None  # tokens of a training example, where that is known
+    num_conditions: int  # class tokens, marks included
+    vocab_size: int  # tokens of the encoding, marks included
+    max_length: int  # tokens that are remembered at once
+    special_tokens: SpecialTokens = SpecialTokens()
+    crop_length: int | None = None  # tokens of a training example, where that is known
     voices: int | None = None  # tokens of one time step; 0: the encoding has no steps; None: not known
-    bar: int = 16  # time steps of a bar
-    shown: bool = False  # some tokens may be given beforehand, wherever in the piece they are
+    steps_per_bar: int = 16  # time steps of a bar
+    has_fixed_tokens: bool = False  # some tokens may be given beforehand, wherever in the piece they are
 
 
 def spec_of(task: ModuleType) -> type:
@@ -65,33 +65,33 @@ def spec_of(task: ModuleType) -> type:
     return family
 
 
-def accepts(model: ModuleType, family: type) -> bool:
+def accepts(model: ModuleType, spec: type) -> bool:
     """Whether a model's file can be built from sizes of a family, by the annotation of its `build`."""
     hint: Any = typing.get_type_hints(model.build).get("sizes", object)
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-    return any(kind is Any or (isinstance(kind, type) and issubclass(family, kind)) for kind in kinds)
+    return any(kind is Any or (isinstance(kind, type) and issubclass(spec, kind)) for kind in kinds)
 
 
 @dataclass(frozen=True)
 class LanguageSpec:
     """Plain text as tokens: what a language model reads and continues."""
 
-    size: int  # tokens of the vocabulary, marks included
-    longest: int  # tokens that are seen at once: the context
-    marks: SpecialTokens = SpecialTokens()
+    vocab_size: int  # tokens of the vocabulary, marks included
+    max_length: int  # tokens that are seen at once: the context
+    special_tokens: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
 class DocumentSpec:
     """Documents of sentences of tokens, each with a label, or with several."""
 
-    size: int  # tokens of the vocabulary, marks included
-    labels: int  # different labels
-    longest: int  # tokens of a document
-    sentence: int  # tokens of a sentence
-    sentences: int  # sentences of a document
-    marks: SpecialTokens = SpecialTokens()
-    several: bool = False  # a document may have any number of labels
+    vocab_size: int  # tokens of the vocabulary, marks included
+    num_labels: int  # different labels
+    max_length: int  # tokens of a document
+    max_sentence_length: int  # tokens of a sentence
+    max_sentences: int  # sentences of a document
+    special_tokens: SpecialTokens = SpecialTokens()
+    multi_label: bool = False  # a document may have any number of labels
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,16 @@ class TagTransitions:
 class TaggingSpec:
     """Sentences of units (words or characters), each with a tag; a unit is read as one token or several."""
 
-    size: int  # tokens of the vocabulary, marks included
-    characters: int  # letters that units are spelt with, marks included
-    longest: int  # tokens of a sentence
-    rules: TagTransitions  # of the tags
-    marks: SpecialTokens = SpecialTokens()
+    vocab_size: int  # tokens of the vocabulary, marks included
+    num_characters: int  # letters that units are spelt with, marks included
+    max_length: int  # tokens of a sentence
+    allowed_transitions: TagTransitions  # of the tags
+    special_tokens: SpecialTokens = SpecialTokens()
 
     @property
-    def tags(self) -> int:
+    def num_tags(self) -> int:
         """How many tags there are."""
-        return len(self.rules.first)
+        return len(self.allowed_transitions.first)
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class ImageGenerationSpec:
     width: int
     channels: int
     levels: int  # of brightness that are told apart
-    classes: int = 0  # 0: none
-    small: tuple[int, int] = (0, 0)  # rows and columns of the image that is to be enlarged; 0: none
+    num_classes: int = 0  # 0: none
+    low_res_size: tuple[int, int] = (0, 0)  # rows and columns of the image that is to be enlarged; 0: none
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class ImageClassificationSpec:
     height: int
     width: int
     channels: int
-    classes: int
+    num_classes: int
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class DetectionSpec:
     height: int
     width: int
     channels: int
-    classes: int
-    most: int  # objects in an image
+    num_classes: int
+    max_objects: int  # objects in an image
 
 
 @dataclass(frozen=True)
@@ -159,36 +159,36 @@ class CaptioningSpec:
     height: int
     width: int
     channels: int
-    size: int  # tokens of the vocabulary, marks included
-    longest: int  # tokens of a caption, end mark included
-    marks: SpecialTokens = SpecialTokens()
+    vocab_size: int  # tokens of the vocabulary, marks included
+    max_length: int  # tokens of a caption, end mark included
+    special_tokens: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
 class MaskedLMSpec:
     """Plain text as tokens, some of which are covered and to be foretold."""
 
-    size: int  # tokens of the vocabulary, marks included
-    longest: int  # tokens that are seen at once, marks included
-    marks: SpecialTokens = SpecialTokens()
-    pairs: bool = False  # a row holds two texts, and whether they belong together is to be told
+    vocab_size: int  # tokens of the vocabulary, marks included
+    max_length: int  # tokens that are seen at once, marks included
+    special_tokens: SpecialTokens = SpecialTokens()
+    has_pairs: bool = False  # a row holds two texts, and whether they belong together is to be told
 
 
 @dataclass(frozen=True)
 class EmbeddingSpec:
     """Words that get a vector each."""
 
-    size: int  # of the vocabulary, marks included
-    marks: SpecialTokens = SpecialTokens()
+    vocab_size: int  # of the vocabulary, marks included
+    special_tokens: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
 class RecommendationSpec:
     """Users who choose among items; both have profiles, fields of features side by side."""
 
-    users: int  # who have a number of their own, from 1 on; 0 stands for anyone else
-    items: int  # that have a number of their own, from 1 on; 0 stands for any other
-    user_fields: tuple[int, ...]  # features of each field of a user's profile
-    item_fields: tuple[int, ...]  # features of each field of an item's profile
-    longest: int  # items of a history that are read
-    days: float = 1.0  # that the data spans
+    num_users: int  # who have a number of their own, from 1 on; 0 stands for anyone else
+    num_items: int  # that have a number of their own, from 1 on; 0 stands for any other
+    user_field_dims: tuple[int, ...]  # features of each field of a user's profile
+    item_field_dims: tuple[int, ...]  # features of each field of an item's profile
+    max_length: int  # items of a history that are read
+    span_days: float = 1.0  # that the data spans

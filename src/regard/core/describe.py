@@ -19,9 +19,9 @@ class Setting(NamedTuple):
     """One field of a dataclass."""
 
     name: str
-    kind: str  # its annotation, as written
+    annotation: str  # its annotation, as written
     default: str  # as written; "" where it must be given
-    meaning: str  # the comment beside it
+    comment: str  # the comment beside it
 
 
 class Description(NamedTuple):
@@ -31,7 +31,7 @@ class Description(NamedTuple):
     settings: tuple[Setting, ...]
 
 
-def source_of(package: str, name: str) -> Path:
+def source_path(package: str, name: str) -> Path:
     """The file of a listed name, or of a dotted name of another package."""
     module = name if "." in name else f"{package}.{name}"
     parent, _, last = module.rpartition(".")
@@ -60,11 +60,11 @@ def describe(path: Path, name: str) -> Description | None:
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
             return Description(_first_line(node), tuple(_setting(part, comments) for part in fields))
         if isinstance(node, ast.ImportFrom) and "." in (node.module or "") and name in {x.name for x in node.names}:
-            return describe(source_of("", str(node.module)), name)
+            return describe(source_path("", str(node.module)), name)
     return None
 
 
-def constant(path: Path, name: str) -> Any:
+def read_constant(path: Path, name: str) -> Any:
     """The value of a file's constant; what is not written in plain values stays source text. None where it has none."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:

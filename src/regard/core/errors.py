@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-LONGEST = 1500  # letters of a message; of a longer one the middle is left out
+MAX_MESSAGE_CHARACTERS = 1500  # letters of a message; of a longer one the middle is left out
 
 
 class RegardError(Exception):
@@ -19,7 +19,7 @@ class RegardError(Exception):
     def __str__(self) -> str:
         """One line that can be shown anywhere, whatever was in the names of files and the values it tells of."""
         line = printable(" ".join(super().__str__().splitlines()))
-        return line if len(line) <= LONGEST else f"{line[: LONGEST - 400]} … {line[-300:]}"
+        return line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 400]} … {line[-300:]}"
 
 
 class ConfigError(RegardError):
@@ -55,9 +55,9 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """'did you mean …?' for a misspelt name, or the list of what there is."""
-    options = sorted(known)
+    options = sorted(choices)
     if not options:
         return "there is none"
     close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
@@ -66,6 +66,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(options)}"
 
 
-def pluralize(number: int, what: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """'1 error', '1,200 errors'."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -36,9 +36,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666))
         yield part
-        flush(part)
+        fsync(part)
         os.replace(part, path)
-        flush(path.parent)
+        fsync(path.parent)
     except OSError as wrong:
         reason = wrong.strerror or wrong
         raise FileError(f"{path}: could not be written ({reason}); what was there before is untouched") from wrong
@@ -47,7 +47,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
-def flush(path: Path) -> None:
+def fsync(path: Path) -> None:
     """Make sure that a file's content, or a folder's list of names, is on the disk."""
     if os.name == "nt" and path.is_dir():  # Windows opens no folders
         return
@@ -73,15 +73,15 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
-def append(path: Path, data: bytes) -> None:
+def append_bytes(path: Path, data: bytes) -> None:
     """More bytes at the end of a log; the file is made if it is not there."""
-    with writing(path), open_log(path) as file:
+    with wrap_write_errors(path), open_for_update(path) as file:
         file.seek(0, os.SEEK_END)
         file.write(data)
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def wrap_write_errors(path: Path) -> Iterator[None]:
     """What the system says while a file is changed becomes one line that names the file."""
     try:
         yield
@@ -91,7 +91,7 @@ def writing(path: Path) -> Iterator[None]:
         ) from wrong
 
 
-def open_log(path: Path) -> io.BufferedRandom:
+def open_for_update(path: Path) -> io.BufferedRandom:
     """A file to read and to write to in place, made if it is not there. A link is refused; of a file that has several
     names (a hard link) a copy takes the place of this one, so that the others keep their content."""
     if path.is_symlink():
@@ -105,10 +105,10 @@ def open_log(path: Path) -> io.BufferedRandom:
         raise FileError(f"{path}: not a plain file; put one in its place")
     with atomic_write(path) as part:
         shutil.copyfile(path, part)
-    return open_log(path)
+    return open_for_update(path)
 
 
-def open_plain(path: Path) -> io.BufferedReader:
+def open_regular(path: Path) -> io.BufferedReader:
     """An existing file to read from; what is no plain file (a pipe, a device, a folder) is an OSError."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -117,7 +117,7 @@ def open_plain(path: Path) -> io.BufferedReader:
     return os.fdopen(handle, "rb")
 
 
-def digest(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """SHA-256 of a file as it stands."""
-    with open_plain(path) as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,9 +13,9 @@ _pixels: ContextVar[int | None] = ContextVar("pixels", default=None)
 
 
 @contextmanager
-def limit_pixels(*, pixels: int) -> Iterator[None]:
+def limit_pixels(*, max_pixels: int) -> Iterator[None]:
     """Inside, an image of more pixels is refused before it is unpacked."""
-    token = _pixels.set(pixels)
+    token = _pixels.set(max_pixels)
     try:
         yield
     finally:

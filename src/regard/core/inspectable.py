@@ -98,19 +98,19 @@ class Inspectable:
 
     title: str  # the input in a line
     axes: dict[str, Axis]
-    rows: dict[str, tuple[AxisRef, ...]]  # the name of a module's query axis -> what it means here
-    columns: dict[str, tuple[AxisRef, ...]]  # the name of a module's key axis -> what it means here
+    query_axes: dict[str, tuple[AxisRef, ...]]  # the name of a module's query axis -> what it means here
+    key_axes: dict[str, tuple[AxisRef, ...]]  # the name of a module's key axis -> what it means here
     outputs: tuple[Output, ...]  # best first
     replay: Callable[[], Tensor]  # runs the model once over input and answer -> logits (n v) of what was answered
-    chosen: Tensor  # (n) which entry of each row of logits was the answer
+    predicted_ids: Tensor  # (n) which entry of each row of logits was the answer
     seconds: float = 0.0  # that the answer took
-    answered: str = ""  # the axis whose items the n answers are; "": the answer as a whole
+    output_axis: str = ""  # the axis whose items the n answers are; "": the answer as a whole
     # axis -> runs the model with each of its m items taken away in turn -> logits (m n v); where an axis is missing, an
     # item is taken away by forbidding attention to look at it
-    without: Mapping[str, Callable[[], Tensor]] = field(default_factory=dict)
+    ablations: Mapping[str, Callable[[], Tensor]] = field(default_factory=dict)
     # axes of `without` whose items are taken out, so that those behind move up -> whether row i of the batch that the
     # model reads is the input without item i; of the other axes places stay (a token is read as unknown)
-    taken_out: Mapping[str, bool] = field(default_factory=dict)
+    deletion_axes: Mapping[str, bool] = field(default_factory=dict)
     inputs: Mapping[str, Tensor] = field(default_factory=dict)  # token numbers or features as they enter the model
     truth: Truth | None = None
     vocabularies: tuple[Vocabulary, ...] = ()

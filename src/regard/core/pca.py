@@ -12,15 +12,15 @@ from regard.core.extras import require
 
 Array = NDArray[Any]
 LEAST, MOST = 2.0, 30.0  # neighbours that t-SNE looks for: a third of the points, within these
-ALIKE = 1e-6  # vectors that differ by less than this share of their size are one point: t-SNE crashes on them
+DUPLICATE_RTOL = 1e-6  # vectors that differ by less than this share of their size are one point: t-SNE crashes on them
 
 
 def project_2d(vectors: Array) -> dict[str, Array]:
     """Vectors (n d) -> points (n 2) by PCA and, where scikit-learn is there, enough of them and unlike, by t-SNE."""
-    points, spread = principal(vectors)
+    points, spread = pca_2d(vectors)
     flat = {"PCA": points}
     few = min(MOST, (len(vectors) - 1) / 3)
-    if few < LEAST or not spread > ALIKE * np.linalg.norm(vectors):
+    if few < LEAST or not spread > DUPLICATE_RTOL * np.linalg.norm(vectors):
         return flat
     try:
         manifold = require("sklearn.manifold", extra="plots")
@@ -30,7 +30,7 @@ def project_2d(vectors: Array) -> dict[str, Array]:
     return flat | {"t-SNE": np.asarray(tsne.fit_transform(vectors), dtype=np.float32)}
 
 
-def principal(vectors: Array) -> tuple[Array, float]:
+def pca_2d(vectors: Array) -> tuple[Array, float]:
     """Vectors (n d) -> points (n 2) by PCA, and how far they spread along the first axis."""
     centred = vectors - vectors.mean(axis=0)
     _, spread, axes = np.linalg.svd(centred, full_matrices=False)

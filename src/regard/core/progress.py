@@ -8,14 +8,14 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
-Watcher = Callable[[float], None]  # gets the share that is done, 0 to 1
-_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+ProgressCallback = Callable[[float], None]  # gets the share that is done, 0 to 1
+_watcher: ContextVar[ProgressCallback | None] = ContextVar("watcher", default=None)
 
 
 @contextmanager
-def progress_callback(watcher: Watcher) -> Iterator[None]:
+def progress_callback(callback: ProgressCallback) -> Iterator[None]:
     """Inside, the watcher is told of all that is tracked."""
-    token = _watcher.set(watcher)
+    token = _watcher.set(callback)
     try:
         yield
     finally:

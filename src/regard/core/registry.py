@@ -11,7 +11,7 @@ from regard.core import trust
 from regard.core.errors import ConfigError, did_you_mean
 
 
-def names(package: str) -> list[str]:
+def registered_names(package: str) -> list[str]:
     """The public modules of a package, without importing any of them, nor the package."""
     spec = importlib.util.find_spec(package)
     folders = [] if spec is None else spec.submodule_search_locations or []
@@ -22,9 +22,9 @@ def find(package: str, name: str) -> ModuleType:
     """The module so named. A dotted name (my_lab.my_model) is imported as it is, but not for a stranger's run."""
     if "." in name:
         return _import_foreign(name)
-    if name not in names(package):
+    if name not in registered_names(package):
         kind = package.rpartition(".")[2].replace("_", " ").removesuffix("s")
-        raise ConfigError(f"unknown {kind} {name!r}; {did_you_mean(name, names(package))}")
+        raise ConfigError(f"unknown {kind} {name!r}; {did_you_mean(name, registered_names(package))}")
     return importlib.import_module(f"{package}.{name}")
 
 

@@ -22,9 +22,9 @@ class Shared(NamedTuple, Generic[T]):
     value: T
 
 
-def map_tensors(tree: T, change: Callable[[Tensor], Tensor]) -> T:
+def map_tensors(tree: T, fn: Callable[[Tensor], Tensor]) -> T:
     """The same tree with every tensor changed, those inside `Shared` too."""
-    changed: T = _walk(tree, change, change)
+    changed: T = _walk(tree, fn, fn)
     return changed
 
 
@@ -43,13 +43,13 @@ def select_sources(state: T, sources: Tensor, *, width: int = 1) -> T:
     return selected
 
 
-def repeat_rows(state: T, width: int) -> T:
+def repeat_rows(state: T, repeats: int) -> T:
     """Each hypothesis `width` times, its copies side by side; what is shared stays as it is."""
-    copied: T = _walk(state, lambda x: x.repeat_interleave(width, dim=0), lambda x: x)
+    copied: T = _walk(state, lambda x: x.repeat_interleave(repeats, dim=0), lambda x: x)
     return copied
 
 
-def join(first: T, second: T) -> T:
+def concat_states(first: T, second: T) -> T:
     """The rows of two states one below the other. Caches and masks of unequal length know themselves how to be joined
     (`_join`); any other tensors must agree in all but the batch."""
     joined: T = _join(first, second, shared=False)

@@ -39,7 +39,7 @@ class Task:
     """The base of every task. `decoding` is the recipe's decoder (regard.decoding.Decoding), None where it has none."""
 
     spec: Any  # a value of the family that the file's SPEC names
-    goal: TargetMetric
+    target_metric: TargetMetric
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
     higher_is_better: Mapping[str, bool] = MappingProxyType({})
     evaluation_mode: str = "as the model is used"  # how the scores of an evaluation come about, for the model card
@@ -88,7 +88,7 @@ class Task:
             delattr(other, name)  # data that was read
         return other
 
-    def with_evaluation_options(self, asked: Any) -> Task:
+    def with_evaluation_options(self, options: Any) -> Task:
         """The same task for an evaluation as it is asked for: `asked` is a value of the file's Evaluation."""
         return self
 
@@ -103,7 +103,7 @@ class Task:
         for much data, overrides it; the names are what a user reads: "train", "valid", "test".
         """
         with preserve_rng_state():
-            return {"train": checksums.of_batches(self._seeded(examples) for examples in self.epoch_batches(0, 0))}
+            return {"train": checksums.hash_batches(self._seeded(examples) for examples in self.epoch_batches(0, 0))}
 
     def _seeded(self, examples: Indices) -> Any:
         seed_all(0)
@@ -139,11 +139,11 @@ class Task:
         """Tokens that have been decoded so far, as text for whoever reads along; "" where they are no text."""
         return ""
 
-    def partial_text(self, given: Any, options: Any, tokens: Sequence[int]) -> str:
+    def partial_text(self, parsed_input: Any, options: Any, tokens: Sequence[int]) -> str:
         """The answer to an input as it will read, of which these tokens have been decoded so far."""
         return self.decode_tokens(tokens)
 
-    def reference(self, given: Any) -> tuple[int, ...] | None:
+    def reference(self, parsed_input: Any) -> tuple[int, ...] | None:
         """An input -> the token numbers of its true answer, end mark included, where the data has one: what a model is
         looked at with while it learns. None for a task whose answers are not tokens."""
         return None
@@ -152,6 +152,6 @@ class Task:
         """Inputs -> for each its answers, best first. `options` is a value of the file's Options."""
         raise NotImplementedError
 
-    def inspect(self, model: Any, given: Any, options: Any, decoding: Any) -> Inspectable:
+    def inspect(self, model: Any, parsed_input: Any, options: Any, decoding: Any) -> Inspectable:
         """An input -> all that a page needs to show how the model answered it."""
         raise NotImplementedError

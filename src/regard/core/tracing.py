@@ -24,19 +24,19 @@ def is_exporting() -> bool:
     return torch.compiler.is_exporting() if torch.compiler.is_compiling() else bool(torch._C._is_tracing())
 
 
-def transformed() -> bool:
+def is_transforming() -> bool:
     """Is a transform of functions active (torch.func, forward-mode gradients)?"""
     if torch.compiler.is_compiling():  # it has taken them apart already
         return False
     return bool(torch._C._are_functorch_transforms_active()) or forward_ad._current_level >= 0
 
 
-def gradients(plain: Callable[..., Tensor], inputs: Sequence[Tensor | None], grad: Tensor) -> list[Tensor | None]:
+def gradients(fn: Callable[..., Tensor], inputs: Sequence[Tensor | None], grad: Tensor) -> list[Tensor | None]:
     """Gradients of `plain(*inputs)`, made of operations that can be differentiated again; None where none is wanted.
 
     For the backward pass of an own Function: there gradients are enabled only if a second derivative is wanted.
     """
     with torch.enable_grad():
         wanted = [x for x in inputs if x is not None and x.requires_grad]
-        found = iter(torch.autograd.grad(plain(*inputs), wanted, grad, create_graph=True, allow_unused=True))
+        found = iter(torch.autograd.grad(fn(*inputs), wanted, grad, create_graph=True, allow_unused=True))
     return [next(found) if x is not None and x.requires_grad else None for x in inputs]

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.errors import FileError, TrustError
-from regard.core.files import append, cache_folder, open_plain
+from regard.core.files import append_bytes, cache_folder, open_regular
 
-CONFIG = "config.json"
-FILE = "trusted_runs"
+CONFIG_FILE = "config.json"
+TRUSTED_FILE = "trusted_runs"
 OLD_FILE = "trusted"  # its name before version 0.3; read, never written
 _LONGEST = 16 * 2**20  # bytes of a config.json
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
@@ -33,18 +33,18 @@ def mark_trusted(run: Path) -> None:
     if line is not None and not is_trusted(run):
         with suppress(FileError, OSError):
             cache_folder().mkdir(parents=True, exist_ok=True)
-            append(cache_folder() / FILE, f"{line}\n".encode())
+            append_bytes(cache_folder() / TRUSTED_FILE, f"{line}\n".encode())
 
 
 def is_trusted(run: Path) -> bool:
     """Whether a run was trained here and its configuration is what it was then."""
     line = _line(run)
-    return line is not None and any(line in _trusted_lines(cache_folder() / name) for name in (FILE, OLD_FILE))
+    return line is not None and any(line in _trusted_lines(cache_folder() / name) for name in (TRUSTED_FILE, OLD_FILE))
 
 
 def _trusted_lines(path: Path) -> list[str]:
     try:
-        with open_plain(path) as file:
+        with open_regular(path) as file:
             return file.read().decode(errors="replace").splitlines()
     except OSError:
         return []
@@ -53,7 +53,7 @@ def _trusted_lines(path: Path) -> list[str]:
 def _line(run: Path) -> str | None:
     """The run's id and the checksum of its configuration; None where there is no such file."""
     try:
-        with open_plain(run / CONFIG) as file:
+        with open_regular(run / CONFIG_FILE) as file:
             content = file.read(_LONGEST)
         table = json.loads(content)
         return f"{table.get('run')} {hashlib.sha256(content).hexdigest()}"
@@ -79,10 +79,10 @@ def check_import(name: str) -> None:
     """Refuse to import a module of another package for a run that is not trusted; say what else it would import."""
     run = _stranger.get()
     if run is not None:
-        names = ", ".join(dict.fromkeys([name, *foreign_names(run)]))
+        names = ", ".join(dict.fromkeys([name, *external_modules(run)]))
         raise TrustError(
             f"{run}: this run would import code from outside regard: {names}; it was not trained here, or its "
-            f"{CONFIG} has changed since; if you trust it, use --trust, or trust=True in Python"
+            f"{CONFIG_FILE} has changed since; if you trust it, use --trust, or trust=True in Python"
         )
 
 
@@ -91,15 +91,15 @@ def check_network(address: str) -> None:
     run = _stranger.get()
     if run is not None:
         raise TrustError(
-            f"{run}: this run would fetch {address} over the network; it was not trained here, or its {CONFIG} has "
+            f"{run}: this run would fetch {address} over the network; it was not trained here, or its {CONFIG_FILE} has "
             "changed since; if you trust it, use --trust, or trust=True in Python"
         )
 
 
-def foreign_names(run: Path) -> list[str]:
+def external_modules(run: Path) -> list[str]:
     """The dotted names in a run's configuration, in the places where modules are chosen."""
     try:
-        table = json.loads((run / CONFIG).read_bytes())
+        table = json.loads((run / CONFIG_FILE).read_bytes())
         chosen = [table.get("task"), *(value for name in ("model", "decoding") for value in _texts(table.get(name)))]
     except (OSError, ValueError, AttributeError, RecursionError):
         return []

@@ -46,8 +46,8 @@ class Examples(Generic[T]):
     def checksum(self) -> str:
         """The same for the same content: of the files, wherever they lie, or else of every row."""
         if not self.files:
-            return checksums.of_rows(self)
-        return blake2b(f"{checksums.of_files(self.files)} {self.part}".encode(), digest_size=32).hexdigest()
+            return checksums.hash_rows(self)
+        return blake2b(f"{checksums.hash_files(self.files)} {self.part}".encode(), digest_size=32).hexdigest()
 
 
 def cache_in_memory(rows: Examples[T]) -> Examples[T]:

@@ -63,12 +63,12 @@ def constrain(
     """
     few = scores.shape[1] <= len(constraints.suppress_tokens) + 3  # so few that all of them may be forbidden one by one
     stuck = bool(constraints.no_repeat_ngram_size) or allowed is not None or few  # whether a row may be
-    end = scores[:, marks.end].clone() if stuck or full is not None else None
-    _forbid(scores, (marks.pad, marks.start, *constraints.suppress_tokens))
+    end = scores[:, marks.eos].clone() if stuck or full is not None else None
+    _forbid(scores, (marks.pad, marks.bos, *constraints.suppress_tokens))
     if constraints.no_repeat_ngram_size:
         forbid_repeats(scores, history, size=constraints.no_repeat_ngram_size, spare=marks.pad)
     if constraints.min_length:
-        scores[:, marks.end].masked_fill_(lengths < constraints.min_length, NEVER)
+        scores[:, marks.eos].masked_fill_(lengths < constraints.min_length, NEVER)
     if allowed is not None:
         scores.masked_fill_(~allowed, NEVER)
     if stuck:
@@ -76,7 +76,7 @@ def constrain(
         full = empty if full is None else full | empty
     if full is not None and end is not None and bool(full.any()):
         scores[full] = NEVER
-        scores[full, marks.end] = end[full]
+        scores[full, marks.eos] = end[full]
     return scores
 
 

@@ -126,7 +126,7 @@ class Search:
         sources, lanes = limits.numel(), self.plan.lanes
         limits = limits.clamp(min=0)
         order = torch.arange(sources, device=limits.device)
-        fed = torch.full_like(limits, self.marks.start) if first is None else first
+        fed = torch.full_like(limits, self.marks.bos) if first is None else first
         return SearchState(
             state=repeat_rows(state, lanes) if lanes > 1 else state,
             next_input=fed[:, None].expand(sources, lanes),
@@ -174,7 +174,7 @@ class Search:
         length = max(int(part.lengths.max()) for part in (running, more))
         steps = max(part.draws.shape[2] for part in (running, more))
         parts = [_widened(part, width, length=length, steps=steps, mark=self.marks.pad) for part in (running, more)]
-        joined = state_tree.join(*(part._replace(ended=None, begun=0, spare=0) for part in parts))  # type: ignore[arg-type]  # plain values are joined below
+        joined = state_tree.concat_states(*(part._replace(ended=None, begun=0, spare=0) for part in parts))  # type: ignore[arg-type]  # plain values are joined below
         ended = running.ended | more.ended
         return joined._replace(ended=ended, begun=more.begun, spare=min(running.spare, more.spare))
 
@@ -198,11 +198,11 @@ class Search:
     def _all_grow(self, running: SearchState, candidates: Candidates) -> bool:
         """Whether nothing has ended so far and nothing does now, so that there is nothing to compare: the rule."""
         fit = not running.ended and candidates.sums.shape[1] <= self.plan.capacity
-        return fit and bool(((candidates.tokens != self.marks.end) & (candidates.sums > NONE)).all())
+        return fit and bool(((candidates.tokens != self.marks.eos) & (candidates.sums > NONE)).all())
 
     def _set_aside(self, running: SearchState, candidates: Candidates) -> tuple[SearchState, Candidates]:
         """Move the candidates that end to `ended`, and drop those that cannot come among the n best any more."""
-        alive, ends = candidates.sums > NONE, candidates.tokens == self.marks.end
+        alive, ends = candidates.sums > NONE, candidates.tokens == self.marks.eos
         done = alive & ends & (alive.cumsum(dim=1) <= running.capacity[:, None])
         penalty = self.plan.length_penalty
         if bool(done.any()):

@@ -16,7 +16,7 @@ from regard.core.cpu import is_idle
 from regard.core.errors import RegardError
 from regard.core.prediction import Prediction
 from regard.core.protocols.text_codec import TextCodec
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.engines.ctranslate2 import cache, search
 from regard.training.migrations import migrate
 
@@ -43,16 +43,16 @@ class TorchFreePredictor:
     def submit(self, texts: Sequence[str], *, return_scores: bool = True) -> Callable[[], list[list[Prediction]]]:
         """Hand texts over -> a function that waits for their answers. What cannot be read is an error at once. Where
         only their texts are wanted, scores need not be computed."""
-        rows = self.codec.rows(texts)
+        rows = self.codec.encode_texts(texts)
         full = [number for number, row in enumerate(rows) if row]
         searched = [rows[number] for number in full]
-        limits = [self.codec.limit(row) for row in searched]
-        wait = search.submit(self.translator, searched, limits, decoding=self.decoding, special_tokens=self.codec.marks, return_scores=return_scores)
+        limits = [self.codec.max_new_tokens(row) for row in searched]
+        wait = search.submit(self.translator, searched, limits, decoding=self.decoding, special_tokens=self.codec.special_tokens, return_scores=return_scores)
 
         def answers() -> list[list[Prediction]]:
             found = dict(zip(full, wait(), strict=True))
             left = [number for number, hypotheses in found.items() if hypotheses is None]
-            told = self.codec.answers([found.get(number) or [] for number in range(len(rows))])
+            told = self.codec.decode_hypotheses([found.get(number) or [] for number in range(len(rows))])
             if left:
                 for number, own in zip(left, self.fallback([texts[number] for number in left]), strict=True):
                     told[number] = own
@@ -67,7 +67,7 @@ def from_command_line(
     """A run folder and the words of a request -> its quick answers; None where there are none."""
     try:
         table = migrate(checksummed_json.read_json(run / "config.json"), run / "config.json")
-        if f"{table.get('task')}_codec" not in names(CODECS):
+        if f"{table.get('task')}_codec" not in registered_names(CODECS):
             return None
         folder, weights = cache.cache_path(run)
         entry = (
@@ -77,7 +77,7 @@ def from_command_line(
         )
         if entry is None or entry["why"] or not cache.is_complete(folder, weights):
             return None
-        checksums.check(run, table["files"])
+        checksums.verify_files(run, table["files"])
         single = few_inputs and (table["model"].get("dim", 0) >= MIN_MULTITHREAD_DIM or is_idle())
         return from_cache_entry(run, folder, entry, table=table, precision=precision, single=single, fallback=fallback)
     except (RegardError, OSError, LookupError, TypeError, AttributeError, ValueError):
@@ -88,11 +88,11 @@ def from_cache_entry(
     run: Path, folder: Path, entry: Table, *, table: Table, precision: str, single: bool, fallback: FallbackPredict
 ) -> TorchFreePredictor | None:
     """The same, once it is known that a request is answered alike: `table` is the run's recipe, `entry` of Agreed."""
-    if f"{table['task']}_codec" not in names(CODECS):
+    if f"{table['task']}_codec" not in registered_names(CODECS):
         return None
     module = find(CODECS, f"{table['task']}_codec")
     task: TextCodec = module.load(table["data"], run)
-    decoding = task.search(entry["options"], entry["decoding"])
+    decoding = task.search_settings(entry["options"], entry["decoding"])
     if decoding is None or decoding["name"] not in search.SUPPORTED_STRATEGIES:
         return None
     return TorchFreePredictor(

@@ -23,7 +23,7 @@ class Lookup(nn.Module):
     def __init__(self, dim: int, score: str) -> None:
         super().__init__()
         self.symbols = nn.Embedding(SYMBOLS, dim)  # entries of variance 1, as behind a layer norm
-        self.heads = MultiHeadAttention(Attend(scores.build(score, dim)), HeadDims.divided(dim, 1))
+        self.heads = MultiHeadAttention(Attend(scores.build(score, dim)), HeadDims.split_evenly(dim, 1))
         self.readout = nn.Linear(dim, SYMBOLS)
 
     def forward(self, keys: Tensor, partners: Tensor, queries: Tensor) -> Tensor:

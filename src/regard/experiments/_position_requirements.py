@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.scores import build as build_score
 from regard.core.errors import ShapeError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.layers.positions import build
 from regard.layers.positions._base import PositionScheme
 from regard.layers.positions.sinusoidal import sinusoids
@@ -46,7 +46,7 @@ def measure_requirements(name: str) -> Requirements:
 
 def all_requirements() -> dict[str, Requirements]:
     """The requirements of every scheme there is."""
-    return {name: measure_requirements(name) for name in names("regard.layers.positions")}
+    return {name: measure_requirements(name) for name in registered_names("regard.layers.positions")}
 
 
 def dot_by_distance(dim: int, longest: int) -> Tensor:
@@ -59,7 +59,7 @@ def dot_by_distance(dim: int, longest: int) -> Tensor:
 def _fresh(name: str, *, seed: int) -> PositionScheme:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return build(name, DIM, longest=MAX_LENGTH)
+        return build(name, DIM, max_length=MAX_LENGTH)
 
 
 @torch.no_grad()
@@ -67,12 +67,12 @@ def _picture(scheme: PositionScheme, length: int, *, seed: int = 0) -> Tensor:
     """(t n): a row of numbers for each place of a sequence of `length`, whatever kind of scheme it is."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # a scheme inside the score makes its own weights, one set a layer
-        place = scheme.place(heads=1, dim=DIM)
+        place = scheme.position_bias(heads=1, dim=DIM)
     if place is not None:
         alike = torch.linspace(0.5, 1.5, DIM).expand(1, 1, length, DIM)
         scores: Tensor = place.score(build_score("scaled_dot", DIM), alike, alike, 0)
         return scores[0, 0]  # (t s)
-    added = scheme.of_length(length)
+    added = scheme.encode_sequence(length)
     return torch.zeros(length, DIM) if added is None else added
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.experiments._runner import FIGURES, PLOT, StoredExperiment, page, read_stored
 
 PACKAGE = "regard.experiments"
@@ -20,7 +20,7 @@ def display_name(name: str) -> str:
 
 def experiment_names() -> list[str]:
     """All experiments, as people write them."""
-    return [display_name(name) for name in names(PACKAGE)]
+    return [display_name(name) for name in registered_names(PACKAGE)]
 
 
 def summary_page(out: Path, page_folder: Path) -> str:

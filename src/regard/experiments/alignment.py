@@ -77,7 +77,7 @@ def _evidence(parts: LoadedRun, count: int) -> dict[str, float]:
                 shown.replay()
             maps = [one for one in to_maps(recorded, shown)[1] if (one.queries, one.keys) == ("output", "source")]
             evidence = faithfulness.gather_evidence(parts.model, shown, ["source"])
-        found = [faithfulness.measure_faithfulness(one, evidence, shown.answered) for one in maps]
+        found = [faithfulness.measure_faithfulness(one, evidence, shown.output_axis) for one in maps]
         gradient += [value for each in found if each for value in each.gradient if value is not None]
         removed += [value for each in found if each for value in each.removal if value is not None]
         usual.append(float(np.mean(evidence.removal["source"])))

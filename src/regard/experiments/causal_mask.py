@@ -32,7 +32,7 @@ class UnmaskedDecoder(DecoderStack):
     """A decoder that looks at everything that is there."""
 
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
-        x = self.embedding(tokens, state.past[0].place)
+        x = self.embedding(tokens, state.past[0].position)
         past = []
         for layer, before, source in zip(self.layers, state.past, state.source.value, strict=True):
             x, memory = layer(x, NO_MASK, past=before, source=source)

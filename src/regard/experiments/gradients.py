@@ -29,7 +29,7 @@ def _recurrent(kind: type[nn.RNN | nn.LSTM]) -> Net:
 
 
 def _attention() -> MultiHeadAttention:
-    return MultiHeadAttention(Attend(scores.build("scaled_dot", DIM)), HeadDims.divided(DIM, 1)).double()
+    return MultiHeadAttention(Attend(scores.build("scaled_dot", DIM)), HeadDims.split_evenly(DIM, 1)).double()
 
 
 def _over_states() -> Net:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from regard.attention.record import attentions
+from regard.attention.record import attention_modules
 from regard.data.text import pair_corpus
 from regard.experiments._experiment import (
     Cell,
@@ -62,7 +62,7 @@ def _idle(parts: LoadedRun, count: int) -> float:
     rows = pair_corpus.encode_in_memory(example_pairs(parts), *task.vocabularies)
     measure = partial(loss_per_token, model, rows, task.marks, max_length=task.config.longest, budget=4096)
     usual, idle = measure(), 0
-    every = [(name, head) for name in attentions(model) for head in range(count)]
+    every = [(name, head) for name in attention_modules(model) for head in range(count)]
     for head in every:
         with apply_interventions(model, Interventions(off=(head,))):
             idle += measure() - usual < MAX_LOSS_INCREASE

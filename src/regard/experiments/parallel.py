@@ -27,7 +27,7 @@ VARIANTS = ("seq2seq", "bahdanau", "transformer")
 
 
 def _model(kind: str) -> Any:
-    sizes = Seq2SeqSpec(TOKENS, TOKENS, longest=2 * LENGTHS[-1])
+    sizes = Seq2SeqSpec(TOKENS, TOKENS, max_length=2 * LENGTHS[-1])
     if kind == "seq2seq":
         return seq2seq.build(seq2seq.Config(dim=64, embedding=64, dropout=0.0), sizes)
     if kind == "bahdanau":
@@ -43,8 +43,8 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(kind: str, n: int, repeats: int) -> dict[str, float]:
     model, marks = _model(kind), SpecialTokens()
-    source = Padded(torch.randint(marks.first, TOKENS, (BATCH_SIZE, n)), torch.full((BATCH_SIZE,), n))
-    target = torch.randint(marks.first, TOKENS, (BATCH_SIZE, n + 1))
+    source = Padded(torch.randint(marks.first_regular_id, TOKENS, (BATCH_SIZE, n)), torch.full((BATCH_SIZE,), n))
+    target = torch.randint(marks.first_regular_id, TOKENS, (BATCH_SIZE, n + 1))
 
     def learn() -> Tensor:
         features, _ = model.features(target[:, :-1], model.start(source))

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from regard.core.errors import ShapeError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.experiments._experiment import Cell, Figures, ClaimResult
 from regard.experiments._position_requirements import DIM, MAX_LENGTH, measure_requirements
 from regard.layers.positions import build
@@ -24,7 +24,7 @@ NAIVE = ("index", "fraction", "binary")
 
 def cells(effort: float) -> list[Cell]:
     """A cell for each scheme; nothing is trained, so that effort does not matter."""
-    return [Cell(name, partial(_measure, name)) for name in names("regard.layers.positions") if name != "none"]
+    return [Cell(name, partial(_measure, name)) for name in registered_names("regard.layers.positions") if name != "none"]
 
 
 def _measure(name: str) -> dict[str, float]:
@@ -35,7 +35,7 @@ def _measure(name: str) -> dict[str, float]:
 def _in_use(name: str) -> float:
     """The share of the features that are not the same at every place; 1 for schemes inside the score."""
     try:
-        added = build(name, DIM, longest=MAX_LENGTH).of_length(MAX_LENGTH)
+        added = build(name, DIM, max_length=MAX_LENGTH).encode_sequence(MAX_LENGTH)
     except ShapeError:
         added = None
     return 1.0 if added is None else float((added.std(dim=0) > 1e-6).float().mean())

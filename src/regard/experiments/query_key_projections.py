@@ -87,7 +87,7 @@ class ProfileRecommender(nn.Module):
 
 def build(config: Config, sizes: RecommendationSpec) -> ProfileRecommender:
     """Choices and what the data decided -> a model."""
-    return ProfileRecommender(config, sum(sizes.user_fields))
+    return ProfileRecommender(config, sum(sizes.user_field_dims))
 
 
 class SyntheticUsers(NamedTuple):

@@ -128,7 +128,7 @@ def _alike(kind: Around, depth: int, seed: int) -> float:
     """Before training: the mean cosine of the features of two places of a text, 1 where all places are the same. Also
     of features that have all but vanished."""
     torch.manual_seed(seed)
-    model = build(Config(depth, kind), LanguageSpec(size=100, longest=32))
+    model = build(Config(depth, kind), LanguageSpec(vocab_size=100, max_length=32))
     tokens = torch.randint(4, 100, (16, 32))
     x = model.encoder.read(tokens, model.encoder.empty(tokens))[0]
     unit = normalize(x.double(), dim=-1, eps=1e-200)

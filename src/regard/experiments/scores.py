@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.experiments._experiment import (
     Cell,
     Figures,
@@ -37,7 +37,7 @@ def cells(effort: float) -> list[Cell]:
     steps, seeds = budget(effort, STEPS)
     return [
         cell
-        for score in names("regard.attention.scores")
+        for score in registered_names("regard.attention.scores")
         for cell in cells_per_seed(score, seeds, partial(_measure, score, effort, steps))
     ]
 

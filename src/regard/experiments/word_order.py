@@ -12,11 +12,11 @@ from torch.nn.functional import cross_entropy
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.core.errors import ShapeError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_bars, budget, means, seed_values, cells_per_seed, describe_seeds
 from regard.layers import positions
 from regard.layers.block import Block
-from regard.layers.embedding import Embedding, table
+from regard.layers.embedding import Embedding, embedding_table
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
@@ -36,17 +36,17 @@ class Reader(nn.Module):
 
     def __init__(self, position: str, longest: int) -> None:
         super().__init__()
-        scheme = positions.build(position, DIM, longest=longest)
-        self.embedding = Embedding(table(SYMBOLS, DIM, pad=0), scheme, dropout=0.0)
+        scheme = positions.build(position, DIM, max_length=longest)
+        self.embedding = Embedding(embedding_table(SYMBOLS, DIM, pad=0), scheme, dropout=0.0)
         self.layers = nn.ModuleList(self._block(scheme) for _ in range(2))
         self.readout = nn.Linear(DIM, SYMBOLS)
 
     @staticmethod
     def _block(scheme: PositionScheme) -> Block:
-        widths = HeadDims.divided(DIM, HEADS)
-        place = scheme.place(heads=HEADS, dim=widths.head)
-        attend = Attend(scores.build("scaled_dot", widths.head), place=place)
-        return Block(MultiHeadAttention(attend, widths), FeedForward(DIM, 2 * DIM), around=partial(PreNorm, DIM, 0.0))
+        widths = HeadDims.split_evenly(DIM, HEADS)
+        place = scheme.position_bias(heads=HEADS, dim=widths.head_dim)
+        attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place)
+        return Block(MultiHeadAttention(attend, widths), FeedForward(DIM, 2 * DIM), make_norm=partial(PreNorm, DIM, 0.0))
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens)
@@ -61,7 +61,7 @@ def cells(effort: float) -> list[Cell]:
     steps, seeds = budget(effort, STEPS)
     return [
         cell
-        for name in names("regard.layers.positions")
+        for name in registered_names("regard.layers.positions")
         for cell in cells_per_seed(name, seeds, partial(_measure, name, steps))
     ]
 

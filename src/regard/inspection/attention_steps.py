@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.attend import Attend
-from regard.attention.record import attentions
+from regard.attention.record import attention_modules
 from regard.inspection.call_recorder import AttentionCall
 from regard.inspection.interventions import TemperatureNormalizer
 from regard.inspection.json_format import Inspection, Map, Stage, HeadComputation
@@ -29,7 +29,7 @@ KEY_LABELS = {"general": "W·k", "additive": "U·k", "concat": "W·k", "cosine":
 
 def collect_steps(model: nn.Module, recorded_calls: Mapping[str, Sequence[AttentionCall]], inspection: Inspection) -> tuple[HeadComputation, ...]:
     """Every head of every map that is not long, the most telling first."""
-    modules = attentions(model)
+    modules = attention_modules(model)
     return tuple(
         step
         for attention in _telling(inspection)
@@ -57,7 +57,7 @@ def _heads(attention: Map, module: Attend, seen: Sequence[AttentionCall]) -> lis
             head=head,
             formula=f"{normalizer}[ {score} + M ] · V",
             normalizer=normalizer.lower(),
-            key=KEY_LABELS.get(name, "k, projected" if module.weigh.score.projects else "k"),
+            key=KEY_LABELS.get(name, "k, projected" if module.weigh.score.projects_keys else "k"),
             queries=np.concatenate([_array(call.q, batch, head) for call in seen])[:t],
             keys=_array(last.k, batch, head)[:s],
             values=_array(last.v, batch, head)[:s],
@@ -78,9 +78,9 @@ def _stages(module: Attend, call: AttentionCall) -> dict[str, Tensor]:
     stages: dict[str, Tensor] = {}
     if name == "scaled_dot":
         stages["q·k"] = call.q @ call.k.mT
-    if weigh.placed:
+    if weigh.depends_on_position:
         stages["score"] = weigh.score(call.q, call.k)
-    last = "with places" if weigh.placed else "÷ √d" if name == "scaled_dot" else FORMULAS.get(name, "score")
+    last = "with places" if weigh.depends_on_position else "÷ √d" if name == "scaled_dot" else FORMULAS.get(name, "score")
     stages[last] = weigh.scores(call.q, call.k, start=call.mask.start)
     _, heat = _normalizer(module)
     if heat != 1:

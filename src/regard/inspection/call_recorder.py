@@ -10,8 +10,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from regard.attention.masks import NO_MASK, Mask
-from regard.attention.record import attentions
-from regard.attention.score import Projected
+from regard.attention.record import attention_modules
+from regard.attention.score import ProjectedKeys
 from regard.inspection.map_tiles import BoolArray
 
 
@@ -24,9 +24,9 @@ class AttentionCall(NamedTuple):
     mask: Mask = NO_MASK
 
     @staticmethod
-    def from_inputs(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> AttentionCall:
+    def from_inputs(q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> AttentionCall:
         """What an `Attend` was given."""
-        return AttentionCall(q, k.tensor if isinstance(k, Projected) else k, v, mask)
+        return AttentionCall(q, k.tensor if isinstance(k, ProjectedKeys) else k, v, mask)
 
     def attention_mask(self, batch: int) -> BoolArray:
         """(1 or h, t, s): who may look at whom in one row of the batch."""
@@ -41,9 +41,9 @@ class AttentionCall(NamedTuple):
 @contextmanager
 def record_calls(model: nn.Module) -> Iterator[dict[str, list[AttentionCall]]]:
     """Every use of attention inside the block, by module path, in order."""
-    seen: dict[str, list[AttentionCall]] = {name: [] for name in attentions(model)}
+    seen: dict[str, list[AttentionCall]] = {name: [] for name in attention_modules(model)}
     hooks = [
-        module.register_forward_hook(_note(seen[name]), with_kwargs=True) for name, module in attentions(model).items()
+        module.register_forward_hook(_note(seen[name]), with_kwargs=True) for name, module in attention_modules(model).items()
     ]
     try:
         yield seen

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from regard.attention.record import attentions, record
+from regard.attention.record import attention_modules, record
 from regard.core.cancellation import check_cancelled
 from regard.core.errors import RegardError
 from regard.core.inference_mode import eval_mode
@@ -54,7 +54,7 @@ class InspectionTarget:
     @property
     def has_attention(self) -> bool:
         """Whether there is any attention to look at."""
-        return bool(attentions(self.model))
+        return bool(attention_modules(self.model))
 
     def inspect(self, raw_input: Any) -> Inspectable:
         """An input, or the text that the task reads it from -> what there is to see."""
@@ -113,7 +113,7 @@ def _described(subject: InspectionTarget, given: Any, shown: Inspectable) -> Ins
         task=about.task,
         axes=dict(shown.axes),
         maps=(),
-        answered=shown.answered,
+        answered=shown.output_axis,
         outputs=shown.outputs,
         facts={**about.facts, "parameters": parameters, "seconds": round(shown.seconds, 3)},
         probes=subject.probes,
@@ -136,7 +136,7 @@ def _with_maps(
     axes, maps = to_maps(recorded, shown, recorded_calls=seen, disabled_heads=off)
     short = [attention for attention in maps if not is_long(attention.weights)]
     evidence = faithfulness.gather_evidence(model, shown, [attention.keys for attention in short], hidden_items=forbidden)
-    figures = {attention.name: faithfulness.measure_faithfulness(attention, evidence, shown.answered) for attention in short}
+    figures = {attention.name: faithfulness.measure_faithfulness(attention, evidence, shown.output_axis) for attention in short}
     check_cancelled()
     known = subject.tables or collect_tables(model, shown.vocabularies)
     inspection = replace(

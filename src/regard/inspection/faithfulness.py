@@ -52,7 +52,7 @@ def _gradients(model: nn.Module, shown: Inspectable, axes: Iterable[str]) -> Evi
     if not inputs:
         return {}
     with torch.enable_grad(), _caught(model, inputs) as leaves:
-        answers = shown.replay().log_softmax(dim=-1).gather(-1, shown.chosen[:, None])[:, 0].unbind()
+        answers = shown.replay().log_softmax(dim=-1).gather(-1, shown.predicted_ids[:, None])[:, 0].unbind()
     if not leaves or not answers[0].requires_grad:
         return {}
     wanted = {name: axis for name, axis in wanted.items() if axis.input in leaves}
@@ -89,7 +89,7 @@ def _by_item(product: Tensor, axis: Axis, batch: int) -> Tensor:
 
 def _batch(axis: str, shown: Inspectable) -> int:
     """The row of the batch in which an axis stands."""
-    places = (place for names in (shown.columns, shown.rows) for several in names.values() for place in several)
+    places = (place for names in (shown.key_axes, shown.query_axes) for several in names.values() for place in several)
     return next((place.batch or 0 for place in places if place.axis == axis), 0)
 
 
@@ -136,7 +136,7 @@ def _removals(model: nn.Module, shown: Inspectable, axes: Iterable[str], forbidd
     """Does an answer change without an item? Taken away as the task does it, or else hidden from attention."""
     usual, left, tables = shown.replay().argmax(dim=-1), MAX_REMOVED_ITEMS, {}
     for name in axes:
-        if name in shown.without and (without := _taken(shown, name, forbidden)) is not None:
+        if name in shown.ablations and (without := _taken(shown, name, forbidden)) is not None:
             answers = without.argmax(dim=-1)  # (m n)
         elif len(shown.axes[name].items) <= left:
             left -= len(shown.axes[name].items)
@@ -150,12 +150,12 @@ def _removals(model: nn.Module, shown: Inspectable, axes: Iterable[str], forbidd
 def _taken(shown: Inspectable, axis: str, forbidden: HiddenItems | None) -> Tensor | None:
     """Logits (m n v) without each item, taken away as the task does it. None where that moves items of which some are
     forbidden, and nobody can tell where to."""
-    if forbidden is None or not forbidden.items or axis not in shown.taken_out:
-        return shown.without[axis]()
-    if not shown.taken_out[axis]:
+    if forbidden is None or not forbidden.items or axis not in shown.deletion_axes:
+        return shown.ablations[axis]()
+    if not shown.deletion_axes[axis]:
         return None
     with forbidden.remove_each_item(axis):
-        return shown.without[axis]()
+        return shown.ablations[axis]()
 
 
 def _hidden(model: nn.Module, shown: Inspectable, axis: str, item: int) -> Tensor:

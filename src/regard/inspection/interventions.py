@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.attention.record import attentions
+from regard.attention.record import attention_modules
 from regard.core.errors import RegardError, did_you_mean
 from regard.core.inspectable import Axis, AxisRef, Inspectable
 
@@ -73,7 +73,7 @@ class HiddenItems:
 def apply_interventions(model: nn.Module, interventions: Interventions, inspectable: Inspectable | None = None) -> Iterator[HiddenItems]:
     """The model behaves as changed inside the block, and as always after it. What axes and their items mean to the
     model is said by `shown`; only to forbid items it is needed."""
-    modules, forbidden = attentions(model), HiddenItems(interventions.forbid)
+    modules, forbidden = attention_modules(model), HiddenItems(interventions.forbid)
     with ExitStack() as undo:
         for name, head in interventions.off:
             if name not in modules:
@@ -84,7 +84,7 @@ def apply_interventions(model: nn.Module, interventions: Interventions, inspecta
         if interventions.forbid and inspectable is not None:
             _check(interventions.forbid, inspectable.axes)
             for module in modules.values():
-                if hidden := _hidden(interventions.forbid, inspectable.columns.get(module.keys, ())):
+                if hidden := _hidden(interventions.forbid, inspectable.key_axes.get(module.keys, ())):
                     hook = _forbid(hidden, forbidden)
                     undo.callback(module.register_forward_pre_hook(hook, with_kwargs=True).remove)
         for module in modules.values() if interventions.temperature != 1 else ():

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.attention.attend import fold, unfold
-from regard.attention.record import attentions, record
+from regard.attention.attend import fold_hypotheses, unfold_hypotheses
+from regard.attention.record import attention_modules, record
 from regard.core.data_specs import MusicSpec, Seq2SeqSpec, SpecialTokens
 from regard.core.errors import RegardError
 from regard.core.inference_mode import eval_mode
@@ -96,17 +96,17 @@ def check_decoder(model: Any, inputs: DecoderInputs, device: torch.device | None
 
 def random_inputs(sizes: Seq2SeqSpec | MusicSpec, *, rows: int = 3, length: int = MAX_RANDOM_TOKENS, seed: int = 0) -> DecoderInputs:
     """Random sequences of different lengths."""
-    before, after = (sizes.source, sizes.target) if isinstance(sizes, Seq2SeqSpec) else (sizes.conditions, sizes.tokens)
+    before, after = (sizes.source_vocab_size, sizes.target_vocab_size) if isinstance(sizes, Seq2SeqSpec) else (sizes.num_conditions, sizes.vocab_size)
     generator = torch.Generator().manual_seed(seed)
-    longest = max(2, min(length, sizes.longest - 3))  # room for padding and a longer output
+    longest = max(2, min(length, sizes.max_length - 3))  # room for padding and a longer output
     lengths = torch.randint(1, longest + 1, (rows,), generator=generator)
     lengths[0] = longest
-    first = sizes.marks.first
+    first = sizes.special_tokens.first_regular_id
     tokens = torch.randint(first, before, (rows, longest), generator=generator)
-    tokens = tokens.where(torch.arange(longest) < lengths[:, None], sizes.marks.pad)
+    tokens = tokens.where(torch.arange(longest) < lengths[:, None], sizes.special_tokens.pad)
     target = torch.randint(first, after, (rows, longest), generator=generator)
-    target[:, 0] = sizes.marks.start
-    return DecoderInputs(Padded(tokens, lengths), target, sizes.marks)
+    target[:, 0] = sizes.special_tokens.bos
+    return DecoderInputs(Padded(tokens, lengths), target, sizes.special_tokens)
 
 
 def record_decoder_inputs(model: nn.Module, inspectable: Inspectable, special_tokens: SpecialTokens) -> DecoderInputs:
@@ -150,7 +150,7 @@ def prediction_kernel_equivalence(predict: PredictFn, inputs: Sequence[Any], mod
 def recording_invariance(model: nn.Module, inspectable: Inspectable) -> CheckResult:
     """Law 4."""
     law = "4 looking changes nothing, rows sum to one or are empty"
-    if not attentions(model):
+    if not attention_modules(model):
         return CheckResult(law, True, "there is no attention to look at")
     plain = inspectable.replay()
     with record(model) as maps:
@@ -244,7 +244,7 @@ def search_consistency(model: Any, inputs: DecoderInputs) -> CheckResult:
 def teacher_forced_score(model: Any, state: State, hypothesis: Hypothesis, special_tokens: SpecialTokens) -> float:
     """The teacher-forced score of a hypothesis: the sum of log p over its tokens and the end mark."""
     device = next(model.parameters()).device
-    tokens = torch.tensor([[special_tokens.start, *hypothesis.tokens, special_tokens.end]], device=device)
+    tokens = torch.tensor([[special_tokens.bos, *hypothesis.tokens, special_tokens.eos]], device=device)
     logits, _ = model(tokens[:, :-1], state)
     return float(logits.log_softmax(dim=-1).gather(2, tokens[:, 1:, None]).sum())
 
@@ -253,7 +253,7 @@ def teacher_forced_score(model: Any, state: State, hypothesis: Hypothesis, speci
 def reference_attention(model: nn.Module) -> Iterator[None]:
     """Inside, every attention of the model gives weigh · values, whatever its fast kernel gave. A hook sees to it, and
     a model that is watched by hooks is never decoded by an optimised copy."""
-    hooks = [module.register_forward_hook(_define, with_kwargs=True) for module in attentions(model).values()]
+    hooks = [module.register_forward_hook(_define, with_kwargs=True) for module in attention_modules(model).values()]
     try:
         yield
     finally:
@@ -265,7 +265,7 @@ def _define(module: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], 
     weigh: Any = module.weigh
     q, k, v, mask = AttentionCall.from_inputs(*inputs, **kwargs)
     if q.shape[0] != k.shape[0]:
-        return unfold(weigh(fold(q, k, mask), k, mask) @ v, q.shape[0])
+        return unfold_hypotheses(weigh(fold_hypotheses(q, k, mask), k, mask) @ v, q.shape[0])
     defined: Tensor = weigh(q, k, mask) @ v
     return defined
 

@@ -80,8 +80,8 @@ def is_long(weights: FloatArray) -> bool:
 
 def _spots(module: str, attention: AttentionMap, shown: Inspectable, axes: Axes) -> list[MapAxes]:
     _, _, t, s = attention.weights.shape
-    rows = shown.rows.get(attention.queries) or (_numbered(attention.queries, t, axes),)
-    columns = shown.columns.get(attention.keys) or (_numbered(attention.keys, s, axes),)
+    rows = shown.query_axes.get(attention.queries) or (_numbered(attention.queries, t, axes),)
+    columns = shown.key_axes.get(attention.keys) or (_numbered(attention.keys, s, axes),)
     named = {place.batch for place in (*rows, *columns) if place.batch is not None} or {0}
     pairs = [(batch, _axis(rows, batch), _axis(columns, batch)) for batch in sorted(named)]
     spots = [MapAxes(batch, queries, keys) for batch, queries, keys in pairs if queries is not None and keys is not None]

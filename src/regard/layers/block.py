@@ -29,18 +29,18 @@ class Block(nn.Module):
         attention: MultiHeadAttention,
         feedforward: FeedForward,
         *,
-        around: Callable[[], PreNorm | PostNorm],
-        cross: MultiHeadAttention | None = None,
+        make_norm: Callable[[], PreNorm | PostNorm],
+        cross_attention: MultiHeadAttention | None = None,
     ) -> None:
         super().__init__()
         self.self_attn = attention
-        if cross is not None:
-            self.cross_attn = cross
+        if cross_attention is not None:
+            self.cross_attn = cross_attention
         self.feedforward = feedforward
-        self.around_self = around()
-        if cross is not None:
-            self.around_cross = around()
-        self.around_feedforward = around()
+        self.around_self = make_norm()
+        if cross_attention is not None:
+            self.around_cross = make_norm()
+        self.around_feedforward = make_norm()
 
     def forward(
         self,
@@ -49,7 +49,7 @@ class Block(nn.Module):
         *,
         past: KV | None = None,
         source: KV | None = None,
-        beside: Tensor | None = None,
+        extra: Tensor | None = None,
     ) -> tuple[Tensor, KV]:
         """`mask` says what the queries may look at of the past and of themselves; `beside` (b t n) are features that
         reach the score of the self-attention as they are."""
@@ -57,7 +57,7 @@ class Block(nn.Module):
 
         def look_back(y: Tensor) -> Tensor:
             nonlocal memory
-            queries, new = self.self_attn.project_qkv(y, beside=beside)
+            queries, new = self.self_attn.project_qkv(y, extra=extra)
             memory = new if past is None else past.append(new)
             return self.self_attn.attend_to(queries, memory, mask)
 
@@ -69,10 +69,10 @@ class Block(nn.Module):
         assert memory is not None
         return x, memory
 
-    def empty(self, like: Tensor) -> KV:
+    def empty_cache(self, like: Tensor) -> KV:
         """The past before the first token, for as many rows as `like` has."""
-        return self.self_attn.empty(like)
+        return self.self_attn.empty_cache(like)
 
-    def memorize(self, source: Tensor, mask: Mask) -> KV:
+    def project_kv(self, source: Tensor, mask: Mask) -> KV:
         """A source (b s d) as this block looks at it; `mask` says which of its columns are there."""
         return self.cross_attn.project_kv(source)._replace(mask=mask)

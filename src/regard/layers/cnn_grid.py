@@ -28,16 +28,16 @@ class Backbone(nn.Module):
         return made
 
 
-class Grid(nn.Module):
+class GridEncoder(nn.Module):
     """(b c h w) -> (b s d): the cells of an image row by row, each with what is there and where it is."""
 
-    def __init__(self, backbone: nn.Module, inner: int, plane: Position2D) -> None:
+    def __init__(self, backbone: nn.Module, inner: int, position: Position2D) -> None:
         super().__init__()
-        self.backbone, self.plane = backbone, plane
-        self.into = nn.Linear(inner, plane.dim)
-        self.norm = nn.LayerNorm(plane.dim)
+        self.backbone, self.plane = backbone, position
+        self.into = nn.Linear(inner, position.dim)
+        self.norm = nn.LayerNorm(position.dim)
 
     def forward(self, x: Tensor) -> Tensor:
         cells = self.backbone(x).flatten(2).mT  # (b s d)
-        made: Tensor = self.norm(self.into(cells).relu() + self.plane.raster())
+        made: Tensor = self.norm(self.into(cells).relu() + self.plane.encode_raster())
         return made

@@ -15,7 +15,7 @@ from regard.core.data_specs import TagTransitions
 from regard.core.errors import ConfigError
 from regard.layers.linear import Linear
 
-NEVER = float("-inf")
+NEG_INF = float("-inf")
 
 
 class Transitions(NamedTuple):
@@ -26,7 +26,7 @@ class Transitions(NamedTuple):
     last: Tensor  # (v)
 
 
-class Chain(Protocol):
+class TagDistribution(Protocol):
     """What a readout of tags asks of a distribution over sequences, given logits (b t v) and lengths (b)."""
 
     def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
@@ -39,27 +39,27 @@ class Chain(Protocol):
         """What the best sequence is searched with."""
 
 
-class Allowed(nn.Module):
+class AllowedTransitions(nn.Module):
     """The rules as tensors, made anew with the model and not saved with it."""
 
-    def __init__(self, rules: TagTransitions) -> None:
+    def __init__(self, allowed_transitions: TagTransitions) -> None:
         super().__init__()
-        if not any(rules.first) or not any(rules.last) or not all(any(row) for row in rules.follows):
+        if not any(allowed_transitions.first) or not any(allowed_transitions.last) or not all(any(row) for row in allowed_transitions.follows):
             raise ConfigError("the rules of the tags allow no sequence: some tag has nothing that may follow it")
-        for name, part in vars(rules).items():
+        for name, part in vars(allowed_transitions).items():
             may = torch.tensor(part)
-            self.register_buffer(name, torch.zeros(may.shape).masked_fill_(~may, NEVER), persistent=False)
+            self.register_buffer(name, torch.zeros(may.shape).masked_fill_(~may, NEG_INF), persistent=False)
 
     def forward(self) -> Transitions:
         return Transitions(self.first, self.follows, self.last)  # type: ignore[arg-type]  # buffers are tensors
 
 
-class Independent(nn.Module):
+class IndependentTags(nn.Module):
     """Each tag for itself, by a softmax; the rules count when the best sequence is searched."""
 
-    def __init__(self, rules: TagTransitions) -> None:
+    def __init__(self, allowed_transitions: TagTransitions) -> None:
         super().__init__()
-        self.allowed = Allowed(rules)
+        self.allowed = AllowedTransitions(allowed_transitions)
 
     def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         there = _there(logits, lengths)
@@ -76,10 +76,10 @@ class Independent(nn.Module):
 class LinearChain(nn.Module):
     """A conditional random field: p(tags) ∝ exp(Σ logit of each tag + Σ weight of each transition)."""
 
-    def __init__(self, rules: TagTransitions) -> None:
+    def __init__(self, allowed_transitions: TagTransitions) -> None:
         super().__init__()
-        size = len(rules.first)
-        self.allowed = Allowed(rules)
+        size = len(allowed_transitions.first)
+        self.allowed = AllowedTransitions(allowed_transitions)
         self.first = nn.Parameter(torch.zeros(size))
         self.follows = nn.Parameter(torch.zeros(size, size))
         self.last = nn.Parameter(torch.zeros(size))
@@ -123,7 +123,7 @@ class LinearChain(nn.Module):
 class TagReadout(nn.Module):
     """Features (b t d) -> logits (b t v), with the loss of whole sequences of tags and the search for the best."""
 
-    def __init__(self, dim: int, tags: int, chain: Independent | LinearChain) -> None:
+    def __init__(self, dim: int, tags: int, chain: IndependentTags | LinearChain) -> None:
         super().__init__()
         self.linear = Linear(dim, tags)
         self.chain = chain
@@ -140,7 +140,7 @@ class TagReadout(nn.Module):
         """(b): log p of each sequence of tags."""
         return self.chain.log_probability(self(features), tags, lengths)
 
-    def best(self, features: Tensor, lengths: Tensor) -> Tensor:
+    def decode(self, features: Tensor, lengths: Tensor) -> Tensor:
         """(b t): the best sequence that keeps the rules; 0 at padding."""
         return viterbi(self(features), self.chain.transitions(), lengths)
 
@@ -170,4 +170,4 @@ def _there(logits: Tensor, lengths: Tensor) -> Tensor:
     return torch.arange(logits.shape[1], device=logits.device) < lengths[:, None]
 
 
-CHAINS: dict[str, type[Independent] | type[LinearChain]] = {"crf": LinearChain, "softmax": Independent}
+CHAINS: dict[str, type[IndependentTags] | type[LinearChain]] = {"crf": LinearChain, "softmax": IndependentTags}

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.core.errors import ConfigError
-from regard.core.tracing import transformed
+from regard.core.tracing import is_transforming
 
-LOWEST = -(2**63)
+INT64_MIN = -(2**63)
 
 
 class Dropout(nn.Module):
@@ -29,16 +29,16 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.threshold == 0:
             return x
-        if x.device.type != "cpu" or self.threshold >= 256 or transformed():
+        if x.device.type != "cpu" or self.threshold >= 256 or is_transforming():
             return functional.dropout(x, self.probability)
         apply: Any = _Drop.apply
         dropped: Tensor = apply(x, self.threshold)
         return dropped
 
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
+    def dropout_add(self, x: Tensor, y: Tensor) -> Tensor:
         """x plus what is left of y."""
         plain = x.device.type == "cpu" and x.dtype == y.dtype and x.shape == y.shape
-        if not (plain and self.training and 0 < self.threshold < 256) or transformed():
+        if not (plain and self.training and 0 < self.threshold < 256) or is_transforming():
             left: Tensor = self(y)
             return x + left
         apply: Any = _DropAndAdd.apply
@@ -51,7 +51,7 @@ class Dropout(nn.Module):
 
 def random_bytes(count: int) -> Tensor:
     """`count` random bytes, each value equally likely, from torch's own generator."""
-    words = torch.empty(-(-count // 8), dtype=torch.int64).random_(LOWEST, None)
+    words = torch.empty(-(-count // 8), dtype=torch.int64).random_(INT64_MIN, None)
     return words.view(torch.uint8)[:count]
 
 

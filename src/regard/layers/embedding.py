@@ -35,8 +35,8 @@ class Embedding(nn.Module):
 class WordVectors(nn.Embedding):
     """(b t) -> (b t d): scale · E[token]. By √d a recurrent network reads unit variance, and tied logits are small."""
 
-    def __init__(self, size: int, dim: int, *, pad: int, scale: float = 0.0) -> None:
-        super().__init__(size, dim, padding_idx=pad)
+    def __init__(self, vocab_size: int, dim: int, *, pad: int, scale: float = 0.0) -> None:
+        super().__init__(vocab_size, dim, padding_idx=pad)
         _begin(self)
         self.scale = scale or math.sqrt(dim)
 
@@ -44,9 +44,9 @@ class WordVectors(nn.Embedding):
         return super().forward(tokens) * self.scale
 
 
-def table(size: int, dim: int, *, pad: int) -> nn.Embedding:
+def embedding_table(vocab_size: int, dim: int, *, pad: int) -> nn.Embedding:
     """A fresh table with a zero row for padding, sized so that √d · E has unit variance and tied logits start small."""
-    fresh = nn.Embedding(size, dim, padding_idx=pad)
+    fresh = nn.Embedding(vocab_size, dim, padding_idx=pad)
     _begin(fresh)
     return fresh
 
@@ -59,12 +59,12 @@ def _begin(table: nn.Embedding) -> None:
 class WordDropoutEmbedding(nn.Module):
     """Tokens (…) -> features (… d). A word left out (Iyyer et al. 2015, section 3) makes the others count."""
 
-    def __init__(self, size: int, dim: int, *, marks: SpecialTokens, dropout: float, word_dropout: float) -> None:
+    def __init__(self, vocab_size: int, dim: int, *, special_tokens: SpecialTokens, dropout: float, word_dropout: float) -> None:
         super().__init__()
-        self.table = nn.Embedding(size, dim, padding_idx=marks.pad)
+        self.table = nn.Embedding(vocab_size, dim, padding_idx=special_tokens.pad)
         nn.init.normal_(self.table.weight, std=0.1)
-        nn.init.zeros_(self.table.weight[marks.pad])
-        self.unknown, self.word_dropout = marks.unknown, word_dropout
+        nn.init.zeros_(self.table.weight[special_tokens.pad])
+        self.unknown, self.word_dropout = special_tokens.unk, word_dropout
         self.dropout = Dropout(dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -17,19 +17,19 @@ from torch.nn.functional import relu
 
 from regard.attention.attend import AttendCache
 from regard.attention.masks import NO_MASK, Mask
-from regard.attention.score import Projected
+from regard.attention.score import ProjectedKeys
 from regard.core.errors import ConfigError
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding
-from regard.layers.image_kv_cache import WindowHeads, over
+from regard.layers.image_kv_cache import ImageMultiHeadAttention, attend_image_cache
 from regard.layers.kv_cache import KV
 from regard.layers.linear import PRODUCTS, Precision, Product, Products
-from regard.layers.multihead import MultiHeadAttention, with_beside
+from regard.layers.multihead import MultiHeadAttention, concat_extra
 from regard.layers.norm import PostNorm, PreNorm
 from regard.layers.readout import Readout
 
-PLACES = 4096  # places whose encodings are made beforehand, at most
-Shape = tuple[int, int]  # how many rows, and how many tokens of each
+MAX_CACHED_POSITIONS = 4096  # places whose encodings are made beforehand, at most
+BatchShape = tuple[int, int]  # how many rows, and how many tokens of each
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -65,7 +65,7 @@ def original_model(model: nn.Module) -> nn.Module:
 
 def _copy(module: Model, products: Products) -> Model:
     """A module with the same weights, its parts replaced by faster ones where there are such."""
-    faster = FASTER.get(type(module))
+    faster = FAST_MODULES.get(type(module))
     if faster is not None:
         return cast("Model", faster(module, products))
     twin = copy.copy(module)
@@ -80,45 +80,45 @@ def _copy(module: Model, products: Products) -> Model:
     return twin
 
 
-class FastHeads:
+class FastMultiHeadAttention:
     """`Heads` over flat rows (r·t d): one product for all that is projected from the same input."""
 
-    def __init__(self, heads: MultiHeadAttention, products: Products, *, over_source: bool) -> None:
+    def __init__(self, heads: MultiHeadAttention, products: Products, *, cross_attention: bool) -> None:
         self.heads = heads.heads
         self.attend = _copy(heads.attend, products).eval()
         self.mix = AttendCache(self.attend)
-        layers = [heads.k, heads.v] if over_source else [heads.q, heads.k, heads.v]
+        layers = [heads.k, heads.v] if cross_attention else [heads.q, heads.k, heads.v]
         self.project = products(layers)
         self.widths = [layer.out_features for layer in layers]
-        if over_source:
+        if cross_attention:
             self.queries = products([heads.q])
         self.out = products([heads.o])
 
-    def look_back(self, x: Tensor, shape: Shape, past: KV, mask: Mask, beside: Tensor | None) -> tuple[Tensor, KV]:
+    def attend_self(self, x: Tensor, shape: BatchShape, past: KV, mask: Mask, extra: Tensor | None) -> tuple[Tensor, KV]:
         """Self-attention -> (r·t d), and the past with the keys and values of `x`."""
         q, k, v = torch.split_with_sizes(self.project(x), self.widths, 1)
         keys = self.attend.project(self._columns(k, shape))
-        if beside is not None:
-            q = with_beside(self._columns(q, shape), beside).transpose(1, 2).flatten(2).flatten(0, 1)
-            keys = Projected(with_beside(keys.tensor, beside))
-        memory = past.extended(keys, self._columns(v, shape))
-        cache = Projected(memory.keys)
+        if extra is not None:
+            q = concat_extra(self._columns(q, shape), extra).transpose(1, 2).flatten(2).flatten(0, 1)
+            keys = ProjectedKeys(concat_extra(keys.tensor, extra))
+        memory = past.extend(keys, self._columns(v, shape))
+        cache = ProjectedKeys(memory.keys)
         mixed = self.mix(q, cache, memory.values, mask & memory.mask, shape=shape, length=memory.length)
         return self.out(mixed), memory
 
-    def look_at(self, x: Tensor, shape: Shape, source: KV) -> Tensor:
+    def attend_source(self, x: Tensor, shape: BatchShape, source: KV) -> Tensor:
         """Attention over a source -> (r·t d)."""
         q = self.queries(x)
-        keys = Projected(source.keys)
+        keys = ProjectedKeys(source.keys)
         return self.out(self.mix(q, keys, source.values, source.mask, shape=shape, length=source.length))
 
-    def memorize(self, source: Tensor, mask: Mask) -> KV:
+    def project_kv(self, source: Tensor, mask: Mask) -> KV:
         """A source (b s d) -> its keys and values."""
         k, v = torch.split_with_sizes(self.project(source.flatten(0, 1)), self.widths, 1)
         k, v = (self._columns(x, (source.shape[0], source.shape[1])) for x in (k, v))
-        return NOTHING.extended(self.attend.project(k), v)._replace(mask=mask)
+        return EMPTY_KV.extend(self.attend.project(k), v)._replace(mask=mask)
 
-    def _columns(self, x: Tensor, shape: Shape) -> Tensor:
+    def _columns(self, x: Tensor, shape: BatchShape) -> Tensor:
         """(r·t h·d) -> (r h t d)."""
         rows, t = shape
         width = x.shape[1] // self.heads
@@ -127,19 +127,19 @@ class FastHeads:
         return x.view(rows, t, self.heads, width).transpose(1, 2)
 
 
-class FastWindowHeads(FastHeads):
+class FastImageAttention(FastMultiHeadAttention):
     """`WindowHeads` over flat rows: attention over what is remembered of an image that is being made."""
 
-    def look_back(self, x: Tensor, shape: Shape, past: Any, mask: Mask, beside: Tensor | None) -> tuple[Tensor, Any]:
+    def attend_self(self, x: Tensor, shape: BatchShape, past: Any, mask: Mask, extra: Tensor | None) -> tuple[Tensor, Any]:
         if isinstance(past, KV):
-            return super().look_back(x, shape, past, mask, beside)
+            return super().attend_self(x, shape, past, mask, extra)
         q, k, v = torch.split_with_sizes(self.project(x), self.widths, 1)
         window = past.append(KV.of(self.attend.project(self._columns(k, shape)), self._columns(v, shape)))
         if window.whole is None and shape[1] == 1:
             near = window.pieces[0].memory
-            mixed = self.mix(q, Projected(near.keys), near.values, NO_MASK, shape=shape, length=near.length)
+            mixed = self.mix(q, ProjectedKeys(near.keys), near.values, NO_MASK, shape=shape, length=near.length)
         else:
-            mixed = over(self.attend, self._columns(q, shape), window).transpose(1, 2).flatten(2).flatten(0, 1)
+            mixed = attend_image_cache(self.attend, self._columns(q, shape), window).transpose(1, 2).flatten(2).flatten(0, 1)
         return self.out(mixed), window
 
 
@@ -148,13 +148,13 @@ class FastBlock(nn.Module):
 
     def __init__(self, block: Block, products: Products) -> None:
         super().__init__()
-        kind = FastWindowHeads if isinstance(block.self_attn, WindowHeads) else FastHeads
+        kind = FastImageAttention if isinstance(block.self_attn, ImageMultiHeadAttention) else FastMultiHeadAttention
         self.own = kind(block.self_attn, products, over_source=False)
         self.self_attn = self.own.attend  # listed under its name in the model
         self.around_own = _around(block.around_self)
         self.has_source = hasattr(block, "cross_attn")
         if self.has_source:
-            self.cross = FastHeads(block.cross_attn, products, over_source=True)
+            self.cross = FastMultiHeadAttention(block.cross_attn, products, cross_attention=True)
             self.cross_attn = self.cross.attend
             self.around_source = _around(block.around_cross)
         network = block.feedforward
@@ -169,36 +169,36 @@ class FastBlock(nn.Module):
         *,
         past: KV | None = None,
         source: KV | None = None,
-        beside: Tensor | None = None,
+        extra: Tensor | None = None,
     ) -> tuple[Tensor, KV]:
         rows, t, dim = x.shape
         shape, x = (rows, t), x.reshape(rows * t, dim)
         before, after = self.around_own
-        mixed, memory = self.own.look_back(before(x), shape, NOTHING if past is None else past, mask, beside)
+        mixed, memory = self.own.attend_self(before(x), shape, EMPTY_KV if past is None else past, mask, extra)
         x = after(x, mixed)
         if source is not None:
             before, after = self.around_source
-            x = after(x, self.cross.look_at(before(x), shape, source))
+            x = after(x, self.cross.attend_source(before(x), shape, source))
         before, after = self.around_network
         x = after(x, self.down(self.activation(self.up(before(x)))))
         return x.view(rows, t, dim), memory
 
-    def empty(self, like: Tensor) -> KV:
+    def empty_cache(self, like: Tensor) -> KV:
         none = like.new_zeros(like.shape[0], self.own.heads, 0, 0)
-        return KV.of(Projected(none), none)
+        return KV.of(ProjectedKeys(none), none)
 
-    def memorize(self, source: Tensor, mask: Mask) -> KV:
-        return self.cross.memorize(source, mask)
+    def project_kv(self, source: Tensor, mask: Mask) -> KV:
+        return self.cross.project_kv(source, mask)
 
 
 class FastEmbedding(nn.Module):
     """An `Embedding` with a scaled table and the encodings of places made beforehand."""
 
-    def __init__(self, slow: Embedding, products: Products) -> None:
+    def __init__(self, embedding: Embedding, products: Products) -> None:
         super().__init__()
-        self.table = slow.table.weight * slow.scale
-        self.position = _copy(slow.position, products)
-        self.ready = min(slow.position.longest, PLACES)
+        self.table = embedding.table.weight * embedding.scale
+        self.position = _copy(embedding.position, products)
+        self.ready = min(embedding.position.longest, MAX_CACHED_POSITIONS)
         encoded = self.position.encode(torch.arange(self.ready), self.ready)
         self.places = None if encoded is None else encoded.to(self.table.dtype)
 
@@ -238,9 +238,9 @@ def _around(module: PreNorm | PostNorm) -> tuple[Product, Callable[[Tensor, Tens
     return lambda x: x, lambda x, y: normalise(x + y)
 
 
-NONE = torch.empty(0, 0, 0, 0)
-NOTHING = KV.of(Projected(NONE), NONE)  # a memory without columns, for any number of rows
-FASTER: dict[type[nn.Module], Callable[[Any, Products], Any]] = {
+EMPTY_TENSOR = torch.empty(0, 0, 0, 0)
+EMPTY_KV = KV.of(ProjectedKeys(EMPTY_TENSOR), EMPTY_TENSOR)  # a memory without columns, for any number of rows
+FAST_MODULES: dict[type[nn.Module], Callable[[Any, Products], Any]] = {
     Block: FastBlock,
     Embedding: FastEmbedding,
     Readout: FastReadout,

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.attention.kernels.short_keys import whole
+from regard.attention.kernels.short_keys import padded_length
 from regard.attention.masks import NO_MASK, Mask
-from regard.attention.score import Projected
+from regard.attention.score import ProjectedKeys
 from regard.core.state_tree import map_tensors
 
-SPARE = 16  # a cache that must be copied gets one spare column for each so many that it has
+COLUMNS_PER_SPARE = 16  # a cache that must be copied gets one spare column for each so many that it has
 
 
 class CacheOwner:
@@ -35,14 +35,14 @@ class KV(NamedTuple):
     owner: CacheOwner | None = None
 
     @staticmethod
-    def of(k: Projected, v: Tensor, mask: Mask = NO_MASK) -> KV:
+    def of(k: ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> KV:
         """Keys (b h s d), projected by `Attend.project`, and values (b h s e), all in use."""
         return KV(k.tensor, v, k.tensor.shape[2], mask)
 
     @property
-    def k(self) -> Projected:
+    def k(self) -> ProjectedKeys:
         """(b h s d)."""
-        return Projected(_first(self.keys, self.length))
+        return ProjectedKeys(_first(self.keys, self.length))
 
     @property
     def v(self) -> Tensor:
@@ -50,7 +50,7 @@ class KV(NamedTuple):
         return _first(self.values, self.length)
 
     @property
-    def place(self) -> Tensor | int:
+    def position(self) -> Tensor | int:
         """The place of the next column; one for each row (b) where rows are padded on the left."""
         return self.length if self.mask.start is None else self.length - self.mask.start
 
@@ -60,16 +60,16 @@ class KV(NamedTuple):
             return new
         if new.keys.requires_grad or self.keys.requires_grad:
             keys = torch.cat([self.k.tensor, new.k.tensor], dim=2)
-            return KV.of(Projected(keys), torch.cat([self.v, new.v], dim=2), self.mask)
-        return self.extended(new.k, new.v)
+            return KV.of(ProjectedKeys(keys), torch.cat([self.v, new.v], dim=2), self.mask)
+        return self.extend(new.k, new.v)
 
-    def extended(self, projected: Projected, v: Tensor) -> KV:
+    def extend(self, projected: ProjectedKeys, v: Tensor) -> KV:
         """The memory with keys (b h t d) and values (b h t e) behind it, without gradients; it has spare columns up to
         whole vectors, over which attention is fast."""
         k = projected.tensor
         keys, values, owner, length = self.keys, self.values, self.owner, self.length + k.shape[2]
         if owner is None or owner.used != self.length or length > keys.shape[2] or not _writable(keys):
-            columns = whole(length + length // SPARE)
+            columns = padded_length(length + length // COLUMNS_PER_SPARE)
             keys, values = (_wider(x, new, columns) for x, new in ((keys, k), (values, v)))
             owner = CacheOwner(self.length)
         keys.narrow(2, self.length, k.shape[2]).copy_(k)
@@ -151,7 +151,7 @@ def _without_unused(memory: KV) -> tuple[Tensor, Tensor, Tensor]:
 def _stacked(a: Tensor, b: Tensor, length: int, *, left: bool) -> Tensor:
     """(b h s d) and (b h s d) -> (b+b h n d) with zeros on the left or right of the shorter one, n in whole vectors."""
     rows, width = len(a) + len(b), max(a.shape[3], b.shape[3])  # an empty cache may have no width yet
-    stacked = a.new_zeros(rows, a.shape[1], whole(length) if length else 0, width)
+    stacked = a.new_zeros(rows, a.shape[1], padded_length(length) if length else 0, width)
     for x, part in ((a, stacked[: len(a)]), (b, stacked[len(a) :])):
         if x.shape[2]:
             part.narrow(2, length - x.shape[2] if left else 0, x.shape[2]).copy_(x)

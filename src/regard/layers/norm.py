@@ -20,10 +20,10 @@ class PreNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        return self.dropout.add(x, sublayer(self.norm(x)))
+        return self.dropout.dropout_add(x, sublayer(self.norm(x)))
 
     @staticmethod
-    def last(dim: int) -> nn.Module:
+    def final_norm(dim: int) -> nn.Module:
         """What ends a stack."""
         return nn.LayerNorm(dim)
 
@@ -37,16 +37,16 @@ class PostNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        normed: Tensor = self.norm(self.dropout.add(x, sublayer(x)))
+        normed: Tensor = self.norm(self.dropout.dropout_add(x, sublayer(x)))
         return normed
 
     @staticmethod
-    def last(dim: int) -> nn.Module:
+    def final_norm(dim: int) -> nn.Module:
         """What ends a stack: nothing."""
         return nn.Identity()
 
 
-def with_eps(model: nn.Module, eps: float) -> nn.Module:
+def with_norm_eps(model: nn.Module, eps: float) -> nn.Module:
     """The model, whose normalisations add this to the variance: BERT has 1e-12, PyTorch 1e-5."""
     for module in model.modules():
         if isinstance(module, nn.LayerNorm):

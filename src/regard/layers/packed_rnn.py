@@ -15,28 +15,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from regard.core.tracing import gradients, is_tracing, transformed
+from regard.core.tracing import gradients, is_tracing, is_transforming
 from regard.layers.recurrent import RecurrentEncoder
 
 
 class Packing(NamedTuple):
     """The real places of padded sequences (n s), step by step: first those of step 0, the longest sequence first."""
 
-    places: Tensor  # (N) where each stands in the flattened padding, n·s
-    mirror: Tensor  # (N) where the place stands that is as far from the end of its sequence as this from the beginning
-    rows: list[int]  # how many sequences have a step 0, 1, 2 …
+    indices: Tensor  # (N) where each stands in the flattened padding, n·s
+    reversed_indices: Tensor  # (N) where the place stands that is as far from the end of its sequence as this from the beginning
+    batch_sizes: list[int]  # how many sequences have a step 0, 1, 2 …
 
     def pack(self, x: Tensor) -> Tensor:
         """(n s …) -> (N …)."""
-        return x.flatten(0, 1).index_select(0, self.places)
+        return x.flatten(0, 1).index_select(0, self.indices)
 
     def pad(self, x: Tensor, shape: tuple[int, int]) -> Tensor:
         """(N …) -> (n s …), zeros where nothing was."""
-        padded = x.new_zeros(shape[0] * shape[1], *x.shape[1:]).index_copy(0, self.places, x)
+        padded = x.new_zeros(shape[0] * shape[1], *x.shape[1:]).index_copy(0, self.indices, x)
         return padded.view(*shape, *x.shape[1:])
 
 
-def packing(lengths: Tensor, width: int) -> Packing:
+def make_packing(lengths: Tensor, width: int) -> Packing:
     """Lengths (n) of sequences that are padded to `width` -> how they are packed. Empty sequences are left out."""
     order = lengths.argsort(descending=True, stable=True)
     steps = torch.arange(int(lengths.max()) if len(lengths) else 0, device=lengths.device)
@@ -52,23 +52,23 @@ def packing(lengths: Tensor, width: int) -> Packing:
 class BidirectionalRNN(nn.Module):
     """Packed features (N d) -> (N 2h): a GRU or LSTM from left to right beside one from right to left."""
 
-    def __init__(self, kind: Literal["gru", "lstm"], inputs: int, dim: int) -> None:
+    def __init__(self, cell_type: Literal["gru", "lstm"], input_size: int, dim: int) -> None:
         super().__init__()
-        self.net = RecurrentEncoder(kind, inputs, dim, both=True).net
-        self.cell: Any = {"gru": _GRU, "lstm": _LSTM}[kind]
-        self.plain: Any = {"gru": _plain_gru, "lstm": _plain_lstm}[kind]
+        self.net = RecurrentEncoder(cell_type, input_size, dim, bidirectional=True).net
+        self.cell: Any = {"gru": _GRU, "lstm": _LSTM}[cell_type]
+        self.plain: Any = {"gru": _plain_gru, "lstm": _plain_lstm}[cell_type]
 
-    def forward(self, x: Tensor, how: Packing) -> Tensor:
-        if x.device.type != "cpu" or torch.is_autocast_enabled("cpu") or (is_tracing() and not transformed()):
-            sizes = torch.tensor(how.rows)
+    def forward(self, x: Tensor, packing: Packing) -> Tensor:
+        if x.device.type != "cpu" or torch.is_autocast_enabled("cpu") or (is_tracing() and not is_transforming()):
+            sizes = torch.tensor(packing.batch_sizes)
             out: Tensor = self.net(PackedSequence(x, sizes))[0].data
             return out
         inputs, recurrent, added, bias = (self._both(name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
-        both = torch.stack([x, x.index_select(0, how.mirror)])
+        both = torch.stack([x, x.index_select(0, packing.reversed_indices)])
         gates = torch.baddbmm(added[:, None], both, inputs.mT)  # (2 N g·h)
-        run = self.plain if transformed() else self.cell.apply
-        hidden = run(gates, recurrent, bias, how.rows)  # (2 N h)
-        return torch.cat([hidden[0], hidden[1].index_select(0, how.mirror)], dim=-1)
+        run = self.plain if is_transforming() else self.cell.apply
+        hidden = run(gates, recurrent, bias, packing.batch_sizes)  # (2 N h)
+        return torch.cat([hidden[0], hidden[1].index_select(0, packing.reversed_indices)], dim=-1)
 
     def _both(self, name: str) -> Tensor:
         """The weights of both directions, one upon the other."""

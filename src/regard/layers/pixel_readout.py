@@ -12,7 +12,7 @@ from torch.nn.functional import logsigmoid
 
 from regard.layers.readout import Readout
 
-SHARPEST = -7.0  # log of the narrowest logistic, on a brightness of -1 … 1
+MIN_LOG_SCALE = -7.0  # log of the narrowest logistic, on a brightness of -1 … 1
 
 
 class LevelReadout(nn.Module):
@@ -22,7 +22,7 @@ class LevelReadout(nn.Module):
         super().__init__()
         self.levels, self.channels = levels, channels
 
-    def logits(self, features: Tensor, given: Tensor) -> Tensor:
+    def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
         """Features (n d) and the levels (n j) of a place's first j channels -> logits (n levels) of the next."""
         raise NotImplementedError
 
@@ -49,8 +49,8 @@ class Categorical(LevelReadout):
         for table in self.before:
             nn.init.normal_(table.weight, std=0.1)  # type: ignore[arg-type]  # a weight of an embedding
 
-    def logits(self, features: Tensor, given: Tensor) -> Tensor:
-        logits: Tensor = self.each[given.shape[1]](self._told(features, given))
+    def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
+        logits: Tensor = self.each[previous_channels.shape[1]](self._told(features, previous_channels))
         return logits
 
     def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
@@ -84,15 +84,15 @@ class LogisticMixture(LevelReadout):
             self.numbers.bias.view(-1, mixtures)[1 : 1 + channels] = spread
             self.numbers.bias.view(-1, mixtures)[1 + channels : 1 + 2 * channels] = -1.5
 
-    def logits(self, features: Tensor, given: Tensor) -> Tensor:
+    def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
         odds, means, scales, turns = self._read(features)
-        brightness = self._brightness(given)  # (n j)
-        for channel in range(given.shape[1]):  # what is known of the pixel says which logistic it may come from
+        brightness = self._brightness(previous_channels)  # (n j)
+        for channel in range(previous_channels.shape[1]):  # what is known of the pixel says which logistic it may come from
             mean = self._moved(means, turns, brightness, channel=channel)
-            odds = odds + self._log_p(given[:, channel, None], mean, scales[:, channel])
-        mean = self._moved(means, turns, brightness, channel=given.shape[1])
+            odds = odds + self._log_p(previous_channels[:, channel, None], mean, scales[:, channel])
+        mean = self._moved(means, turns, brightness, channel=previous_channels.shape[1])
         every = torch.arange(self.levels, device=features.device)[None, :, None]  # (1 levels 1)
-        each = self._log_p(every, mean[:, None], scales[:, given.shape[1], None])  # (n levels k)
+        each = self._log_p(every, mean[:, None], scales[:, previous_channels.shape[1], None])  # (n levels k)
         return (odds.log_softmax(-1)[:, None] + each).logsumexp(-1)
 
     def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
@@ -108,7 +108,7 @@ class LogisticMixture(LevelReadout):
         """(n d) -> log odds (n k), means and log widths (n c k), and how channels move those after them (n pairs k)."""
         c = self.channels
         parts = self.numbers(features).view(len(features), -1, self.mixtures).split([1, c, c, self.pairs], dim=1)
-        return parts[0][:, 0], parts[1], parts[2].clamp(min=SHARPEST), parts[3].tanh()
+        return parts[0][:, 0], parts[1], parts[2].clamp(min=MIN_LOG_SCALE), parts[3].tanh()
 
     def _moved(self, means: Tensor, turns: Tensor, brightness: Tensor, *, channel: int) -> Tensor:
         """The means (n k) of a channel, given the brightness (n j) of those before it."""

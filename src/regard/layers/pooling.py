@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import NO_MASK, Mask
-from regard.attention.score import Projected
+from regard.attention.score import ProjectedKeys
 from regard.layers.linear import Linear
 
 
@@ -33,5 +33,5 @@ class AttentionPooling(nn.Module):
     def forward(self, x: Tensor, mask: Mask = NO_MASK, *, projected: Tensor | None = None) -> Tensor:
         keys = self.project(x) if projected is None else projected
         query = self.query.expand(x.shape[0], 1, 1, -1)
-        pooled: Tensor = self.attend(query, Projected(keys[:, None]), x[:, None], mask)
+        pooled: Tensor = self.attend(query, ProjectedKeys(keys[:, None]), x[:, None], mask)
         return pooled[:, 0, 0]

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, linear
 
-from regard.core.tracing import gradients, transformed
-from regard.layers.linear import is_large, one_dnn
+from regard.core.tracing import gradients, is_transforming
+from regard.layers.linear import use_one_dnn, linear_one_dnn
 
-LOGITS = 2**22  # numbers of a chunk, 16 MB: they stay in the cache
-ROWS = 512  # of a chunk at least
+MAX_CHUNK_LOGITS = 2**22  # numbers of a chunk, 16 MB: they stay in the cache
+MIN_CHUNK_ROWS = 512  # of a chunk at least
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None, None, None]
 
 
@@ -45,7 +45,7 @@ def linear_cross_entropy(
 
 
 def _cross_entropy(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float) -> Tensor:
-    if transformed():
+    if is_transforming():
         return _plain(features, weight, bias, labels, smoothing)
     apply: Any = _LinearCrossEntropy.apply
     loss: Tensor = apply(features, weight, bias, labels, smoothing)
@@ -72,10 +72,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
         d_features = torch.empty_like(features) if needed[0] else None
         d_weight = _exact(torch.zeros_like(weight)) if needed[1] else None
         d_bias = _exact(torch.zeros_like(bias)) if bias is not None and needed[2] else None
-        rows = max(ROWS, LOGITS // weight.shape[0])
+        rows = max(MIN_CHUNK_ROWS, MAX_CHUNK_LOGITS // weight.shape[0])
         for low in range(0, labels.shape[0], rows):
             x, y = features[low : low + rows], labels[low : low + rows]
-            logits = one_dnn(x, weight, bias) if is_large(x, weight) else linear(x, weight, bias)
+            logits = linear_one_dnn(x, weight, bias) if use_one_dnn(x, weight) else linear(x, weight, bias)
             part, exact_change = _loss_and_gradient(_exact(logits), y, smoothing)
             total += part
             change = exact_change.to(x.dtype)
@@ -153,6 +153,6 @@ class MultiLabelReadout(nn.Linear):
         return binary_cross_entropy_with_logits(self(features), wanted, reduction="sum")
 
 
-def readout(dim: int, labels: int, *, several: bool) -> Readout | MultiLabelReadout:
+def make_readout(dim: int, num_labels: int, *, multi_label: bool) -> Readout | MultiLabelReadout:
     """The last layer for documents that have one label each, or several."""
-    return MultiLabelReadout(dim, labels) if several else Readout(dim, labels)
+    return MultiLabelReadout(dim, num_labels) if multi_label else Readout(dim, num_labels)

@@ -10,25 +10,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from regard.layers.linear import has_wide_vectors
+from regard.layers.linear import has_avx512
 
 
 class LSTM(nn.LSTM):
     """PyTorch's own, which oneDNN computes in half precision only on a CPU of wide vectors: elsewhere in float32."""
 
-    def forward(self, given: Any, state: Any = None) -> Any:
-        x = given.data if isinstance(given, PackedSequence) else given
-        if x.device.type != "cpu" or not torch.is_autocast_enabled("cpu") or has_wide_vectors():
-            return super().forward(given, state)
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        x = input.data if isinstance(input, PackedSequence) else input
+        if x.device.type != "cpu" or not torch.is_autocast_enabled("cpu") or has_avx512():
+            return super().forward(input, hx)
         with torch.autocast("cpu", enabled=False):
-            return super().forward(given.float(), None if state is None else tuple(part.float() for part in state))
+            return super().forward(input.float(), None if hx is None else tuple(part.float() for part in hx))
 
 
-Kind = Literal["rnn", "lstm", "gru"]
-KINDS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": LSTM, "gru": nn.GRU}
+CellType = Literal["rnn", "lstm", "gru"]
+RNN_CLASSES: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": LSTM, "gru": nn.GRU}
 
 
-class Recurrence(NamedTuple):
+class RNNState(NamedTuple):
     """What a recurrent network remembers, one row a sequence."""
 
     hidden: Tensor  # (b layers d)
@@ -38,34 +38,34 @@ class Recurrence(NamedTuple):
 class Recurrent(nn.Module):
     """A stack of layers read from left to right: (b t d) and what was remembered -> (b t d) and what is."""
 
-    def __init__(self, kind: Kind, inputs: int, dim: int, *, layers: int = 1, dropout: float = 0.0) -> None:
+    def __init__(self, cell_type: CellType, input_size: int, dim: int, *, num_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
-        between = dropout if layers > 1 else 0.0
-        self.net = KINDS[kind](inputs, dim, num_layers=layers, batch_first=True, dropout=between)
+        between = dropout if num_layers > 1 else 0.0
+        self.net = RNN_CLASSES[cell_type](input_size, dim, num_layers=num_layers, batch_first=True, dropout=between)
         _orthogonal(self.net)
 
-    def forward(self, x: Tensor, state: Recurrence) -> tuple[Tensor, Recurrence]:
+    def forward(self, x: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
         out, after = self.net(x, _inward(state, self.net))
         return out, _outward(after)
 
-    def empty(self, rows: int, like: Tensor) -> Recurrence:
+    def init_state(self, batch_size: int, like: Tensor) -> RNNState:
         """Nothing remembered yet."""
-        hidden = like.new_zeros(rows, self.net.num_layers, self.net.hidden_size)
-        return Recurrence(hidden, hidden if isinstance(self.net, nn.LSTM) else hidden[..., :0])
+        hidden = like.new_zeros(batch_size, self.net.num_layers, self.net.hidden_size)
+        return RNNState(hidden, hidden if isinstance(self.net, nn.LSTM) else hidden[..., :0])
 
 
 class RecurrentEncoder(nn.Module):
     """Padded sequences (b s d) -> outputs (b s d·directions), and what each direction remembers at its end."""
 
     def __init__(
-        self, kind: Kind, inputs: int, dim: int, *, layers: int = 1, both: bool = False, dropout: float = 0.0
+        self, cell_type: CellType, input_size: int, dim: int, *, num_layers: int = 1, bidirectional: bool = False, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        between = dropout if layers > 1 else 0.0
-        self.net = KINDS[kind](inputs, dim, num_layers=layers, batch_first=True, dropout=between, bidirectional=both)
+        between = dropout if num_layers > 1 else 0.0
+        self.net = RNN_CLASSES[cell_type](input_size, dim, num_layers=num_layers, batch_first=True, dropout=between, bidirectional=bidirectional)
         _orthogonal(self.net)
 
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Recurrence]:
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, RNNState]:
         width, known = x.shape[1], lengths.cpu()
         x = x if width else x.new_zeros(x.shape[0], 1, x.shape[2])
         packed = pack_padded_sequence(x, known.clamp(min=1), batch_first=True, enforce_sorted=False)
@@ -74,7 +74,7 @@ class RecurrentEncoder(nn.Module):
         last = _outward(after)
         if bool((known == 0).any()):  # torch reads at least one place; of an empty sequence nothing is remembered
             there = (lengths > 0)[:, None, None]
-            padded, last = padded * there, Recurrence(*(part * there for part in last))
+            padded, last = padded * there, RNNState(*(part * there for part in last))
         return padded[:, :width], last
 
 
@@ -83,16 +83,16 @@ def repeat_per_hypothesis(x: Tensor, rows: int) -> Tensor:
     return x if x.shape[0] == rows else x.repeat_interleave(rows // x.shape[0], dim=0)
 
 
-def _inward(state: Recurrence, net: nn.RNNBase) -> Tensor | tuple[Tensor, Tensor]:
+def _inward(state: RNNState, net: nn.RNNBase) -> Tensor | tuple[Tensor, Tensor]:
     hidden = state.hidden.transpose(0, 1).contiguous()  # torch wants (layers b d)
     return (hidden, state.cell.transpose(0, 1).contiguous()) if isinstance(net, nn.LSTM) else hidden
 
 
-def _outward(after: Tensor | tuple[Tensor, Tensor]) -> Recurrence:
+def _outward(after: Tensor | tuple[Tensor, Tensor]) -> RNNState:
     if isinstance(after, tuple):
-        return Recurrence(after[0].transpose(0, 1), after[1].transpose(0, 1))
+        return RNNState(after[0].transpose(0, 1), after[1].transpose(0, 1))
     hidden = after.transpose(0, 1)
-    return Recurrence(hidden, hidden[..., :0])
+    return RNNState(hidden, hidden[..., :0])
 
 
 def _orthogonal(net: nn.RNNBase) -> None:

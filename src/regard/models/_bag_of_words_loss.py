@@ -23,6 +23,6 @@ class BagOfWordsLoss(nn.Module):
         """Cells (b s d), the captions of each image side by side (b·n t) -> Σ -log p(word), weighted."""
         logs = self.tell(cells.mean(dim=1)).float().log_softmax(dim=-1)  # (b v)
         words = captions.reshape(len(cells), -1)  # (b n·t)
-        silent = (words == self.marks.pad) | (words == self.marks.start) | (words == self.marks.end)
+        silent = (words == self.marks.pad) | (words == self.marks.bos) | (words == self.marks.eos)
         total: Tensor = -self.weight * logs.gather(1, words).masked_fill(silent, 0.0).sum()
         return total

@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from regard.attention.attend import Attend, fold, unfold, with_places
+from regard.attention.attend import Attend, fold_hypotheses, unfold_hypotheses, append_one_hot
 from regard.attention.masks import NO_MASK
 from regard.attention.normalizers import SoftOrHard
-from regard.attention.reinforce import entropy, score_function, to_go
-from regard.attention.score import Projected
+from regard.attention.reinforce import entropy, reinforce_loss, cost_to_go
+from regard.attention.score import ProjectedKeys
 from regard.layers.kv_cache import KV
 from regard.layers.readout import Readout
 from regard.layers.recurrent import repeat_per_hypothesis
@@ -65,7 +65,7 @@ class CaptionAttention(Protocol):
 
 def trace(memory: KV) -> KV:
     """The same memory, over which what is seen comes with its weights."""
-    return KV.of(memory.k, with_places(memory.v), memory.mask)
+    return KV.of(memory.k, append_one_hot(memory.v), memory.mask)
 
 
 class Soft(nn.Module):
@@ -115,12 +115,12 @@ class Hard(Soft):
         costs = told.each()
         queries = walk.queries[:, None]  # (r 1 t d)
         keys = memory.k.tensor
-        folded = queries if len(queries) == len(keys) else fold(queries, keys, NO_MASK)
+        folded = queries if len(queries) == len(keys) else fold_hypotheses(queries, keys, NO_MASK)
         scores = self.cross_attn.weigh.scores(folded, keys)
-        scores = (scores if folded is queries else unfold(scores, len(queries)))[:, 0]  # (r t s)
+        scores = (scores if folded is queries else unfold_hypotheses(scores, len(queries)))[:, 0]  # (r t s)
         chosen = told.there & (walk.weights.detach().amax(dim=-1) == 1)
         log_probability = (scores.log_softmax(dim=-1) * walk.weights.detach()).sum(dim=-1)
-        policy = score_function(log_probability, to_go(costs), baseline=self.baseline, there=chosen)
+        policy = reinforce_loss(log_probability, cost_to_go(costs), baseline=self.baseline, valid=chosen)
         spread = entropy(scores).masked_fill(~told.there, 0.0).sum()
         return {"words": costs.sum(), "choices": self.choices * policy, "entropy": -self.openness * spread}
 
@@ -130,7 +130,7 @@ class MeanPooling(nn.Module):
 
     def memorize(self, cells: Tensor) -> KV:
         mean = cells.mean(dim=1)[:, None, None]
-        return KV.of(Projected(mean), mean)
+        return KV.of(ProjectedKeys(mean), mean)
 
     def forward(self, query: Tensor, memory: KV) -> Tensor:
         return repeat_per_hypothesis(memory.v[:, 0, 0], len(query))

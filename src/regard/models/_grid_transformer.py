@@ -14,8 +14,8 @@ from regard.core.data_specs import CaptioningSpec
 from regard.core.state_tree import repeat_rows
 from regard.layers import positions
 from regard.layers.block import Block
-from regard.layers.cnn_grid import Grid
-from regard.layers.embedding import Embedding, table
+from regard.layers.cnn_grid import GridEncoder
+from regard.layers.embedding import Embedding, embedding_table
 from regard.layers.feedforward import FeedForward
 from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.linear import Precision
@@ -41,7 +41,7 @@ class GridTransformer(nn.Module):
 
     def __init__(
         self,
-        grid: Grid,
+        grid: GridEncoder,
         into: nn.Linear,
         *,
         decoder: DecoderStack,
@@ -77,27 +77,27 @@ class GridTransformer(nn.Module):
 
 
 def build(
-    grid: Grid, wide: int, shape: Shape, sizes: CaptioningSpec, *, named: BagOfWordsLoss | None = None
+    grid: GridEncoder, wide: int, shape: Shape, sizes: CaptioningSpec, *, named: BagOfWordsLoss | None = None
 ) -> GridTransformer:
     """A grid whose cells are `wide`, and what stands behind it."""
-    words = table(sizes.size, shape.dim, pad=sizes.marks.pad)
-    embedding = Embedding(words, positions.build("sinusoidal", shape.dim, longest=sizes.longest), dropout=shape.dropout)
+    words = embedding_table(sizes.vocab_size, shape.dim, pad=sizes.special_tokens.pad)
+    embedding = Embedding(words, positions.build("sinusoidal", shape.dim, max_length=sizes.max_length), dropout=shape.dropout)
     around = partial(PreNorm, shape.dim, shape.dropout)
     layers = [
         Block(
             _heads(shape, "words", "read"),
             FeedForward(shape.dim, 2 * shape.dim),
-            around=around,
-            cross=_heads(shape, "words", "cells"),
+            make_norm=around,
+            cross_attention=_heads(shape, "words", "cells"),
         )
         for _ in range(shape.layers)
     ]
-    readout = Readout(shape.dim, sizes.size, bias=False)
+    readout = Readout(shape.dim, sizes.vocab_size, bias=False)
     readout.weight = words.weight
-    decoder = DecoderStack(embedding, layers, PreNorm.last(shape.dim))
+    decoder = DecoderStack(embedding, layers, PreNorm.final_norm(shape.dim))
     return GridTransformer(grid, nn.Linear(wide, shape.dim), decoder=decoder, readout=readout, named=named)
 
 
 def _heads(shape: Shape, queries: str, keys: str) -> MultiHeadAttention:
-    widths = HeadDims.divided(shape.dim, shape.heads)
-    return MultiHeadAttention(Attend(scores.build(shape.score, widths.head), queries=queries, keys=keys), widths)
+    widths = HeadDims.split_evenly(shape.dim, shape.heads)
+    return MultiHeadAttention(Attend(scores.build(shape.score, widths.head_dim), queries=queries, keys=keys), widths)

@@ -24,7 +24,7 @@ from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
-from regard.layers.packed_rnn import BidirectionalRNN, Packing, packing
+from regard.layers.packed_rnn import BidirectionalRNN, Packing, make_packing
 from regard.layers.pooling import AttentionPooling
 
 
@@ -69,13 +69,13 @@ class Sequences(NamedTuple):
     @property
     def shape(self) -> tuple[int, int]:
         """Of the same features when they are padded."""
-        return len(self.lengths), len(self.how.rows)
+        return len(self.lengths), len(self.how.batch_sizes)
 
 
 def pack(x: Tensor, lengths: Tensor) -> Sequences:
     """Padded features (n s …) -> packed ones; columns beyond the longest sequence are dropped."""
     width = int(lengths.max()) if len(lengths) else 0
-    how = packing(lengths, width)
+    how = make_packing(lengths, width)
     return Sequences(how.pack(x[:, :width]), how, lengths)
 
 
@@ -104,15 +104,15 @@ class Blocks(nn.Module):
         dim = 2 * config.dim
         self.widen = Linear(inputs, dim)
         self.enter = nn.LayerNorm(dim)  # words are embedded small; beside places of size 1 they would not be seen
-        self.position = positions.build(config.position, dim, longest=longest)
-        widths = HeadDims.divided(dim, config.heads)
+        self.position = positions.build(config.position, dim, max_length=longest)
+        widths = HeadDims.split_evenly(dim, config.heads)
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
-            place = self.position.place(heads=widths.heads, dim=widths.head)
-            attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries=axis, keys=axis)
+            place = self.position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
+            attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries=axis, keys=axis)
             around = partial(PreNorm, dim, config.dropout)
-            self.layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(dim, 2 * dim), around=around))
-        self.last = PreNorm.last(dim)
+            self.layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(dim, 2 * dim), make_norm=around))
+        self.last = PreNorm.final_norm(dim)
 
     def forward(self, given: Sequences) -> Tensor:
         x = self.position(given.how.pad(self.enter(self.widen(given.features)), given.shape))

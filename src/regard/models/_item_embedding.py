@@ -24,7 +24,7 @@ class Items(nn.Module):
         self.dropout = dropout
 
     def forward(self, shelf: ItemCatalog) -> Tensor:
-        numbers = shelf.numbers
+        numbers = shelf.ids
         if self.training and self.dropout:
             numbers = numbers.masked_fill(torch.rand(len(numbers), device=numbers.device) < self.dropout, 0)
         vectors: Tensor = self.own(numbers)
@@ -32,7 +32,7 @@ class Items(nn.Module):
 
     def at(self, shelf: ItemCatalog, places: Tensor) -> Tensor:
         """Places (b t) -> vectors (b t d); of a large shelf only these items are made."""
-        if len(shelf.numbers) <= places.numel():
+        if len(shelf.ids) <= places.numel():
             found: Tensor = self(shelf)[places]
             return found
         few: Tensor = self(shelf.take(places.flatten()))

@@ -16,10 +16,10 @@ from regard.attention.masks import Mask
 from regard.core.data_specs import DocumentSpec, TaggingSpec
 from regard.core.protocols import Padded
 from regard.layers.crf import CHAINS, TagReadout
-from regard.layers.document_batch import Grouped, Units, first_tokens, joined, marked
+from regard.layers.document_batch import SentenceBatch, UnitBatch, gather_first_tokens, concat_sentences, add_bos_eos
 from regard.layers.dropout import Dropout
 from regard.layers.pooling import AttentionPooling
-from regard.layers.readout import readout
+from regard.layers.readout import make_readout
 
 
 class Classifier(nn.Module):
@@ -27,13 +27,13 @@ class Classifier(nn.Module):
 
     def __init__(self, encoder: nn.Module, dim: int, sizes: DocumentSpec, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.encoder, self.marks = encoder, sizes.marks
+        self.encoder, self.marks = encoder, sizes.special_tokens
         self.pool = AttentionPooling(dim, dim, keys="text")
         self.dropout = Dropout(dropout)
-        self.readout = readout(dim, sizes.labels, several=sizes.several)
+        self.readout = make_readout(dim, sizes.num_labels, multi_label=sizes.multi_label)
 
-    def forward(self, documents: Grouped) -> Tensor:
-        text = marked(joined(documents), self.marks)
+    def forward(self, documents: SentenceBatch) -> Tensor:
+        text = add_bos_eos(concat_sentences(documents), self.marks)
         mask = Mask.lengths(text.lengths, text.tokens.shape[1])
         pooled: Tensor = self.dropout(self.pool(self.encoder(text), mask))
         return pooled
@@ -52,13 +52,13 @@ class Tagger(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.encoder, self.marks = encoder, sizes.marks
+        self.encoder, self.marks = encoder, sizes.special_tokens
         self.dropout = Dropout(dropout)
-        self.readout = TagReadout(dim, sizes.tags, CHAINS[output](sizes.rules))
+        self.readout = TagReadout(dim, sizes.num_tags, CHAINS[output](sizes.allowed_transitions))
 
-    def forward(self, sentences: Units) -> Tensor:
-        x = self.encoder(marked(Padded(sentences.tokens, sentences.lengths), self.marks))
-        features: Tensor = self.dropout(first_tokens(x[:, 1:], sentences))
+    def forward(self, sentences: UnitBatch) -> Tensor:
+        x = self.encoder(add_bos_eos(Padded(sentences.tokens, sentences.lengths), self.marks))
+        features: Tensor = self.dropout(gather_first_tokens(x[:, 1:], sentences))
         return features
 
 

@@ -60,9 +60,9 @@ class Bahdanau(nn.Module):
     def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, 2 * (config.encoder or config.dim)
-        self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.embedding_scale)
-        self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.embedding_scale)
-        self.encoder = RecurrentEncoder("gru", words, wide // 2, both=True)
+        self.source = WordVectors(sizes.source_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
+        self.target = WordVectors(sizes.target_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
+        self.encoder = RecurrentEncoder("gru", words, wide // 2, bidirectional=True)
         self.first = glorot_linear(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
         self.key = nn.Linear(wide, dim, bias=False)  # W_K: any score of equal widths will do
         self.cross_attn = Attend(scores.build(config.score, dim), queries="target", keys="source")
@@ -70,7 +70,7 @@ class Bahdanau(nn.Module):
         self.gates_context = nn.Linear(wide, 3 * dim, bias=False)
         self.gates_hidden = nn.Linear(dim, 3 * dim)
         self.join = glorot_linear(dim + wide + words, words)
-        self.readout = Readout(words, sizes.target)
+        self.readout = Readout(words, sizes.target_vocab_size)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
         for gate in self.gates_hidden.weight.data.split(dim):

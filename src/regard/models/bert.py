@@ -30,7 +30,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
 from regard.layers.multihead import HeadDims, MultiHeadAttention
-from regard.layers.norm import NORMS, with_eps
+from regard.layers.norm import NORMS, with_norm_eps
 from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
 from regard.models._task_heads import Classifier, Tagger, headed
@@ -152,53 +152,53 @@ class Bert(nn.Module):
         self.encoder, self.head, self.readout, self.pooler, self.pairs = encoder, head, readout, pooler, pairs
 
     def forward(self, given: MaskedBatch) -> MaskedLMOutput:
-        x = self.encoder(given.text, given.segments)
-        return MaskedLMOutput(self.head(x[given.chosen]), None if self.pairs is None else self.pooler(x[:, 0]))
+        x = self.encoder(given.inputs, given.segments)
+        return MaskedLMOutput(self.head(x[given.prediction_mask]), None if self.pairs is None else self.pooler(x[:, 0]))
 
 
 def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Bert | Classifier | Tagger:
     """The model that fills gaps; or its encoder with a head for labels or tags."""
     encoder = _encoder(config, sizes)
-    with_eps(encoder, config.eps)
+    with_norm_eps(encoder, config.eps)
     if not isinstance(sizes, MaskedLMSpec):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
-    readout = Readout(config.width, sizes.size)
+    readout = Readout(config.width, sizes.vocab_size)
     readout.weight = encoder.embedding.table.weight
     nn.init.zeros_(readout.bias)
-    if sizes.pairs and not config.segments:
+    if sizes.has_pairs and not config.segments:
         raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.sentence_pairs='none'")
-    pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if sizes.pairs else nn.Identity()
-    pairs = Readout(config.dim, 2) if sizes.pairs else None
+    pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if sizes.has_pairs else nn.Identity()
+    pairs = Readout(config.dim, 2) if sizes.has_pairs else None
     head = Head(config.dim, config.width)
-    with_eps(head, config.eps)
+    with_norm_eps(head, config.eps)
     return Bert(encoder, head, readout, pooler=pooler, pairs=pairs)
 
 
 def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Encoder:
     """All that stands before the head."""
-    table = nn.Embedding(sizes.size, config.width, padding_idx=sizes.marks.pad)
-    position = positions.build(config.position, config.width, longest=sizes.longest)
+    table = nn.Embedding(sizes.vocab_size, config.width, padding_idx=sizes.special_tokens.pad)
+    position = positions.build(config.position, config.width, max_length=sizes.max_length)
     embedding = BertEmbedding(table, position, segments=config.segments, dim=config.dim, dropout=config.dropout)
     with torch.no_grad():
         for part in embedding.modules():
             if isinstance(part, nn.Embedding):
                 part.weight.normal_(std=SPREAD)
-        table.weight[sizes.marks.pad] = 0
+        table.weight[sizes.special_tokens.pad] = 0
     layers = [_layer(config, position)]
     for _ in range(config.layers - 1):
         layer = _layer(config, position)
         layers.append(share(layer, layers[0]) if config.share_layers else layer)
-    return Encoder(embedding, layers, NORMS[config.norm].last(config.dim))
+    return Encoder(embedding, layers, NORMS[config.norm].final_norm(config.dim))
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = HeadDims.divided(config.dim, config.heads)
-    place = position.place(heads=widths.heads, dim=widths.head)
-    score = scores.build("scaled_dot", widths.head)
-    attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    place = position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
+    score = scores.build("scaled_dot", widths.head_dim)
+    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="text", keys="text")
     feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
     return Block(
-        MultiHeadAttention(attend, widths), feedforward, around=partial(NORMS[config.norm], config.dim, config.dropout)
+        MultiHeadAttention(attend, widths), feedforward, make_norm=partial(NORMS[config.norm], config.dim, config.dropout)
     )
 
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from regard.core.data_specs import TaggingSpec
 from regard.core.errors import ConfigError
-from regard.layers.char_cnn import CharCNN, with_spelling
+from regard.layers.char_cnn import CharCNN, concat_char_features
 from regard.layers.crf import CHAINS, TagReadout
-from regard.layers.document_batch import Units, first_tokens
+from regard.layers.document_batch import UnitBatch, gather_first_tokens
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.packed_rnn import BidirectionalRNN
@@ -56,23 +56,23 @@ class BiLstmCrf(nn.Module):
         super().__init__()
         dropout = config.dropout
         self.embedding = WordDropoutEmbedding(
-            sizes.size, config.embedding, marks=sizes.marks, dropout=dropout, word_dropout=config.word_dropout
+            sizes.vocab_size, config.embedding, special_tokens=sizes.special_tokens, dropout=dropout, word_dropout=config.word_dropout
         )
-        spelt = config.filters if sizes.characters else 0
+        spelt = config.filters if sizes.num_characters else 0
         self.spelling = (
-            CharCNN(sizes.characters, config.char_dim, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
+            CharCNN(sizes.num_characters, config.char_dim, spelt, special_tokens=sizes.special_tokens, dropout=dropout) if spelt else None
         )
         widths = [config.embedding + spelt, *[2 * config.dim] * config.layers]
         self.layers = nn.ModuleList(BidirectionalRNN("lstm", inputs, config.dim) for inputs in widths[:-1])
         self.dropout = Dropout(dropout)
-        self.readout = TagReadout(2 * config.dim, sizes.tags, CHAINS[config.output](sizes.rules))
+        self.readout = TagReadout(2 * config.dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
-    def forward(self, sentences: Units) -> Tensor:
-        given = pack(with_spelling(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths)
+    def forward(self, sentences: UnitBatch) -> Tensor:
+        given = pack(concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths)
         x = given.features
         for layer in self.layers:
             x = self.dropout(layer(x, given.how))
-        return first_tokens(given.how.pad(x, given.shape), sentences)
+        return gather_first_tokens(given.how.pad(x, given.shape), sentences)
 
 
 def build(config: Config, sizes: TaggingSpec) -> BiLstmCrf:

@@ -23,9 +23,9 @@ from regard.attention.reinforce import MovingAverage
 from regard.core.data_specs import CaptioningSpec
 from regard.core.errors import ConfigError
 from regard.core.state_tree import Shared, repeat_rows
-from regard.layers.cnn_grid import Backbone, Grid
+from regard.layers.cnn_grid import Backbone, GridEncoder
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import table
+from regard.layers.embedding import embedding_table
 from regard.layers.kv_cache import KV
 from regard.layers.positions._two_dimensional import Position2D
 from regard.layers.readout import Readout
@@ -109,22 +109,22 @@ class Captioner(nn.Module):
         config: Config,
         sizes: CaptioningSpec,
         *,
-        grid: Grid,
+        grid: GridEncoder,
         looking: CaptionAttention,
         named: BagOfWordsLoss | None = None,
     ) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, config.feature_dim
         self.grid, self.looking, self.named = grid, looking, named
-        self.dim, self.wide, self.unknown = dim, wide, sizes.marks.unknown
-        self.target = table(sizes.size, words, pad=sizes.marks.pad)
+        self.dim, self.wide, self.unknown = dim, wide, sizes.special_tokens.unk
+        self.target = embedding_table(sizes.vocab_size, words, pad=sizes.special_tokens.pad)
         self.scale = config.embedding_scale or math.sqrt(words)
         self.first = nn.Linear(wide, 2 * dim)  # section 3.1.2: h(0) and c(0) from the mean of all cells
         self.gates_word = nn.Linear(words, 4 * dim)
         self.gates_seen = nn.Linear(wide, 4 * dim, bias=False)
         self.gates_hidden = nn.Linear(dim, 4 * dim + 1, bias=False)  # and f_β, section 4.2.1, as its last row
         self.join = nn.Linear(dim + wide, words)  # L_h and L_z, equation 7
-        self.readout = Readout(words, sizes.size)
+        self.readout = Readout(words, sizes.vocab_size)
         if config.tie_embeddings:
             self.readout.weight = self.target.weight
         self.bound = nn.Tanh() if config.tie_embeddings else nn.Identity()
@@ -189,22 +189,22 @@ def build(config: Config, sizes: CaptioningSpec) -> Captioner | _grid_transforme
     """The only function of this file that sees both the choices and what the data decided."""
     grid = _grid(config, sizes)
     named = (
-        BagOfWordsLoss(config.feature_dim, sizes.size, marks=sizes.marks, weight=config.bag_of_words_weight)
+        BagOfWordsLoss(config.feature_dim, sizes.vocab_size, marks=sizes.special_tokens, weight=config.bag_of_words_weight)
         if config.bag_of_words_weight
         else None
     )
     if config.decoder == "transformer":
         shape = _grid_transformer.Shape(config.dim, config.layers, config.heads, config.dropout, config.score)
         return _grid_transformer.build(grid, config.feature_dim, shape, sizes, named=named)
-    return Captioner(config, sizes, grid=grid, looking=_looking(config, sizes.longest), named=named)
+    return Captioner(config, sizes, grid=grid, looking=_looking(config, sizes.max_length), named=named)
 
 
-def _grid(config: Config, sizes: CaptioningSpec) -> Grid:
+def _grid(config: Config, sizes: CaptioningSpec) -> GridEncoder:
     height, width = (-(-side // config.stride) for side in (sizes.height, sizes.width))
     plane = Position2D("sinusoidal", config.feature_dim, height=height, width=width)
     if config.stride == 1:
-        return Grid(nn.Identity(), sizes.channels, plane)
-    return Grid(Backbone(sizes.channels, config.feature_dim, stride=config.stride), config.feature_dim, plane)
+        return GridEncoder(nn.Identity(), sizes.channels, plane)
+    return GridEncoder(Backbone(sizes.channels, config.feature_dim, stride=config.stride), config.feature_dim, plane)
 
 
 def _looking(config: Config, longest: int) -> CaptionAttention:
@@ -214,7 +214,7 @@ def _looking(config: Config, longest: int) -> CaptionAttention:
     if config.attention == "soft":
         return Soft(Attend(score, queries="words", keys="cells"), key, coverage=config.coverage_weight)
     attend = Attend(
-        score, normalizer=SoftOrHard(config.soft_prob, gradual=config.hard_warmup), queries="words", keys="cells"
+        score, normalizer=SoftOrHard(config.soft_prob, warmup_batches=config.hard_warmup), queries="words", keys="cells"
     )
     return Hard(
         attend, key, baseline=MovingAverage(longest), choices=config.policy_weight, openness=config.entropy_weight

@@ -72,4 +72,4 @@ class CNN(nn.Module):
 
 def build(config: Config, sizes: ImageClassificationSpec) -> CNN:
     """A fresh net for images of these sizes."""
-    return CNN(sizes.channels, config, classes=sizes.classes)
+    return CNN(sizes.channels, config, classes=sizes.num_classes)

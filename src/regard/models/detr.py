@@ -101,21 +101,21 @@ class Detr(nn.Module):
         dim = plane.dim
         self.backbone, self.plane = backbone, plane
         self.encoder, self.decoder = nn.ModuleList(encoder), nn.ModuleList(decoder)
-        self.read, self.last = PreNorm.last(dim), PreNorm.last(dim)
+        self.read, self.last = PreNorm.final_norm(dim), PreNorm.final_norm(dim)
         self.points = nn.Parameter(torch.logit(_spread(queries)))  # (q 2) across and down, before the sigmoid
         self.queries = nn.Parameter(torch.randn(queries, dim) * 0.1)
         self.where = nn.Linear(2, dim)
         self.classes, self.boxes = nn.Linear(dim, classes + 1), Boxes(dim)
 
     def forward(self, images: Tensor) -> Detections:
-        x = self.backbone(images).flatten(2).mT + self.plane.raster()  # (b s d)
+        x = self.backbone(images).flatten(2).mT + self.plane.encode_raster()  # (b s d)
         for layer in self.encoder:
             x, _ = layer(x)
         memory = self.read(x)
         y = (self.queries + self.where(self.points)).expand(len(images), -1, -1)
         found = []
         for layer in cast("Iterable[Block]", self.decoder):
-            y, _ = layer(y, source=layer.memorize(memory, NO_MASK))
+            y, _ = layer(y, source=layer.project_kv(memory, NO_MASK))
             seen = self.last(y)
             found.append((self.classes(seen), self.boxes(seen, self.points)))
         logits, boxes = zip(*found, strict=True)
@@ -138,17 +138,17 @@ def build(config: Config, sizes: DetectionSpec) -> Detr:
         Position2D("sinusoidal", config.dim, height=height, width=width),
         encoder=[_layer(config, axis="grid") for _ in range(config.layers)],
         decoder=[_layer(config, axis="objects", cross=over_grid()) for _ in range(config.decoder_layers)],
-        queries=config.queries or 3 * sizes.most,
-        classes=sizes.classes,
+        queries=config.queries or 3 * sizes.max_objects,
+        classes=sizes.num_classes,
     )
 
 
 def _layer(config: Config, *, axis: str, cross: MultiHeadAttention | None = None) -> Block:
     feedforward = FeedForward(config.dim, config.ffn_dim or 2 * config.dim)
     around = partial(PreNorm, config.dim, config.dropout)
-    return Block(_heads(config, axis, axis), feedforward, around=around, cross=cross)
+    return Block(_heads(config, axis, axis), feedforward, make_norm=around, cross_attention=cross)
 
 
 def _heads(config: Config, queries: str, keys: str) -> MultiHeadAttention:
-    widths = HeadDims.divided(config.dim, config.heads)
-    return MultiHeadAttention(Attend(scores.build(config.score, widths.head), queries=queries, keys=keys), widths)
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    return MultiHeadAttention(Attend(scores.build(config.score, widths.head_dim), queries=queries, keys=keys), widths)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from regard.core.data_specs import DocumentSpec
-from regard.layers.document_batch import Grouped, joined
+from regard.layers.document_batch import SentenceBatch, concat_sentences
 from regard.layers.embedding import WordDropoutEmbedding
-from regard.layers.readout import readout
+from regard.layers.readout import make_readout
 from regard.models._hierarchical_encoder import SMALL, Config, Level, pack
 
 PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
@@ -26,12 +26,12 @@ class FlatAttention(nn.Module):
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
-        self.embedding = WordDropoutEmbedding(sizes.size, config.embedding, marks=sizes.marks, **dropout)
-        self.words = Level(config.embedding, config, mixer=config.encoder, longest=sizes.longest, axis="document")
-        self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
+        self.embedding = WordDropoutEmbedding(sizes.vocab_size, config.embedding, special_tokens=sizes.special_tokens, **dropout)
+        self.words = Level(config.embedding, config, mixer=config.encoder, longest=sizes.max_length, axis="document")
+        self.readout = make_readout(2 * config.dim, sizes.num_labels, multi_label=sizes.multi_label)
 
-    def forward(self, documents: Grouped) -> Tensor:
-        whole = joined(documents)
+    def forward(self, documents: SentenceBatch) -> Tensor:
+        whole = concat_sentences(documents)
         document: Tensor = self.words(pack(self.embedding(whole.tokens), whole.lengths))
         return document
 

@@ -24,13 +24,13 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.layers import positions
 from regard.layers.block import Block
-from regard.layers.embedding import Embedding, table
+from regard.layers.embedding import Embedding, embedding_table
 from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
 from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.kv_cache import KV
 from regard.layers.linear import Precision
 from regard.layers.multihead import HeadDims, MultiHeadAttention
-from regard.layers.norm import PreNorm, with_eps
+from regard.layers.norm import PreNorm, with_norm_eps
 from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
 from regard.models._task_heads import Classifier, Tagger, headed
@@ -87,7 +87,7 @@ class Encoder(nn.Module):
 
     def read(self, tokens: Tensor, past: tuple[KV, ...]) -> tuple[Tensor, tuple[KV, ...]]:
         """Tokens (b t) behind a past -> features (b t d), and the past with them."""
-        x = self.embedding(tokens, past[0].place)
+        x = self.embedding(tokens, past[0].position)
         memories = []
         for layer, before in zip(self.layers, past, strict=True):
             x, memory = layer(x, Mask.causal(), past=before)
@@ -97,7 +97,7 @@ class Encoder(nn.Module):
     def empty(self, tokens: Tensor) -> tuple[KV, ...]:
         """The past before the first token, for as many rows as there are in `tokens`."""
         like = next(self.parameters()).new_zeros(len(tokens), 0)
-        return tuple(layer.empty(like) for layer in cast("Iterable[Block]", self.layers))
+        return tuple(layer.empty_cache(like) for layer in cast("Iterable[Block]", self.layers))
 
 
 class GPTState(NamedTuple):
@@ -132,14 +132,14 @@ class GPT(nn.Module):
 
 def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> GPT | Classifier | Tagger:
     """The language model; or its encoder with a head for labels or tags."""
-    tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
-    position = positions.build(config.position, config.dim, longest=sizes.longest)
+    tokens = embedding_table(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)
+    position = positions.build(config.position, config.dim, max_length=sizes.max_length)
     embedding = Embedding(tokens, position, dropout=config.dropout, scale=None if config.scale_embeddings else 1.0)
-    encoder = Encoder(embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.last(config.dim))
-    with_eps(encoder, config.eps)
+    encoder = Encoder(embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.final_norm(config.dim))
+    with_norm_eps(encoder, config.eps)
     if not isinstance(sizes, LanguageSpec):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
-    readout = Readout(config.dim, sizes.size, bias=config.bias)
+    readout = Readout(config.dim, sizes.vocab_size, bias=config.bias)
     readout.weight = tokens.weight
     if config.bias:
         nn.init.zeros_(readout.bias)
@@ -147,13 +147,13 @@ def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> G
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = HeadDims.divided(config.dim, config.heads)
-    place = position.place_behind(heads=widths.heads, dim=widths.head)
-    score = scores.build("scaled_dot", widths.head)
-    attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    place = position.causal_position_bias(heads=widths.num_heads, dim=widths.head_dim)
+    score = scores.build("scaled_dot", widths.head_dim)
+    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="text", keys="text")
     activation = ACTIVATIONS[config.activation]
     feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=activation)
-    block = Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    block = Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
     with torch.no_grad():  # section 2.3: the more blocks add to the features, the less each adds at first
         for layer in (block.self_attn.o, block.feedforward.down):
             layer.weight *= (2 * config.layers) ** -0.5

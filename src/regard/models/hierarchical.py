@@ -13,9 +13,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from regard.core.data_specs import DocumentSpec
-from regard.layers.document_batch import Grouped, group
+from regard.layers.document_batch import SentenceBatch, group_by_document
 from regard.layers.embedding import WordDropoutEmbedding
-from regard.layers.readout import readout
+from regard.layers.readout import make_readout
 from regard.models._hierarchical_encoder import SMALL, Config, Level, pack
 
 PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
@@ -28,15 +28,15 @@ class Hierarchical(nn.Module):
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
-        self.embedding = WordDropoutEmbedding(sizes.size, config.embedding, marks=sizes.marks, **dropout)
-        self.words = Level(config.embedding, config, mixer=config.encoder, longest=sizes.sentence, axis="words")
+        self.embedding = WordDropoutEmbedding(sizes.vocab_size, config.embedding, special_tokens=sizes.special_tokens, **dropout)
+        self.words = Level(config.embedding, config, mixer=config.encoder, longest=sizes.max_sentence_length, axis="words")
         mixer = config.sentence_encoder or config.encoder
-        self.sentences = Level(2 * config.dim, config, mixer=mixer, longest=sizes.sentences, axis="sentences")
-        self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
+        self.sentences = Level(2 * config.dim, config, mixer=mixer, longest=sizes.max_sentences, axis="sentences")
+        self.readout = make_readout(2 * config.dim, sizes.num_labels, multi_label=sizes.multi_label)
 
-    def forward(self, documents: Grouped) -> Tensor:
+    def forward(self, documents: SentenceBatch) -> Tensor:
         sentences = self.words(pack(self.embedding(documents.tokens), documents.lengths))  # (n 2·dim)
-        document: Tensor = self.sentences(pack(group(sentences, documents.counts), documents.counts))
+        document: Tensor = self.sentences(pack(group_by_document(sentences, documents.counts), documents.counts))
         return document
 
 

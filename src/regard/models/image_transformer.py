@@ -21,7 +21,7 @@ from torch.nn.functional import gelu
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.image_layout import Layout, canvas, line
+from regard.attention.image_layout import Layout, image_blocks_2d, image_blocks_1d
 from regard.attention.masks import NO_MASK, Mask
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
@@ -30,11 +30,11 @@ from regard.core.state_tree import Shared
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.image_kv_cache import ImageKVCache, WindowHeads
+from regard.layers.image_kv_cache import ImageKVCache, ImageMultiHeadAttention
 from regard.layers.kv_cache import KV
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
-from regard.layers.pixel_embedding import NeighbourPixels, PixelEmbedding, Places, UpsampledCondition
+from regard.layers.pixel_embedding import NeighbourPixels, PixelEmbedding, PixelPositions, UpsampledCondition
 from regard.layers.pixel_readout import Categorical, LevelReadout, LogisticMixture
 from regard.layers.positions._two_dimensional import Position2D
 from regard.layers.recurrent import repeat_per_hypothesis
@@ -107,11 +107,11 @@ class Encoder(nn.Module):
     def __init__(self, level: nn.Embedding, plane: Position2D, *, layers: list[Block], channels: int) -> None:
         super().__init__()
         self.level, self.plane, self.channels = level, plane, channels
-        self.layers, self.last = nn.ModuleList(layers), PreNorm.last(plane.dim)
+        self.layers, self.last = nn.ModuleList(layers), PreNorm.final_norm(plane.dim)
 
     def forward(self, small: Tensor) -> Tensor:
         shelf = torch.arange(self.channels, device=small.device) * (self.level.num_embeddings // self.channels)
-        x = self.level(small.unflatten(1, (-1, self.channels)) + shelf).sum(dim=2) + self.plane.raster()
+        x = self.level(small.unflatten(1, (-1, self.channels)) + shelf).sum(dim=2) + self.plane.encode_raster()
         for layer in self.layers:
             x, _ = layer(x)
         read: Tensor = self.last(x)
@@ -146,22 +146,22 @@ class ImageTransformer(nn.Module):
         super().__init__()
         self.embedding, self.classes, self.surroundings, self.enlarged, dropout = surface
         self.layers, self.encoder, self.readout = nn.ModuleList(layers), encoder, readout
-        self.last = PreNorm.last(surface.classes.embedding_dim)
+        self.last = PreNorm.final_norm(surface.classes.embedding_dim)
         self.dropout = Dropout(dropout)
         self.layout = order.layout
         self.register_buffer("order", order.places, persistent=False)
 
-    def start(self, subject: ImageCondition) -> ImageState:
-        condition = self.classes(subject.labels)
+    def start(self, image_condition: ImageCondition) -> ImageState:
+        condition = self.classes(image_condition.labels)
         cross: tuple[KV, ...] = ()
         if self.encoder is not None:
-            read = self.encoder(subject.small)
-            cross = tuple(layer.memorize(read, NO_MASK) for layer in self._each())
-        guide = self.embedding.ground().expand(len(condition), -1, -1)
+            read = self.encoder(image_condition.low_res)
+            cross = tuple(layer.project_kv(read, NO_MASK) for layer in self._each())
+        guide = self.embedding.position_features().expand(len(condition), -1, -1)
         if self.enlarged is not None:
-            guide = guide + self.enlarged(subject.small)
-        past = tuple(self._before(layer.empty(condition)) for layer in self._each())
-        made = subject.labels.new_zeros(len(condition), 0, dtype=torch.int16)
+            guide = guide + self.enlarged(image_condition.low_res)
+        past = tuple(self._before(layer.empty_cache(condition)) for layer in self._each())
+        made = image_condition.labels.new_zeros(len(condition), 0, dtype=torch.int16)
         return ImageState(past, 0, made, Shared(Told(condition, guide, cross)))
 
     def features(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
@@ -194,13 +194,13 @@ def build(config: Config, sizes: ImageGenerationSpec) -> ImageTransformer:
     each = sizes.channels if config.position_unit == "pixel" else 1
     layout = _layout(config, sizes, per_pixel=sizes.channels // each)
     count = sizes.height * sizes.width * sizes.channels // each
-    places = Places.of(torch.arange(count) if layout is None else layout.order(), sizes, each=each)
-    enlarging = sizes.small != (0, 0)
+    places = PixelPositions.from_order(torch.arange(count) if layout is None else layout.raster_indices(), sizes, channels_per_position=each)
+    enlarging = sizes.low_res_size != (0, 0)
     encoder = _encoder(config, sizes) if enlarging else None
     layers = [_layer(config, layout, cross=_cross(config) if enlarging else None) for _ in range(config.layers)]
     surface = _surface(config, sizes, places, enlarging=enlarging)
     readout = _readout(config, sizes, each=each)
-    order = Order(places.raster(sizes), layout)
+    order = Order(places.raster_indices(sizes), layout)
     return ImageTransformer(surface, layers, order=order, encoder=encoder, readout=readout)
 
 
@@ -209,18 +209,18 @@ def _layout(config: Config, sizes: ImageGenerationSpec, *, per_pixel: int) -> La
         return None
     if config.attention == "local_1d":
         query, memory = config.block_1d
-        return line(sizes.height * sizes.width * per_pixel, query=query, memory=memory)
-    return canvas(sizes.height, sizes.width, query=config.query_block, memory=config.memory_block, channels=per_pixel)
+        return image_blocks_1d(sizes.height * sizes.width * per_pixel, query=query, memory=memory)
+    return image_blocks_2d(sizes.height, sizes.width, query=config.query_block, memory=config.memory_block, channels=per_pixel)
 
 
-def _surface(config: Config, sizes: ImageGenerationSpec, places: Places, *, enlarging: bool) -> Surface:
+def _surface(config: Config, sizes: ImageGenerationSpec, places: PixelPositions, *, enlarging: bool) -> Surface:
     dim, reach = config.dim, config.neighbourhood
     plane = Position2D(config.coordinates, dim, height=sizes.height, width=sizes.width)
     embedding = PixelEmbedding(dim, plane, places, levels=sizes.levels)
-    classes = nn.Embedding(sizes.classes + 1, dim)
+    classes = nn.Embedding(sizes.num_classes + 1, dim)
     nn.init.normal_(classes.weight, std=0.3)
-    near = NeighbourPixels(dim, places, sizes=sizes, reach=reach) if reach else None
-    enlarged = UpsampledCondition(dim, places, sizes=sizes, reach=reach) if enlarging else None
+    near = NeighbourPixels(dim, places, sizes=sizes, radius=reach) if reach else None
+    enlarged = UpsampledCondition(dim, places, sizes=sizes, radius=reach) if enlarging else None
     return Surface(embedding, classes, near, enlarged, config.dropout)
 
 
@@ -232,7 +232,7 @@ def _readout(config: Config, sizes: ImageGenerationSpec, *, each: int) -> LevelR
 
 def _encoder(config: Config, sizes: ImageGenerationSpec) -> Encoder:
     level = nn.Embedding(sizes.channels * sizes.levels, config.dim)
-    plane = Position2D(config.coordinates, config.dim, height=sizes.small[0], width=sizes.small[1])
+    plane = Position2D(config.coordinates, config.dim, height=sizes.low_res_size[0], width=sizes.low_res_size[1])
     layers = [_layer(config, None, axis="small image") for _ in range(config.encoder_layers)]
     return Encoder(level, plane, layers=layers, channels=sizes.channels)
 
@@ -240,15 +240,15 @@ def _encoder(config: Config, sizes: ImageGenerationSpec) -> Encoder:
 def _layer(
     config: Config, layout: Layout | None, *, cross: MultiHeadAttention | None = None, axis: str = "image"
 ) -> Block:
-    widths = HeadDims.divided(config.dim, config.heads)
-    attend = Attend(scores.build(config.score, widths.head), queries=axis, keys=axis)
-    attention = MultiHeadAttention(attend, widths) if layout is None else WindowHeads(attend, widths, layout=layout)
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    attend = Attend(scores.build(config.score, widths.head_dim), queries=axis, keys=axis)
+    attention = MultiHeadAttention(attend, widths) if layout is None else ImageMultiHeadAttention(attend, widths, layout=layout)
     feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=gelu)
-    return Block(attention, feedforward, around=partial(PreNorm, config.dim, config.dropout), cross=cross)
+    return Block(attention, feedforward, make_norm=partial(PreNorm, config.dim, config.dropout), cross_attention=cross)
 
 
 def _cross(config: Config) -> MultiHeadAttention:
-    widths = HeadDims.divided(config.dim, config.heads)
+    widths = HeadDims.split_evenly(config.dim, config.heads)
     return MultiHeadAttention(
-        Attend(scores.build(config.score, widths.head), queries="image", keys="small image"), widths
+        Attend(scores.build(config.score, widths.head_dim), queries="image", keys="small image"), widths
     )

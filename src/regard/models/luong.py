@@ -26,7 +26,7 @@ from regard.layers.embedding import WordVectors
 from regard.layers.kv_cache import KV
 from regard.layers.linear import glorot_linear
 from regard.layers.readout import Readout
-from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, repeat_per_hypothesis
+from regard.layers.recurrent import RNNState, Recurrent, RecurrentEncoder, repeat_per_hypothesis
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Predictive(ScoreFunction):
     digits for it. The softmax then normalises inside the window; the paper multiplies after it.
     """
 
-    mixes = True
+    allows_mixed_dtypes = True
 
     def __init__(self, score: ScoreFunction, window: int) -> None:
         super().__init__()
@@ -72,8 +72,8 @@ class Predictive(ScoreFunction):
         self.window = window
 
     @property
-    def inner(self) -> int:
-        return self.score.inner
+    def elements_per_pair(self) -> int:
+        return self.score.elements_per_pair
 
     def project_keys(self, k: Tensor) -> Tensor:
         return self.score.project_keys(k)
@@ -95,7 +95,7 @@ class Source(NamedTuple):
 class LuongState(NamedTuple):
     """The decoder's memory and last attentional state, one row a hypothesis; the source, one row a sentence."""
 
-    memory: Recurrence
+    memory: RNNState
     fed: Tensor  # (b d), or (b 0) without input feeding
     source: Shared[Source]
 
@@ -107,13 +107,13 @@ class Luong(nn.Module):
         super().__init__()
         dim, words, both = config.dim, config.embedding, config.directions == 2
         self.fed = dim if config.input_feeding else 0
-        self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.embedding_scale)
-        self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.embedding_scale)
+        self.source = WordVectors(sizes.source_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
+        self.target = WordVectors(sizes.target_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
         width = dim // config.directions
         self.encoder = RecurrentEncoder(
-            config.cell, words, width, layers=config.layers, both=both, dropout=config.dropout
+            config.cell, words, width, num_layers=config.layers, bidirectional=both, dropout=config.dropout
         )
-        self.decoder = Recurrent(config.cell, words + self.fed, dim, layers=config.layers, dropout=config.dropout)
+        self.decoder = Recurrent(config.cell, words + self.fed, dim, num_layers=config.layers, dropout=config.dropout)
         score = scores.build(config.score, dim)
         self.local = config.window > 0
         self.cross_attn = Attend(
@@ -122,13 +122,13 @@ class Luong(nn.Module):
         self.centre = nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Linear(dim, 1)) if self.local else nn.Identity()
         self.join = glorot_linear(2 * dim, dim, bias=False)  # W_c
         self.out = glorot_linear(dim, words)
-        self.readout = Readout(words, sizes.target)
+        self.readout = Readout(words, sizes.target_vocab_size)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
 
     def start(self, source: Padded) -> LuongState:
         states, last = self.encoder(self.dropout(self.source(source.tokens)), source.lengths)  # (b s d)
-        memory = Recurrence(*(_both_directions(x, self.decoder.net.num_layers) for x in last))
+        memory = RNNState(*(_both_directions(x, self.decoder.net.num_layers) for x in last))
         keys = self.cross_attn.project(states[:, None])
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
         fed = states.new_zeros(states.shape[0], self.fed)

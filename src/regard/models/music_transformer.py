@@ -27,7 +27,7 @@ from regard.core.protocols import MusicCondition, Padded
 from regard.core.state_tree import Shared
 from regard.layers import positions
 from regard.layers.block import Block
-from regard.layers.embedding import Embedding, WordVectors, table
+from regard.layers.embedding import Embedding, WordVectors, embedding_table
 from regard.layers.feedforward import FeedForward
 from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.kv_cache import KV
@@ -149,14 +149,14 @@ class MusicTransformer(nn.Module):
         """Conditions (b s), any number of class tokens a piece, and what is given of it -> the state before its first
         token."""
         condition = self.conditions(source.tokens).sum(dim=1)  # (b d): padding is zero
-        past = tuple(layer.empty(condition) for layer in cast("Iterable[Block]", self.layers))
+        past = tuple(layer.empty_cache(condition) for layer in cast("Iterable[Block]", self.layers))
         seen = condition.new_zeros(len(condition), 0, condition.shape[1])
         if isinstance(source, MusicCondition) and self.sight is not None:
-            seen = self.sight(source.given)
+            seen = self.sight(source.fixed_tokens)
         return MusicState(past, Shared(condition), Shared(seen))
 
     def features(self, tokens: Tensor, state: MusicState) -> tuple[Tensor, MusicState]:
-        start = state.past[0].place
+        start = state.past[0].position
         x = self.beat(self.embedding(tokens, start), start)
         x = x + repeat_per_hypothesis(state.condition.value, tokens.shape[0])[:, None]
         if state.seen.value.shape[1]:
@@ -183,39 +183,39 @@ class MusicTransformer(nn.Module):
 
 def build(config: Config, sizes: MusicSpec) -> MusicTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
-    pad = sizes.marks.pad
-    first_pitch = sizes.marks.first + REST
+    pad = sizes.special_tokens.pad
+    first_pitch = sizes.special_tokens.first_regular_id + REST
     config = settle(config, sizes)
-    longest = min(cast("int", config.max_distance), sizes.longest) if config.position == "relative" else sizes.longest
-    position = positions.build(config.position, config.dim, longest=longest)
-    beat = BeatEmbedding(config.dim, voices=config.voices, bar=config.bar or sizes.bar) if config.voices else NoBeat()
-    pitches = max(1, sizes.tokens - first_pitch)
-    readout = Readout(config.dim, sizes.tokens)
+    longest = min(cast("int", config.max_distance), sizes.max_length) if config.position == "relative" else sizes.max_length
+    position = positions.build(config.position, config.dim, max_length=longest)
+    beat = BeatEmbedding(config.dim, voices=config.voices, bar=config.bar or sizes.steps_per_bar) if config.voices else NoBeat()
+    pitches = max(1, sizes.vocab_size - first_pitch)
+    readout = Readout(config.dim, sizes.vocab_size)
     nn.init.normal_(readout.weight, std=config.dim**-0.5)
     nn.init.zeros_(readout.bias)
     return MusicTransformer(
-        Embedding(table(sizes.tokens, config.dim, pad=pad), position, dropout=config.dropout),
-        table(sizes.conditions, config.dim, pad=pad),
+        Embedding(embedding_table(sizes.vocab_size, config.dim, pad=pad), position, dropout=config.dropout),
+        embedding_table(sizes.num_conditions, config.dim, pad=pad),
         beat=beat,
         layers=[_layer(config, position, pitches=pitches) for _ in range(config.layers)],
-        last=NORMS[config.norm].last(config.dim),
+        last=NORMS[config.norm].final_norm(config.dim),
         readout=readout,
         first_pitch=first_pitch if config.intervals else None,
-        sight=_sight(config, sizes, beat=beat) if sizes.shown else None,
+        sight=_sight(config, sizes, beat=beat) if sizes.has_fixed_tokens else None,
     )
 
 
 def _sight(config: Config, sizes: MusicSpec, *, beat: nn.Module) -> LookaheadEncoder:
     """Layers that look in both directions, by distance; where voices and beats are told, they are the same."""
-    widths = HeadDims.divided(config.dim, config.heads)
+    widths = HeadDims.split_evenly(config.dim, config.heads)
     around = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
     for _ in range(config.lookahead_layers):
-        place = Relative(widths.heads, widths.head, reach=cast("int", config.max_distance))
-        attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="given", keys="given")
-        layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), around=around))
-    tokens = WordVectors(sizes.tokens, config.dim, pad=sizes.marks.pad)  # as large as what is said of the places
-    return LookaheadEncoder(tokens, beat=beat, layers=layers, last=NORMS[config.norm].last(config.dim))
+        place = Relative(widths.num_heads, widths.head_dim, max_distance=cast("int", config.max_distance))
+        attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="given", keys="given")
+        layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), make_norm=around))
+    tokens = WordVectors(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)  # as large as what is said of the places
+    return LookaheadEncoder(tokens, beat=beat, layers=layers, last=NORMS[config.norm].final_norm(config.dim))
 
 
 def settle(config: Config, sizes: MusicSpec) -> Config:
@@ -232,15 +232,15 @@ def settle(config: Config, sizes: MusicSpec) -> Config:
         raise ConfigError(
             "intervals=true: the encoding has no voices and steps; use data.encoding=grid or leave it out"
         )
-    half = DISTANCES if sizes.crop is None else max(1, sizes.crop // 2)
+    half = DISTANCES if sizes.crop_length is None else max(1, sizes.crop_length // 2)
     if (
         config.max_distance is not None
-        and sizes.crop is not None
+        and sizes.crop_length is not None
         and config.max_distance > half
         and _tells_distances(config)
     ):
         raise ConfigError(
-            f"max_distance={config.max_distance} is more than half of data.crop={sizes.crop}: the vector of all distances beyond it "
+            f"max_distance={config.max_distance} is more than half of data.crop={sizes.crop_length}: the vector of all distances beyond it "
             f"would not be trained; set max_distance={half} or less, or leave it out"
         )
     return replace(config, voices=voices, max_distance=config.max_distance or half)
@@ -251,14 +251,14 @@ def _tells_distances(config: Config) -> bool:
 
 
 def _layer(config: Config, position: PositionScheme, *, pitches: int) -> Block:
-    widths = HeadDims.divided(config.dim, config.heads)
-    place: PositionBias = position.place_behind(heads=widths.heads, dim=widths.head) or NoPositionBias()
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    place: PositionBias = position.causal_position_bias(heads=widths.num_heads, dim=widths.head_dim) or NoPositionBias()
     if config.intervals and config.max_distance and config.voices:
         steps = -(-config.max_distance // config.voices)
         place = RelativePitchTime(
-            place, widths.heads, widths.head, pitches=pitches, voices=config.voices, max_distance=steps
+            place, widths.num_heads, widths.head_dim, pitches=pitches, voices=config.voices, max_distance=steps
         )
-    score = scores.build("scaled_dot", widths.head)
-    attend = Attend(score, place=place, dropout=config.attention_dropout, queries="target", keys="target")
+    score = scores.build("scaled_dot", widths.head_dim)
+    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="target", keys="target")
     around = partial(NORMS[config.norm], config.dim, config.dropout)
-    return Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), around=around)
+    return Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), make_norm=around)

@@ -88,15 +88,15 @@ class PixelCNN(nn.Module):
     def __init__(self, sizes: ImageGenerationSpec, config: Config, readout: LevelReadout) -> None:
         super().__init__()
         self.sizes, self.readout = sizes, readout
-        self.classes = nn.Embedding(sizes.classes + 1, config.dim)
+        self.classes = nn.Embedding(sizes.num_classes + 1, config.dim)
         first = Gated(config.dim, side=config.side, first=sizes.channels + 1)
         self.layers = nn.ModuleList([first, *(Gated(config.dim, side=config.side) for _ in range(config.layers - 1))])
         pixels = torch.arange(sizes.height * sizes.width)[:, None]
         self.register_buffer("order", pixels * sizes.channels + torch.arange(sizes.channels), persistent=False)
 
-    def start(self, subject: ImageCondition) -> PixelState:
-        made = subject.labels.new_zeros(len(subject.labels), 0, self.sizes.channels, dtype=torch.int16)
-        return PixelState(made, 0, Shared(self.classes(subject.labels)))
+    def start(self, image_condition: ImageCondition) -> PixelState:
+        made = image_condition.labels.new_zeros(len(image_condition.labels), 0, self.sizes.channels, dtype=torch.int16)
+        return PixelState(made, 0, Shared(self.classes(image_condition.labels)))
 
     def features(self, tokens: Tensor, state: PixelState) -> tuple[Tensor, PixelState]:
         """Tokens (b t c) of the pixels before each -> (b t d)."""
@@ -124,7 +124,7 @@ class PixelCNN(nn.Module):
 
 def build(config: Config, sizes: ImageGenerationSpec) -> PixelCNN:
     """A fresh net for images of these sizes; it enlarges none."""
-    if sizes.small != (0, 0):
+    if sizes.low_res_size != (0, 0):
         raise ConfigError("pixel_cnn cannot enlarge images; use model=image_transformer, or data.low_resolution=0")
     readout: LevelReadout = Categorical(config.dim, levels=sizes.levels, channels=sizes.channels)
     if config.output == "logistic":

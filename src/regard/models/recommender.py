@@ -100,14 +100,14 @@ class Recommender(nn.Module):
         """The widths of the fields of a profile."""
         return tuple(self.known.fields.widths)
 
-    def states(self, people: UserBatch, shelf: ItemCatalog) -> Tensor:
+    def states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
         """(b 1+t d+p): what is known of each user before the first choice and after each one, and the profile."""
-        people, x = self._read(people, shelf)
+        users, x = self._read(users, catalog)
         memory = self.reason_attn.project_kv(self.around(x))
         own = x[:, len(self.fields) :]
-        queries = self._with_profile(self.around(own), people)
+        queries = self._with_profile(self.around(own), users)
         looked: Tensor = self.reason_attn(queries, memory, Mask.causal())
-        return self._with_profile(self.last(own + looked), people)
+        return self._with_profile(self.last(own + looked), users)
 
     def _read(self, people: UserBatch, shelf: ItemCatalog) -> tuple[UserBatch, Tensor]:
         """Users as they are told of, and features (b 1+f+t d) of all that is known."""
@@ -119,7 +119,7 @@ class Recommender(nn.Module):
 
     def _with_profile(self, x: Tensor, people: UserBatch) -> Tensor:
         """(b t d) -> (b t d+p): beside the features the profile, and the user's own vector where there is one."""
-        told = [people.profiles] if self.users is None else [people.profiles, self.users(people.numbers)]
+        told = [people.profiles] if self.users is None else [people.profiles, self.users(people.ids)]
         return torch.cat([x, *(part[:, None].expand(-1, x.shape[1], -1) for part in told)], dim=-1)
 
     def gates(self, states: Tensor) -> Tensor:
@@ -139,33 +139,33 @@ class Recommender(nn.Module):
         q: Tensor = self.item_attn.q(states)
         return q.view(1, len(states), self.item_attn.heads, -1).transpose(1, 2)
 
-    def scores(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
+    def scores(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
         """(m d) -> (m h n)."""
-        found = self.item_attn.attend.weigh.scores(self._queries(states), self._memory(shelf).k.tensor)
+        found = self.item_attn.attend.weigh.scores(self._queries(states), self._memory(catalog).k.tensor)
         return found[0].transpose(0, 1)
 
-    def vectors(self, states: Tensor, shelf: ItemCatalog) -> tuple[Tensor, Tensor] | None:
+    def query_key_vectors(self, states: Tensor, catalog: ItemCatalog) -> tuple[Tensor, Tensor] | None:
         """Queries (h m e) and keys (h n e), the scale in the queries."""
-        dot = self.item_attn.attend.weigh.as_dot(self._queries(states), self._memory(shelf).k.tensor)
+        dot = self.item_attn.attend.weigh.as_dot(self._queries(states), self._memory(catalog).k.tensor)
         return None if dot is None else (dot.q[0] * dot.scale, dot.k[0])
 
-    def context(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
+    def context(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
         """(m d) -> (m e)."""
-        mixed: Tensor = self.item_attn(states[None], self._memory(shelf))
+        mixed: Tensor = self.item_attn(states[None], self._memory(catalog))
         return mixed[0]
 
-    def opinions(self, people: UserBatch, shelf: ItemCatalog, places: Tensor, sight: Tensor | None = None) -> Tensor:
+    def rating_logits(self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None) -> Tensor:
         """(b k) -> (b k); the blocks over the history have no part in it, since it need not be in order."""
-        fields = self.known.fields(self.known.fields.told(people.profiles))
+        fields = self.known.fields(self.known.fields.told(users.profiles))
         anyone = self.known.anyone.expand(len(fields), 1, -1)
-        known = [anyone, *([fields] if self.fields else []), self.opinion.items.at(shelf, people.history)]
+        known = [anyone, *([fields] if self.fields else []), self.opinion.items.at(catalog, users.history)]
         before = 1 + len(self.fields)
         logits: Tensor = self.opinion(
-            self.opinion.items.at(shelf, places) + self._values(shelf, places),
+            self.opinion.items.at(catalog, item_indices) + self._values(catalog, item_indices),
             torch.cat(known, dim=1),
-            self.opinion.usual.at(shelf, places)[..., 0],
-            liked=self.opinion.liked(people, shelf, before=before),
-            sight=visible(people, sight, before=before),
+            self.opinion.usual.at(catalog, item_indices)[..., 0],
+            liked=self.opinion.liked(users, catalog, before=before),
+            sight=visible(users, history_mask, before=before),
         )
         return logits
 
@@ -174,12 +174,12 @@ class Recommender(nn.Module):
         values: Tensor = self.item_attn.o(self.item_attn.v(self.items.at(shelf, places)))
         return values
 
-    def parts(self, people: UserBatch, shelf: ItemCatalog) -> StateContributions:
+    def state_contributions(self, users: UserBatch, catalog: ItemCatalog) -> StateContributions:
         """One user -> the last state as a sum over [anyone, fields, items]; the last norm is taken as it stands."""
-        people, x = self._read(people, shelf)
+        users, x = self._read(users, catalog)
         normed, heads = self.around(x), self.reason_attn
         memory = heads.project_kv(normed)
-        q = heads.q(self._with_profile(normed[:, -1:], people)).view(1, heads.heads, 1, -1)
+        q = heads.q(self._with_profile(normed[:, -1:], users)).view(1, heads.heads, 1, -1)
         weights = heads.attend.weigh(q, memory.k.tensor)[0, :, 0]  # (h r)
         mixed = (weights[..., None] * memory.v[0]).transpose(0, 1).flatten(1)  # (r h·e)
         shares = mixed @ heads.o.weight.mT
@@ -189,7 +189,7 @@ class Recommender(nn.Module):
         spread = (total.var(unbiased=False) + self.last.eps).sqrt()
         shares = (shares - shares.mean(dim=-1, keepdim=True)) / spread * self.last.weight
         shares[0] += self.last.bias
-        told = self._with_profile(shares.new_zeros(1, 1, 0), people)[0, 0]  # (p) features of the profile
+        told = self._with_profile(shares.new_zeros(1, 1, 0), users)[0, 0]  # (p) features of the profile
         beside = shares.new_zeros(len(shares), len(told))
         low = 0
         for place, width in enumerate(self.fields, start=1):
@@ -201,10 +201,10 @@ class Recommender(nn.Module):
 
 def build(config: Config, sizes: RecommendationSpec) -> Recommender:
     """The only function of this file that sees both the choices and what the data decided."""
-    dim, profile, described = config.dim, sum(sizes.user_fields), sum(sizes.item_fields)
-    position = positions.build(config.position, dim, longest=sizes.longest)
-    fields = ProfileEncoder(sizes.user_fields, dim, dropout=config.profile_dropout)
-    known = UserEncoder(fields, EventFeatures(dim, days=sizes.days), position, dim=dim, dropout=config.dropout)
+    dim, profile, described = config.dim, sum(sizes.user_field_dims), sum(sizes.item_field_dims)
+    position = positions.build(config.position, dim, max_length=sizes.max_length)
+    fields = ProfileEncoder(sizes.user_field_dims, dim, dropout=config.profile_dropout)
+    known = UserEncoder(fields, EventFeatures(dim, days=sizes.span_days), position, dim=dim, dropout=config.dropout)
     layers = [_layer(config, position) for _ in range(config.layers)]
     width = dim + profile + config.user_dim
     each = dim // config.heads
@@ -213,21 +213,21 @@ def build(config: Config, sizes: RecommendationSpec) -> Recommender:
     attend = Attend(scores.build(config.score, dim), queries="users", keys="items")
     widths = HeadDims(width, dim + described, dim, dim, config.choice_heads, dim, dim // config.choice_heads)
     choice = _begin_alike(MultiHeadAttention(attend, widths), dim)
-    users = nn.Embedding(sizes.users + 1, config.user_dim, padding_idx=0) if config.user_dim else None
-    items = Items(sizes.items, described, dim, dropout=config.item_dropout)
-    usual = Items(sizes.items, described, 1, dropout=config.item_dropout)
-    alike = Items(sizes.items, described, dim, dropout=config.item_dropout)
+    users = nn.Embedding(sizes.num_users + 1, config.user_dim, padding_idx=0) if config.user_dim else None
+    items = Items(sizes.num_items, described, dim, dropout=config.item_dropout)
+    usual = Items(sizes.num_items, described, 1, dropout=config.item_dropout)
+    alike = Items(sizes.num_items, described, dim, dropout=config.item_dropout)
     opinion = RatingHead(usual, alike, dim=dim, heads=config.heads, dropout=config.dropout)
     return Recommender(items, known, layers, reasons=reasons, choice=choice, opinion=opinion, dim=dim, users=users)
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = HeadDims.divided(config.dim, config.heads)
-    place = position.place(heads=widths.heads, dim=widths.head)
-    score = scores.build("scaled_dot", widths.head)
-    attend = Attend(score, place=place, dropout=config.attention_dropout, queries="history", keys="history")
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    place = position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
+    score = scores.build("scaled_dot", widths.head_dim)
+    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="history", keys="history")
     feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
-    return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    return Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
 
 
 def _begin_alike(choice: MultiHeadAttention, dim: int) -> MultiHeadAttention:

@@ -65,9 +65,9 @@ class SASRec(nn.Module):
         self.first, self.last = nn.Parameter(torch.randn(dim) * 0.02), nn.LayerNorm(dim)
         self.dropout, self.scale = Dropout(dropout), dim**0.5
 
-    def states(self, people: UserBatch, shelf: ItemCatalog) -> Tensor:
+    def states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
         """(b 1+t d)."""
-        chosen = self.position(self.items.at(shelf, people.history) * self.scale)
+        chosen = self.position(self.items.at(catalog, users.history) * self.scale)
         x: Tensor = self.dropout(torch.cat([self.first.expand(len(chosen), 1, -1), chosen], dim=1))
         for layer in self.layers:
             x, _ = layer(x, Mask.causal())
@@ -78,42 +78,42 @@ class SASRec(nn.Module):
         """(m 1): there is one head."""
         return states.new_zeros(len(states), 1)
 
-    def scores(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
+    def scores(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
         """(m d) -> (m 1 n)."""
-        scores: Tensor = (states @ self.items(shelf).mT)[:, None]
+        scores: Tensor = (states @ self.items(catalog).mT)[:, None]
         return scores
 
-    def vectors(self, states: Tensor, shelf: ItemCatalog) -> tuple[Tensor, Tensor]:
+    def query_key_vectors(self, states: Tensor, catalog: ItemCatalog) -> tuple[Tensor, Tensor]:
         """(1 m d) and (1 n d)."""
-        return states[None], self.items(shelf)[None]
+        return states[None], self.items(catalog)[None]
 
-    def context(self, states: Tensor, shelf: ItemCatalog) -> Tensor | None:
+    def context(self, states: Tensor, catalog: ItemCatalog) -> Tensor | None:
         """It has no values."""
         return None
 
-    def opinions(self, people: UserBatch, shelf: ItemCatalog, places: Tensor, sight: Tensor | None = None) -> Tensor:
+    def rating_logits(self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None) -> Tensor:
         """(b k) -> (b k), by the state after the last item that is in sight with all before it."""
-        states = self.states(people, shelf)
-        last = people.lengths[:, None].expand_as(places) if sight is None else sight.long().cumprod(dim=-1).sum(dim=-1)
-        rows = torch.arange(len(places), device=places.device)[:, None]
-        agreed: Tensor = (states[rows, last] * self.items.at(shelf, places)).sum(dim=-1)
+        states = self.states(users, catalog)
+        last = users.lengths[:, None].expand_as(item_indices) if history_mask is None else history_mask.long().cumprod(dim=-1).sum(dim=-1)
+        rows = torch.arange(len(item_indices), device=item_indices.device)[:, None]
+        agreed: Tensor = (states[rows, last] * self.items.at(catalog, item_indices)).sum(dim=-1)
         return agreed
 
-    def parts(self, people: UserBatch, shelf: ItemCatalog) -> StateContributions | None:
+    def state_contributions(self, users: UserBatch, catalog: ItemCatalog) -> StateContributions | None:
         """Its state is no sum over what was chosen."""
         return None
 
 
 def build(config: Config, sizes: RecommendationSpec) -> SASRec:
     """The only function of this file that sees both the choices and what the data decided."""
-    position = positions.build("learned", config.dim, longest=sizes.longest)
-    widths = HeadDims.divided(config.dim, config.heads)
+    position = positions.build("learned", config.dim, max_length=sizes.max_length)
+    widths = HeadDims.split_evenly(config.dim, config.heads)
     layers = []
     for _ in range(config.layers):
-        attend = Attend(scores.build("scaled_dot", widths.head), queries="history", keys="history")
+        attend = Attend(scores.build("scaled_dot", widths.head_dim), queries="history", keys="history")
         feedforward = FeedForward(config.dim, config.ffn_dim, dropout=config.dropout)
         layers.append(
-            Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+            Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
         )
-    items = Items(sizes.items, 0, config.dim, dropout=0.0)
+    items = Items(sizes.num_items, 0, config.dim, dropout=0.0)
     return SASRec(items, position, layers, dim=config.dim, dropout=config.dropout)

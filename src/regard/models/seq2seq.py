@@ -19,7 +19,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordVectors
 from regard.layers.linear import glorot_linear
 from regard.layers.readout import Readout
-from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, repeat_per_hypothesis
+from regard.layers.recurrent import RNNState, Recurrent, RecurrentEncoder, repeat_per_hypothesis
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 class Seq2SeqState(NamedTuple):
     """What the decoder remembers, one row a hypothesis; the context vector, one row a sentence."""
 
-    memory: Recurrence
+    memory: RNNState
     context: Shared[Tensor]  # (b d)
 
 
@@ -58,14 +58,14 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.backwards = config.order == "reversed"
         self.every = config.context == "every"
-        self.source = WordVectors(sizes.source, config.embedding, pad=sizes.marks.pad, scale=config.embedding_scale)
-        self.target = WordVectors(sizes.target, config.embedding, pad=sizes.marks.pad, scale=config.embedding_scale)
+        self.source = WordVectors(sizes.source_vocab_size, config.embedding, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
+        self.target = WordVectors(sizes.target_vocab_size, config.embedding, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
         shape = {"layers": config.layers, "dropout": config.dropout}
         self.encoder = RecurrentEncoder(config.cell, config.embedding, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
         width = config.dim if self.every else 0
         self.decoder = Recurrent(config.cell, config.embedding + width, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
         self.join = glorot_linear(config.dim + width + config.embedding, config.embedding)
-        self.readout = Readout(config.embedding, sizes.target)
+        self.readout = Readout(config.embedding, sizes.target_vocab_size)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
 

@@ -17,7 +17,7 @@ from torch.nn.functional import embedding
 
 from regard.core.data_specs import EmbeddingSpec
 from regard.core.errors import ConfigError
-from regard.core.tracing import gradients, transformed
+from regard.core.tracing import gradients, is_transforming
 
 CHUNK = 2**16  # scores that are computed at once: they stay in the processor's cache
 LEAST = 1e-7  # a probability below it counts as this much: its logarithm stays finite
@@ -55,7 +55,7 @@ class SkipGram(nn.Module):
     def loss(self, rows: Tensor, reach: Tensor, others: Tensor, *, negatives: float) -> tuple[Tensor, int]:
         """Rows of words (r t), how far each looks to both sides (r t), 0 for padding, and other words (r k) -> the loss
         summed over all pairs of near words, differentiable, and how many pairs there are."""
-        apply: Any = _plain if transformed() else _Loss.apply
+        apply: Any = _plain if is_transforming() else _Loss.apply
         with torch.autocast(rows.device.type, enabled=False):  # products too small to gain from half precision
             total: Tensor = apply(self.vectors.weight, self.contexts.weight, rows, reach, others, negatives)
         return total, int(_near(reach).sum())
@@ -63,7 +63,7 @@ class SkipGram(nn.Module):
 
 def build(config: Config, sizes: EmbeddingSpec) -> SkipGram:
     """The only function of this file that sees both the choices and what the data decided."""
-    return SkipGram(sizes.size, config.dim)
+    return SkipGram(sizes.vocab_size, config.dim)
 
 
 def _near(reach: Tensor) -> Tensor:

@@ -20,9 +20,9 @@ from regard.core.data_specs import TaggingSpec
 from regard.core.errors import ConfigError
 from regard.layers import positions
 from regard.layers.block import Block
-from regard.layers.char_cnn import CharCNN, with_spelling
+from regard.layers.char_cnn import CharCNN, concat_char_features
 from regard.layers.crf import CHAINS, TagReadout
-from regard.layers.document_batch import Units, first_tokens
+from regard.layers.document_batch import UnitBatch, gather_first_tokens
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.feedforward import FeedForward
@@ -72,33 +72,33 @@ class Tagger(nn.Module):
         super().__init__()
         dim, dropout = config.dim, config.dropout
         self.embedding = WordDropoutEmbedding(
-            sizes.size, dim, marks=sizes.marks, dropout=dropout, word_dropout=config.word_dropout
+            sizes.vocab_size, dim, special_tokens=sizes.special_tokens, dropout=dropout, word_dropout=config.word_dropout
         )
-        spelt = config.filters if sizes.characters else 0
+        spelt = config.filters if sizes.num_characters else 0
         self.spelling = (
-            CharCNN(sizes.characters, config.char_dim, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
+            CharCNN(sizes.num_characters, config.char_dim, spelt, special_tokens=sizes.special_tokens, dropout=dropout) if spelt else None
         )
         self.join = Linear(dim + spelt, dim)
-        self.position = positions.build(config.position, dim, longest=sizes.longest)
-        widths = HeadDims.divided(dim, config.heads)
+        self.position = positions.build(config.position, dim, max_length=sizes.max_length)
+        widths = HeadDims.split_evenly(dim, config.heads)
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
-            place = self.position.place(heads=widths.heads, dim=widths.head)
-            attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="sentence", keys="sentence")
+            place = self.position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
+            attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="sentence", keys="sentence")
             around = partial(PreNorm, dim, dropout)
             self.layers.append(
-                Block(MultiHeadAttention(attend, widths), FeedForward(dim, config.ffn_dim), around=around)
+                Block(MultiHeadAttention(attend, widths), FeedForward(dim, config.ffn_dim), make_norm=around)
             )
-        self.last = PreNorm.last(dim)
+        self.last = PreNorm.final_norm(dim)
         self.dropout = Dropout(dropout)
-        self.readout = TagReadout(dim, sizes.tags, CHAINS[config.output](sizes.rules))
+        self.readout = TagReadout(dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
-    def forward(self, sentences: Units) -> Tensor:
-        x = self.position(self.join(with_spelling(self.embedding(sentences.tokens), self.spelling, sentences)))
+    def forward(self, sentences: UnitBatch) -> Tensor:
+        x = self.position(self.join(concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences)))
         mask = Mask.lengths(sentences.lengths, sentences.tokens.shape[1])
         for layer in self.layers:
             x, _ = layer(x, mask)
-        features: Tensor = self.dropout(first_tokens(self.last(x), sentences))
+        features: Tensor = self.dropout(gather_first_tokens(self.last(x), sentences))
         return features
 
 

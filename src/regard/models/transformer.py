@@ -23,7 +23,7 @@ from regard.core.protocols import Padded
 from regard.core.state_tree import Shared
 from regard.layers import positions
 from regard.layers.block import Block
-from regard.layers.embedding import Embedding, table
+from regard.layers.embedding import Embedding, embedding_table
 from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
 from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.kv_cache import KV
@@ -104,11 +104,11 @@ class DecoderStack(nn.Module):
 
     def start(self, memory: Tensor, mask: Mask) -> TransformerState:
         layers = cast("Iterable[Block]", self.layers)
-        past, source = zip(*((layer.empty(memory), layer.memorize(memory, mask)) for layer in layers), strict=True)
+        past, source = zip(*((layer.empty_cache(memory), layer.project_kv(memory, mask)) for layer in layers), strict=True)
         return TransformerState(past, Shared(source))
 
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
-        x = self.embedding(tokens, state.past[0].place)  # (b t d)
+        x = self.embedding(tokens, state.past[0].position)  # (b t d)
         past = []
         for layer, before, source in zip(self.layers, state.past, state.source.value, strict=True):
             x, memory = layer(x, CAUSAL, past=before, source=source)
@@ -144,20 +144,20 @@ class Transformer(nn.Module):
 
 def build(config: Config, sizes: Seq2SeqSpec) -> Transformer:
     """The only function of this file that sees both the choices and what the data decided."""
-    pad = sizes.marks.pad
-    target = table(sizes.target, config.dim, pad=pad)
-    joint = sizes.joint and config.tie_embeddings
-    source = target if joint else table(sizes.source, config.dim, pad=pad)
+    pad = sizes.special_tokens.pad
+    target = embedding_table(sizes.target_vocab_size, config.dim, pad=pad)
+    joint = sizes.joint_vocab and config.tie_embeddings
+    source = target if joint else embedding_table(sizes.source_vocab_size, config.dim, pad=pad)
     embeddings = [
         Embedding(
             tokens,
-            positions.build(config.position, config.dim, longest=sizes.longest),
+            positions.build(config.position, config.dim, max_length=sizes.max_length),
             dropout=config.dropout,
             scale=None if config.scale_embeddings else 1.0,
         )
         for tokens in (source, target)
     ]
-    readout = Readout(config.dim, sizes.target, bias=config.bias)
+    readout = Readout(config.dim, sizes.target_vocab_size, bias=config.bias)
     if config.bias:
         nn.init.zeros_(readout.bias)
     if config.tie_embeddings:
@@ -171,19 +171,19 @@ def _encoder(config: Config, embedding: Embedding) -> Encoder:
     around = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
     for _ in range(config.layers):
-        own = _attention(config, embedding.position.place, queries="source", keys="source")
-        layers.append(Block(own, _feedforward(config), around=around))
-    return Encoder(embedding, layers, NORMS[config.norm].last(config.dim))
+        own = _attention(config, embedding.position.position_bias, queries="source", keys="source")
+        layers.append(Block(own, _feedforward(config), make_norm=around))
+    return Encoder(embedding, layers, NORMS[config.norm].final_norm(config.dim))
 
 
 def _decoder(config: Config, embedding: Embedding) -> DecoderStack:
     around = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
     for _ in range(config.decoder_layers or config.layers):
-        own = _attention(config, embedding.position.place_behind, queries="target", keys="target")
+        own = _attention(config, embedding.position.causal_position_bias, queries="target", keys="target")
         cross = _attention(config, None, queries="target", keys="source")
-        layers.append(Block(own, _feedforward(config), around=around, cross=cross))
-    return DecoderStack(embedding, layers, NORMS[config.norm].last(config.dim))
+        layers.append(Block(own, _feedforward(config), make_norm=around, cross_attention=cross))
+    return DecoderStack(embedding, layers, NORMS[config.norm].final_norm(config.dim))
 
 
 def _feedforward(config: Config) -> FeedForward:
@@ -194,8 +194,8 @@ def _attention(
     config: Config, where: Callable[..., PositionBias | None] | None, *, queries: str, keys: str
 ) -> MultiHeadAttention:
     """`where` makes what positions put inside the score, given the heads and their width."""
-    widths = HeadDims.divided(config.dim, config.heads)
-    place = None if where is None else where(heads=widths.heads, dim=widths.head)
-    score = scores.build(config.score, widths.head)
-    attend = Attend(score, place=place, dropout=config.attention_dropout, queries=queries, keys=keys)
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    place = None if where is None else where(heads=widths.num_heads, dim=widths.head_dim)
+    score = scores.build(config.score, widths.head_dim)
+    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries=queries, keys=keys)
     return MultiHeadAttention(attend, widths)

@@ -25,7 +25,7 @@ from regard.layers.cnn_grid import Backbone
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import HeadDims, MultiHeadAttention
-from regard.layers.norm import PreNorm, with_eps
+from regard.layers.norm import PreNorm, with_norm_eps
 from regard.layers.pooling import AttentionPooling
 from regard.layers.positions._base import PositionScheme
 from regard.layers.positions._two_dimensional import Position2D
@@ -143,7 +143,7 @@ class Places(nn.Module):
         self.plane, self.before = plane, before  # tokens before the first patch, which have no place
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + pad(self.plane.raster().to(x.dtype), (0, 0, self.before, 0))
+        return x + pad(self.plane.encode_raster().to(x.dtype), (0, 0, self.before, 0))
 
 
 class VisionTransformer(nn.Module):
@@ -164,7 +164,7 @@ class VisionTransformer(nn.Module):
         self.tokens, self.places, self.pool, self.readout = tokens, places, pool, readout
         self.first = nn.Parameter(first)  # (n d): the class token, or none
         self.layers, self.dropout = nn.ModuleList(layers), Dropout(dropout)
-        self.last = PreNorm.last(readout.in_features)
+        self.last = PreNorm.final_norm(readout.in_features)
 
     def features(self, images: Tensor) -> Tensor:
         """(b c h w) -> (b d)."""
@@ -201,8 +201,8 @@ def build(config: Config, sizes: ImageClassificationSpec) -> VisionTransformer:
     height, width = tokens.grid(sizes.height, sizes.width)
     position: PositionScheme | None = None
     if config.axes == 1:
-        position = positions.build(config.position, dim, longest=height * width + own)
-    readout = Readout(dim, sizes.classes)
+        position = positions.build(config.position, dim, max_length=height * width + own)
+    readout = Readout(dim, sizes.num_classes)
     nn.init.normal_(readout.weight, std=0.02)
     nn.init.zeros_(readout.bias)
     model = VisionTransformer(
@@ -214,7 +214,7 @@ def build(config: Config, sizes: ImageClassificationSpec) -> VisionTransformer:
         readout=readout,
         dropout=config.dropout,
     )
-    with_eps(model, config.eps)
+    with_norm_eps(model, config.eps)
     return model
 
 
@@ -232,8 +232,8 @@ def _pool(config: Config) -> nn.Module:
 
 
 def _layer(config: Config, position: PositionScheme | None) -> Block:
-    widths = HeadDims.divided(config.dim, config.heads)
-    place = None if position is None else position.place(heads=widths.heads, dim=widths.head)
-    attend = Attend(scores.build(config.score, widths.head), place=place, queries="patches", keys="patches")
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    place = None if position is None else position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
+    attend = Attend(scores.build(config.score, widths.head_dim), position_bias=place, queries="patches", keys="patches")
     feedforward = FeedForward(config.dim, config.ffn_dim or 2 * config.dim, activation=gelu)
-    return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    return Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))

@@ -22,16 +22,16 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.attention.score import Dot, Projected, ScoreFunction
+from regard.attention.score import Dot, ProjectedKeys, ScoreFunction
 from regard.core.data_specs import DocumentSpec, MaskedLMSpec, TaggingSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.protocols.masked_lm import MaskedBatch, MaskedLMOutput
 from regard.layers.block import Block
-from regard.layers.embedding import Embedding, table
+from regard.layers.embedding import Embedding, embedding_table
 from regard.layers.feedforward import FeedForward
 from regard.layers.kv_cache import KV
-from regard.layers.multihead import HeadDims, MultiHeadAttention, with_beside
+from regard.layers.multihead import HeadDims, MultiHeadAttention, concat_extra
 from regard.layers.norm import PreNorm
 from regard.layers.positions import build as build_position
 from regard.layers.positions.relative import Relative
@@ -127,9 +127,9 @@ class XLNet(nn.Module):
 
     def forward(self, given: MaskedBatch) -> MaskedLMOutput:
         real = Mask.lengths(given.lengths, given.tokens.shape[1])
-        turns = given.turns
+        turns = given.prediction_order
         memories = self.encoder.memories(given.tokens, real & Mask.explicit(turns[:, None, :] <= turns[:, :, None]))
-        places, there = _places_of(given.chosen)  # (b k)
+        places, there = _places_of(given.prediction_mask)  # (b k)
         seen = real & Mask.explicit(turns[:, None, :] < turns.gather(1, places)[:, :, None])
         x = self.unseen.expand(*places.shape, -1)
         for layer, queries, memory in zip(self.encoder.layers, self.queries, memories, strict=True):
@@ -144,7 +144,7 @@ def scattered(memory: KV) -> KV:
     """A memory for queries that bring their places along: its keys have a zero where a query has its place."""
     k = memory.k.tensor
     zeros = k.new_zeros(k.shape[0], memory.length, 1)
-    return KV.of(Projected(with_beside(k, zeros)), memory.v, memory.mask)
+    return KV.of(ProjectedKeys(concat_extra(k, zeros)), memory.v, memory.mask)
 
 
 def _places_of(chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,10 +159,10 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> X
     encoder = _encoder(config, sizes)
     if not isinstance(sizes, MaskedLMSpec):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
-    if sizes.pairs:
+    if sizes.has_pairs:
         raise ConfigError("xlnet cannot tell whether two texts belong together; set data.sentence_pairs='none'")
     queries = [_second(block, config) for block in cast("list[Block]", list(encoder.layers))]
-    readout = Readout(config.dim, sizes.size)
+    readout = Readout(config.dim, sizes.vocab_size)
     readout.weight = encoder.embedding.table.weight
     nn.init.zeros_(readout.bias)
     return XLNet(encoder, queries, readout)
@@ -170,25 +170,25 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> X
 
 def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Encoder:
     """All that the content stream runs through."""
-    tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
-    nowhere = build_position("none", config.dim, longest=sizes.longest)
+    tokens = embedding_table(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)
+    nowhere = build_position("none", config.dim, max_length=sizes.max_length)
     layers = [_layer(config) for _ in range(config.layers)]
-    return Encoder(Embedding(tokens, nowhere, dropout=config.dropout), layers, PreNorm.last(config.dim))
+    return Encoder(Embedding(tokens, nowhere, dropout=config.dropout), layers, PreNorm.final_norm(config.dim))
 
 
 def _layer(config: Config) -> Block:
-    widths = HeadDims.divided(config.dim, config.heads)
-    relative = Relative(widths.heads, widths.head, reach=config.max_distance)
-    attend = Attend(scores.build("scaled_dot", widths.head), place=relative, queries="text", keys="text")
+    widths = HeadDims.split_evenly(config.dim, config.heads)
+    relative = Relative(widths.num_heads, widths.head_dim, max_distance=config.max_distance)
+    attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=relative, queries="text", keys="text")
     feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
-    return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    return Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
 
 
 def _second(block: Block, config: Config) -> MultiHeadAttention:
     """The attention of a block once more, for the query stream: the same weights, other queries."""
-    widths = HeadDims.divided(config.dim, config.heads)
+    widths = HeadDims.split_evenly(config.dim, config.heads)
     place = Scattered(cast("Relative", block.self_attn.attend.weigh.place))
-    attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="gaps", keys="text")
+    attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="gaps", keys="text")
     second = MultiHeadAttention(attend, widths)
     for name in ("q", "k", "v", "o"):
         setattr(second, name, getattr(block.self_attn, name))

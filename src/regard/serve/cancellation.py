@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from regard.core.cancellation import Ask, Cancelled
+from regard.core.cancellation import CancellationCheck, Cancelled
 
 REQUEST_TIMEOUT_S = 60.0  # seconds that a request may take
 TIMEOUT_MESSAGE = "it took longer than {:g} seconds; ask for less at a time"
@@ -20,7 +20,7 @@ Receive = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
 
 
-async def run_until_disconnect(request: Any, work: Callable[[Ask], T]) -> T:
+async def run_until_disconnect(request: Any, work: Callable[[CancellationCheck], T]) -> T:
     """Work in a thread of its own, which asks now and then whether it is still wanted. Whoever waits is told in time,
     also while the thread does something long that does not ask."""
     gone = threading.Event()

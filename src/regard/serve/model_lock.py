@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from regard.core.cancellation import Ask
+from regard.core.cancellation import CancellationCheck
 
 CANCEL_POLL_S = 0.1  # seconds between two questions whether whoever waits is still wanted
 
@@ -40,7 +40,7 @@ class ModelLock:
                 self._changed.notify_all()
 
     @contextmanager
-    def exclusive(self, cancel_check: Ask = lambda: None) -> Iterator[None]:
+    def exclusive(self, cancel_check: CancellationCheck = lambda: None) -> Iterator[None]:
         """Beside nobody; `ask` raises as soon as it is not wanted any more."""
         with self._changed:
             self._wanting += 1

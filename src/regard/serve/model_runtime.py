@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from regard.api.run import Run, load
 from regard.core import config as configs
 from regard.core.errors import ConfigError, RegardError, did_you_mean
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.core.task import Prediction, Task
 from regard.decoding.strategy import DecodingStrategy
 from regard.engines.engine import EngineHandle
@@ -99,7 +99,7 @@ class ServedRun:
         if not isinstance(table, Mapping):
             raise ConfigError('decoding is the name of a decoder, or a table of its settings: {"beam_width": 5}')
         name = table.get("name", own.name)
-        listed = names("regard.decoding.strategies")
+        listed = registered_names("regard.decoding.strategies")
         if name not in (own.name, *listed):
             raise ConfigError(f"decoding: no decoder {str(name)[:80]!r}; {did_you_mean(str(name)[:80], listed)}")
         settings = {key: value for key, value in table.items() if key != "name"}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.core.version import __version__
 from regard.serve import option_schema
 from regard.serve.model_runtime import ServedRun
@@ -131,7 +131,7 @@ def _body(hosted: ServedRun, *, named: bool) -> dict[str, Any]:
 
 def _decoding(hosted: ServedRun) -> dict[str, Any]:
     """The settings of the search: those of the run's decoder unless another is named."""
-    listed = names("regard.decoding.strategies")
+    listed = registered_names("regard.decoding.strategies")
     properties: dict[str, Any] = {}
     for name in listed:
         for key, value in option_schema.to_json_schema(hosted.decoder_schema(name))["properties"].items():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from regard.core import config as configs
-from regard.core.describe import describe, source_of
+from regard.core.describe import describe, source_path
 from regard.core.errors import ConfigError, RegardError, did_you_mean
 
 MAX_COUNT = 1_000  # what is counted, unless the task says otherwise (SERVED)
@@ -63,10 +63,10 @@ def json_name(name: str) -> str:
 def schema_of(package: str, name: str, options: type[Any], *, input_suffixes: Sequence[str] = ()) -> OptionSchema:
     """The dataclass of a listed file, with the comments beside its fields."""
     try:
-        described = describe(source_of(package, name), options.__name__)
+        described = describe(source_path(package, name), options.__name__)
     except RegardError:
         described = None
-    meanings = {} if described is None else {each.name: each.meaning for each in described.settings}
+    meanings = {} if described is None else {each.name: each.comment for each in described.settings}
     return OptionSchema(options, meanings, {}, tuple(input_suffixes))
 
 

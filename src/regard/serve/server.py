@@ -241,6 +241,6 @@ def set_torch_threads(models: Sequence[Any], *, processes: int) -> None:
     for narrow models only keeps the second core from whoever reads requests."""
     import torch
 
-    from regard.core.cpu import threads
+    from regard.core.cpu import recommended_threads
 
-    torch.set_num_threads(max(1, max(map(threads, models), default=1) // processes))
+    torch.set_num_threads(max(1, max(map(recommended_threads, models), default=1) // processes))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from regard.core.data_specs import accepts, spec_of
 from regard.core.errors import ConfigError
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 
 DEFAULT_TASK = "translation"  # what `regard demo` shows where no task is named
 
 
 def compatible_models(spec: type) -> list[str]:
     """The listed models that can be built from sizes of a family."""
-    return [name for name in names("regard.models") if accepts(find("regard.models", name), spec)]
+    return [name for name in registered_names("regard.models") if accepts(find("regard.models", name), spec)]
 
 
 def check_fit(task: str, model: str) -> None:

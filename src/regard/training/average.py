@@ -39,7 +39,7 @@ def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False)
         for name in (*identity.files, source.config.name):
             (draft.path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.path / name, draft.path / name)
-        facts: tensor_files.Facts = {"run": identity.run, "step": steps[-1], "metrics": {}, "average": steps}
+        facts: tensor_files.JSONObject = {"run": identity.run, "step": steps[-1], "metrics": {}, "average": steps}
         tensor_files.write_tensors(draft.model, tensors, facts)
         load_parts(draft.path, trust=trusted)  # what cannot be loaded is not made
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from regard.core.errors import CheckpointError
-from regard.core.files import writing
+from regard.core.files import wrap_write_errors
 from regard.core.protocols import Indices
 from regard.training import tensor_files
 from regard.training.run_folder import Folder, Identity
@@ -185,7 +185,7 @@ def prune(folder: Folder, now: Progress, *, keep: int) -> None:
     """Remove checkpoints before the last `keep`, and weights that no average needs."""
     needed = {folder.snapshot(step) for step in now.snapshots}
     for old in (*folder.checkpoints()[:-keep], *(path for path in folder.snapshots() if path not in needed)):
-        with writing(old):
+        with wrap_write_errors(old):
             old.unlink(missing_ok=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.core.checksums import changes
+from regard.core.checksums import describe_changes
 from regard.core.errors import DataError, RegardError
 from regard.core.task import Task
 from regard.training.recipe import Recipe
@@ -42,7 +42,7 @@ def check(recipe: Recipe, run: Path) -> None:
 def is_same(task: Task, known: Mapping[str, str] | None) -> bool:
     """Whether a task's data is what a run was begun with, by its checksums."""
     try:
-        return known is not None and not changes(known, task.fingerprint())
+        return known is not None and not describe_changes(known, task.fingerprint())
     except RegardError:  # it cannot be cut as the run's own was
         return False
 

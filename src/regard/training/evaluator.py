@@ -26,8 +26,8 @@ _EVALUATION = 2**32  # stands where training seeds have the process number
 def selection_metric(recipe: Recipe, task: Task) -> TargetMetric:
     """The score by which the best weights are chosen: the task's own, or that of training.evaluation.metric."""
     config = recipe.training.evaluation
-    metric = config.metric or task.goal.metric
-    directions = {**task.higher_is_better, task.goal.metric: task.goal.more}
+    metric = config.metric or task.target_metric.metric
+    directions = {**task.higher_is_better, task.target_metric.metric: task.target_metric.higher_is_better}
     more = config.higher_is_better if config.higher_is_better is not None else directions.get(metric)
     if more is None:
         raise ConfigError(

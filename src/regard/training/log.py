@@ -13,7 +13,7 @@ from typing import Any
 
 from regard.core.errors import CheckpointError
 from regard.core.extras import require
-from regard.core.files import append, flush, open_log, writing
+from regard.core.files import append_bytes, fsync, open_for_update, wrap_write_errors
 from regard.training.console import Console, Row
 from regard.training.run_folder import Folder
 
@@ -25,7 +25,7 @@ class Log:
         """Cut the file back to the position of a checkpoint; all after it will be written again."""
         self.path, self.bytes = path, int(position["bytes"])
         self._sha = hashlib.sha256()
-        with writing(path), open_log(path) as file:
+        with wrap_write_errors(path), open_for_update(path) as file:
             content = file.read(self.bytes)
             self._sha.update(content)
             if self._sha.hexdigest() != position["sha256"]:
@@ -36,19 +36,19 @@ class Log:
                 )
             file.truncate(self.bytes)
         if not self.bytes:
-            with writing(path):
-                flush(path.parent)  # it may just have been made
+            with wrap_write_errors(path):
+                fsync(path.parent)  # it may just have been made
 
     def add(self, row: Row) -> None:
         """One more line; numbers that are not finite become null, as JSON has none."""
         line = (json.dumps(_plain(row), ensure_ascii=False) + "\n").encode()
-        append(self.path, line)
+        append_bytes(self.path, line)
         self._sha.update(line)
         self.bytes += len(line)
 
     def position(self) -> dict[str, Any]:
         """Where the log stands, after making sure that it is on disk."""
-        with writing(self.path), open_log(self.path) as file:
+        with wrap_write_errors(self.path), open_for_update(self.path) as file:
             os.fsync(file.fileno())
         return {"bytes": self.bytes, "sha256": self._sha.hexdigest()}
 
@@ -68,7 +68,7 @@ def set_aside(path: Path) -> Path | None:
         return None
     names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, 10**6))
     target = next(name for name in names if not name.exists())
-    with writing(path):
+    with wrap_write_errors(path):
         os.replace(path, target)
     return target
 
@@ -163,7 +163,7 @@ class Report:
         if pace is not None:
             speed = {self._rate: round(pace.count / max(pace.seconds, 1e-9))}
             line = json.dumps({"step": row["step"], "seconds": round(pace.seconds, 4), **speed}) + "\n"
-            append(self._timing, line.encode())
+            append_bytes(self._timing, line.encode())
         self._console.show(row | speed, left=left)
 
     def position(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.errors import CheckpointError, ConfigError, RegardError
-from regard.core.files import digest
+from regard.core.files import file_sha256
 from regard.core.task import Task
 from regard.data.text import word_vectors
 from regard.training import tensor_files
@@ -80,7 +80,7 @@ def read(folder: Path) -> PretrainedReport | None:
 def digests(draft: Folder) -> dict[str, str]:
     """The checksums of the files that task and start have put into the folder of a new run."""
     files = sorted(path for path in draft.path.rglob("*") if path.is_file() and draft.state not in path.parents)
-    return {path.relative_to(draft.path).as_posix(): digest(path) for path in files}
+    return {path.relative_to(draft.path).as_posix(): file_sha256(path) for path in files}
 
 
 def check(start: Pretrained) -> Folder:
@@ -187,7 +187,7 @@ def _groups(names: Iterable[str]) -> str:
 def save(start: Pretrained, taken: PretrainedReport, *, draft: Path) -> None:
     """start.json among the files of a new run; the task's files that differ from the other run's are noted in it."""
     files = {} if start.vocabulary or not start.run else read_identity(Folder(Path(start.run))).files
-    changed = [name for name in files if (draft / name).is_file() and digest(draft / name) != files[name]]
+    changed = [name for name in files if (draft / name).is_file() and file_sha256(draft / name) != files[name]]
     table = asdict(taken) | {"changed": changed}
     (draft / FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -60,7 +60,7 @@ class Recipe:
 
 def read(task: str, path: Path | None = None, *, settings: Sequence[str] = ()) -> Recipe:
     """The recipe of a task: its defaults, then a TOML file, then `key=value` settings such as `model=transformer`."""
-    table = configs.read(path) if path else {}
+    table = configs.read_toml(path) if path else {}
     table = _override(table, settings)
     if table.setdefault("task", task) != task:
         raise ConfigError(f"task={table['task']!r}, but {task!r} was asked for; run: regard train {table['task']}")

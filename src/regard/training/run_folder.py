@@ -21,7 +21,7 @@ from typing import Any
 from regard.core import checksums
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError, FileError
-from regard.core.files import flush
+from regard.core.files import fsync
 from regard.training import recipe as recipes
 from regard.training import tensor_files
 from regard.training.migrations import VERSION, migrate
@@ -174,7 +174,7 @@ def write_config(folder: Folder, recipe: Recipe, identity: Identity) -> None:
 
 def read_config(folder: Folder) -> Table:
     """The table in config.json, brought to this version."""
-    checksums.require(folder.path)
+    checksums.require_run_folder(folder.path)
     return migrate(tensor_files.read_json(folder.config), folder.config)
 
 
@@ -224,7 +224,7 @@ def _is_plain(name: str) -> bool:
 
 def check_files(folder: Folder) -> None:
     """The files of task and start are as they were written, or the one that is not is named."""
-    checksums.check(folder.path, read_identity(folder).files)
+    checksums.verify_files(folder.path, read_identity(folder).files)
 
 
 def check_free(path: Path) -> None:
@@ -264,14 +264,14 @@ def create(path: Path, fill: Callable[[Folder], None]) -> None:
         draft.make()
         with locked(draft):
             for folder in (draft.state, draft.path):
-                flush(folder)  # whatever is lost when the power fails: where there is a file, there is the lock
+                fsync(folder)  # whatever is lost when the power fails: where there is a file, there is the lock
             fill(draft)
             for inner in sorted(draft.path.rglob("*"), reverse=True):
-                flush(inner)
-            flush(draft.path)
+                fsync(inner)
+            fsync(draft.path)
             _move(draft.path, target)
         for folder in (target.parent, *(parent.parent for parent in made)):
-            flush(folder)
+            fsync(folder)
     except OSError as wrong:
         raise FileError(f"{path}: could not be made ({wrong.strerror or wrong}); nothing was left there") from wrong
     finally:
@@ -298,7 +298,7 @@ def _move(draft: Path, target: Path) -> None:
             raise
         for entry in sorted(draft.iterdir(), key=lambda entry: entry.name == Folder(draft).config.name):
             shutil.move(entry, target / entry.name)
-        flush(target)
+        fsync(target)
 
 
 def _remove_old(target: Path) -> None:

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from regard.core.checksummed_json import LONGEST, ZEROS, CorruptFile, Facts, read_json, write_json
+from regard.core.checksummed_json import MAX_JSON_BYTES, CHECKSUM_PLACEHOLDER, CorruptFile, JSONObject, read_json, write_json
 from regard.core.errors import CheckpointError
-from regard.core.files import atomic_write, open_plain
+from regard.core.files import atomic_write, open_regular
 
 __all__ = [
     "CorruptFile",
-    "Facts",
+    "JSONObject",
     "read_facts",
     "read_json",
     "read_shapes",
@@ -52,16 +52,16 @@ class Header(NamedTuple):
 
     length: int  # of all before the tensors' own bytes
     entries: dict[str, Any]  # name -> dtype, shape, where its bytes are
-    facts: Facts
+    facts: JSONObject
     seal: str
     place: int  # of the seal in the file
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor], facts: JSONObject) -> None:
     """A sealed safetensors file with the tensors, and the facts as JSON in its header."""
     whole = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     ordered = sorted(whole, key=lambda name: -whole[name].element_size())  # so that each is aligned
-    header: Facts = {"__metadata__": {_KEY: json.dumps({"sha256": ZEROS.decode(), **facts})}}
+    header: JSONObject = {"__metadata__": {_KEY: json.dumps({"sha256": CHECKSUM_PLACEHOLDER.decode(), **facts})}}
     end = 0
     for name in ordered:
         begin, end = end, end + whole[name].numel() * whole[name].element_size()
@@ -75,7 +75,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
         for block in (memoryview(len(text).to_bytes(8, "little")), memoryview(text), *blocks):
             sha.update(block)
             file.write(block)
-        file.seek(text.index(ZEROS) + 8)
+        file.seek(text.index(CHECKSUM_PLACEHOLDER) + 8)
         file.write(sha.hexdigest().encode())
 
 
@@ -84,12 +84,12 @@ def _bytes(tensor: Tensor) -> memoryview:
     return flat
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], Facts]:
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], JSONObject]:
     """The tensors and facts of a sealed file; a damaged or foreign one is named, never loaded."""
     return _read(path, _tensors)
 
 
-def read_facts(path: Path) -> Facts:
+def read_facts(path: Path) -> JSONObject:
     """The facts of a sealed tensor file, after its checksum was found right."""
     return _read(path, _checked_facts)
 
@@ -103,7 +103,7 @@ def _read(path: Path, reader: Callable[[BufferedReader], T]) -> T:
     """What a reader makes of a file, which it sees as it is at one moment; errors name the file."""
     for _ in range(_TRIES):
         try:
-            with open_plain(path) as file:
+            with open_regular(path) as file:
                 before = _state(os.fstat(file.fileno()))
                 try:
                     return reader(file)
@@ -132,13 +132,13 @@ def _state(facts: os.stat_result) -> tuple[int, ...]:
 def _header(file: BufferedReader) -> Header:
     first = file.read(8)
     length = int.from_bytes(first, "little")
-    if len(first) != 8 or length > LONGEST:
+    if len(first) != 8 or length > MAX_JSON_BYTES:
         raise ValueError("no safetensors header")
     text = file.read(length)
     entries: dict[str, Any] = json.loads(text)
-    facts: Facts = json.loads(entries.pop("__metadata__")[_KEY])
+    facts: JSONObject = json.loads(entries.pop("__metadata__")[_KEY])
     seal: str = facts.pop("sha256")
-    if len(seal) != len(ZEROS):
+    if len(seal) != len(CHECKSUM_PLACEHOLDER):
         raise ValueError("no seal")
     return Header(8 + length, entries, facts, seal, 8 + text.index(seal.encode()))
 
@@ -150,11 +150,11 @@ def _shape(entry: dict[str, Any]) -> tuple[int, ...]:
     return shape
 
 
-def _checked_facts(file: BufferedReader) -> Facts:
+def _checked_facts(file: BufferedReader) -> JSONObject:
     header = _header(file)
     file.seek(0)
-    sha = hashlib.sha256(file.read(header.place) + ZEROS)
-    file.seek(header.place + len(ZEROS))
+    sha = hashlib.sha256(file.read(header.place) + CHECKSUM_PLACEHOLDER)
+    file.seek(header.place + len(CHECKSUM_PLACEHOLDER))
     while block := file.read(_BLOCK):
         sha.update(block)
     _match(header, sha.hexdigest())
@@ -166,7 +166,7 @@ def _match(header: Header, found: str) -> None:
         raise Mismatch("its checksum does not match")
 
 
-def _tensors(file: BufferedReader) -> tuple[dict[str, Tensor], Facts]:
+def _tensors(file: BufferedReader) -> tuple[dict[str, Tensor], JSONObject]:
     header = _header(file)
     file.seek(0)
     size, memory = os.fstat(file.fileno()).st_size, _memory()
@@ -180,8 +180,8 @@ def _tensors(file: BufferedReader) -> tuple[dict[str, Tensor], Facts]:
     while count := file.readinto(view[done:]):
         done += count
     sha = hashlib.sha256(view[: header.place])
-    sha.update(ZEROS)
-    sha.update(view[header.place + len(ZEROS) :])
+    sha.update(CHECKSUM_PLACEHOLDER)
+    sha.update(view[header.place + len(CHECKSUM_PLACEHOLDER) :])
     _match(header, sha.hexdigest())
     return {name: _tensor(data, header, entry) for name, entry in header.entries.items()}, header.facts
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from regard.core import trust as trusts
-from regard.core.checksums import changes
+from regard.core.checksums import describe_changes
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
 from regard.core.protocols import Loss
@@ -219,7 +219,7 @@ def _check_data(folder: Folder, identity: Identity, *, task: Task, console: Cons
             "that the data is the same, cannot be checked"
         )
         return
-    changed = changes(identity.data, task.fingerprint())
+    changed = describe_changes(identity.data, task.fingerprint())
     if changed:
         raise DataError(
             f"the data is not what {folder.path} was begun with: {', '.join(changed)}; restore the data, or start a "

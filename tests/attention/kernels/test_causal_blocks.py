@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.kernels import short_keys
-from regard.attention.kernels.causal_blocks import BLOCK, LONGEST, attend_causal_blocks, use_causal_blocks
+from regard.attention.kernels.causal_blocks import BLOCK_QUERIES, MAX_KEYS, attend_causal_blocks, use_causal_blocks
 from regard.attention.masks import Mask
 from regard.attention.score import Dot
 
@@ -26,7 +26,7 @@ def made(length, width=8, value=6):
             for shape in shapes]  # fmt: skip  # heads inside, as layers have them
 
 
-@pytest.mark.parametrize("length", [1, 5, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 7])
+@pytest.mark.parametrize("length", [1, 5, BLOCK_QUERIES, BLOCK_QUERIES + 1, 2 * BLOCK_QUERIES, 2 * BLOCK_QUERIES + 7])
 def test_it_is_the_fused_kernel(length):
     q, k, v = made(length)
     ours, theirs = (
@@ -55,8 +55,8 @@ def test_where_it_is_used(wide):
         x = torch.randn(1, 1, length, width, requires_grad=True, **how)
         return use_causal_blocks(x, x)
 
-    assert fits(BLOCK + 1) and fits(4 * 32, 32) and fits(100, dtype=torch.float64)
-    assert not fits(BLOCK) and not fits(LONGEST + 1, 1024) and not fits(4 * 32 + 1, 32)
+    assert fits(BLOCK_QUERIES + 1) and fits(4 * 32, 32) and fits(100, dtype=torch.float64)
+    assert not fits(BLOCK_QUERIES) and not fits(MAX_KEYS + 1, 1024) and not fits(4 * 32 + 1, 32)
     assert not fits(100, dtype=torch.bfloat16)
     with torch.no_grad():
         assert not fits(100)
@@ -66,8 +66,8 @@ def test_where_it_is_used(wide):
 def test_attend_gives_the_same_with_and_without_gradients(wide, place):
     from regard.layers import positions
 
-    at = None if place is None else positions.build(place, 32, longest=200).place(heads=2, dim=32)
-    attend = Attend(scores.build("scaled_dot", 32), place=at)
+    at = None if place is None else positions.build(place, 32, max_length=200).position_bias(heads=2, dim=32)
+    attend = Attend(scores.build("scaled_dot", 32), position_bias=at)
     q, k, v = (torch.randn(2, 2, 100, 32, requires_grad=True) for _ in range(3))
     assert use_causal_blocks(q, k)
     learned = attend(q, k, v, Mask.causal())

@@ -55,7 +55,7 @@ def test_no_chunk_is_larger_than_it_should_be(monkeypatch):
 
 def test_a_score_that_holds_much_per_pair_gets_fewer_rows():
     q = torch.randn(2, 4, 100, 8)
-    assert chunked.chunk_rows(q, 50, 8) == chunked.chunk_rows(q, 50, 1) // 8 > 0
+    assert chunked.queries_per_chunk(q, 50, 8) == chunked.queries_per_chunk(q, 50, 1) // 8 > 0
 
 
 def test_even_one_row_too_large_is_computed(monkeypatch):

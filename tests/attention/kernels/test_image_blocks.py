@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.image_layout import ImageBlocks2D, canvas
+from regard.attention.image_layout import ImageBlocks2D, image_blocks_2d
 from regard.attention.kernels import image_blocks
-from regard.attention.kernels.image_blocks import is_painted, plan
+from regard.attention.kernels.image_blocks import use_image_blocks, block_plan
 from regard.attention.masks import Mask
 from regard.attention.record import record
 
@@ -40,7 +40,7 @@ def attend():
 @given(c=SMALL, share=st.floats(0.05, 1.0))
 def test_blocks_are_the_dense_mask(c, share):
     t = max(1, round(c.places * share))
-    attend, mask = Attend(scores.build("scaled_dot", 4)).double(), Mask.painted(c) & Mask.causal()
+    attend, mask = Attend(scores.build("scaled_dot", 4)).double(), Mask.image_blocks(c) & Mask.causal()
     q, k, v = inputs(t)
     fast, plain = attend(q, k, v, mask), by_definition(attend, q, k, v, mask)
     torch.testing.assert_close(fast, plain)
@@ -51,32 +51,32 @@ def test_blocks_are_the_dense_mask(c, share):
 
 
 def test_the_block_path_is_taken(attend, monkeypatch):
-    mask = Mask.painted(canvas(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal()
+    mask = Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal()
     calls = []
     monkeypatch.setattr("regard.attention.attend.attend_painted", lambda *given: calls.append(given) or given[1])
     attend(*inputs(90), mask)
     assert len(calls) == 1
-    assert plan(mask.canvas, 90).keys.shape[1] <= 40  # (2 + 2) x (2 + 3 + 2), less what is not made, in whole vectors
+    assert block_plan(mask.layout, 90).keys.shape[1] <= 40  # (2 + 2) x (2 + 3 + 2), less what is not made, in whole vectors
 
 
 @pytest.mark.parametrize(
     ("mask", "t"),
     [
-        (Mask.painted(canvas(9, 10, query=(2, 3), memory=(2, 2))), 90),  # not causal
-        (Mask.painted(canvas(9, 10, query=(9, 10), memory=(2, 2))) & Mask.causal(), 90),  # one block: nothing is saved
-        (Mask.painted(canvas(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal() & Mask.local(back=3), 90),
-        (Mask.painted(canvas(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal(), 4),
+        (Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))), 90),  # not causal
+        (Mask.image_blocks(image_blocks_2d(9, 10, query=(9, 10), memory=(2, 2))) & Mask.causal(), 90),  # one block: nothing is saved
+        (Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal() & Mask.local(back=3), 90),
+        (Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal(), 4),
     ],
 )
 def test_other_masks_are_dense(attend, mask, t):
-    assert not is_painted(mask, t, t)
+    assert not use_image_blocks(mask, t, t)
     q, k, v = inputs(t)
     torch.testing.assert_close(attend(q, k, v, mask), by_definition(attend, q, k, v, mask))
 
 
 def test_any_score_and_dropout(monkeypatch):
-    c = canvas(5, 6, query=(2, 3), memory=(1, 1))
-    mask = Mask.painted(c) & Mask.causal()
+    c = image_blocks_2d(5, 6, query=(2, 3), memory=(1, 1))
+    mask = Mask.image_blocks(c) & Mask.causal()
     for name in ("additive", "cosine", "general"):
         attend = Attend(scores.build(name, 4)).double()
         q, k, v = inputs(30)
@@ -87,8 +87,8 @@ def test_any_score_and_dropout(monkeypatch):
 
 
 def test_looking_changes_nothing_and_shows_the_dense_map(attend):
-    c = canvas(5, 6, query=(2, 3), memory=(1, 1))
-    mask = Mask.painted(c) & Mask.causal()
+    c = image_blocks_2d(5, 6, query=(2, 3), memory=(1, 1))
+    mask = Mask.image_blocks(c) & Mask.causal()
     q, k, v = inputs(30)
     plain = attend(q, k, v, mask)
     with record(attend) as maps:
@@ -99,8 +99,8 @@ def test_looking_changes_nothing_and_shows_the_dense_map(attend):
 
 
 def test_plans_are_made_once():
-    c = canvas(8, 8, query=(4, 4), memory=(2, 2))
-    assert plan(c, 64) is plan(c, 64)
+    c = image_blocks_2d(8, 8, query=(4, 4), memory=(2, 2))
+    assert block_plan(c, 64) is block_plan(c, 64)
     assert (
         image_blocks._most(c) == 16 + 2 * 6 + 4 * 2
     )  # its own, two rows above with a column more, two columns on the left

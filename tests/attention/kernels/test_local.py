@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.attention import scores
-from regard.attention.attend import Attend, fused
+from regard.attention.attend import Attend, attend_fused
 from regard.attention.kernels import local
-from regard.attention.kernels.local import attend_blocks, is_local
+from regard.attention.kernels.local import attend_blocks, use_local_blocks
 from regard.attention.masks import Mask
 from regard.attention.score import Dot
 from regard.core.errors import ShapeError
 
 
 def kernel(dot, v, mask):
-    return fused(dot, v, mask, 0.0)
+    return attend_fused(dot, v, mask, 0.0)
 
 
 def compare(mask, s, b=2, h=2):
@@ -25,7 +25,7 @@ def compare(mask, s, b=2, h=2):
     tensors = [torch.randn(b, h, s, width, dtype=torch.float64, requires_grad=True) for width in (4, 4, 3)]
     q, k, v = tensors
     dot = Dot(q, k, 0.5)
-    by_block, dense = attend_blocks(dot, v, mask, kernel), fused(dot, v, mask, 0.0)
+    by_block, dense = attend_blocks(dot, v, mask, kernel), attend_fused(dot, v, mask, 0.0)
     torch.testing.assert_close(by_block, dense)
     change = torch.randn_like(dense)
     torch.testing.assert_close(
@@ -72,10 +72,10 @@ def test_images(size, query, memory, causal, padded):
 
 
 def test_it_is_used_where_it_pays_and_is_right():
-    assert is_local(Mask.local(10, 10), 1000, 1000)
-    assert is_local(Mask.causal() & Mask.local(10), 1000, 1000)
-    assert is_local(Mask.block(16, 16), 1000, 1000)
-    assert is_local(Mask.image(32, 32, query=(4, 4), memory=(4, 4)), 1024, 1024)
+    assert use_local_blocks(Mask.local(10, 10), 1000, 1000)
+    assert use_local_blocks(Mask.causal() & Mask.local(10), 1000, 1000)
+    assert use_local_blocks(Mask.block(16, 16), 1000, 1000)
+    assert use_local_blocks(Mask.image(32, 32, query=(4, 4), memory=(4, 4)), 1024, 1024)
     for mask in (
         Mask(),
         Mask.causal(),
@@ -84,9 +84,9 @@ def test_it_is_used_where_it_pays_and_is_right():
         Mask.local(10, 10) & Mask.explicit(torch.ones(1000, 1000, dtype=torch.bool)),
         Mask.local(999, 999),
     ):
-        assert not is_local(mask, 1000, 1000)
-    assert not is_local(Mask.local(10, 10), 1, 1000)  # a step with a cache
-    assert not is_local(Mask.image(32, 32, query=(4, 4), memory=(4, 4)), 100, 100)  # an image not yet whole
+        assert not use_local_blocks(mask, 1000, 1000)
+    assert not use_local_blocks(Mask.local(10, 10), 1, 1000)  # a step with a cache
+    assert not use_local_blocks(Mask.image(32, 32, query=(4, 4), memory=(4, 4)), 100, 100)  # an image not yet whole
 
 
 @pytest.mark.parametrize("name", ["scaled_dot", "cosine"])

@@ -8,7 +8,7 @@ import torch
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.functional import attend as attend_once
-from regard.attention.kernels.masked_nan import hides, is_finite, without_hidden
+from regard.attention.kernels.masked_nan import may_hide_keys, is_finite, zero_hidden_keys
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 from regard.layers.positions.relative import Relative
@@ -21,7 +21,7 @@ HIDING = {
 
 
 def spoilt(x, mask, *, value):
-    seen, _ = without_hidden(torch.ones_like(x), x, mask)
+    seen, _ = zero_hidden_keys(torch.ones_like(x), x, mask)
     return torch.where(seen > 0, x, value)
 
 
@@ -58,12 +58,12 @@ def test_of_the_function_too_and_what_is_seen_is_named():
 def test_without_looking_it_is_never_certain():
     assert is_finite(torch.ones(2)) and not is_finite(torch.tensor([1.0, torch.nan]))
     assert not torch.vmap(lambda x: torch.ones(()) * is_finite(x))(torch.ones(2, 2)).any()
-    assert not hides(Mask.causal() & Mask.local(2)) and all(hides(make(6)) for make in HIDING.values())
+    assert not may_hide_keys(Mask.causal() & Mask.local(2)) and all(may_hide_keys(make(6)) for make in HIDING.values())
 
 
 def test_positions_inside_the_score_too():
-    mask, place = HIDING["lengths"](6), Relative(1, 4, reach=3)
-    attend = Attend(scores.build("scaled_dot", 4), place=place)
+    mask, place = HIDING["lengths"](6), Relative(1, 4, max_distance=3)
+    attend = Attend(scores.build("scaled_dot", 4), position_bias=place)
     q, k, v = (torch.randn(2, 1, 6, 4) for _ in range(3))
     q.requires_grad_()
     k[1, :, 3:] = torch.nan

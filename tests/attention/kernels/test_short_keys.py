@@ -10,16 +10,16 @@ from regard.attention.score import Dot
 
 @pytest.mark.parametrize(("length", "room"), [(0, 16), (1, 16), (16, 16), (17, 24), (24, 24), (100, 104)])
 def test_room_is_made_of_whole_vectors(length, room):
-    assert short_keys.whole(length) == room
+    assert short_keys.padded_length(length) == room
 
 
 def test_the_bias_of_a_mask_of_keys():
     hidden = -torch.inf
-    plain = short_keys.bias_of_keys(Mask.causal(), 1, 3, 5, 2)  # one query may look at all that was before it
+    plain = short_keys.key_bias(Mask.causal(), 1, 3, 5, 2)  # one query may look at all that was before it
     assert plain.tolist() == [[[0, 0, 0, hidden, hidden]]]
-    padded = short_keys.bias_of_keys(Mask.lengths(torch.tensor([1, 2])), 4, 2, 3, 2)
+    padded = short_keys.key_bias(Mask.lengths(torch.tensor([1, 2])), 4, 2, 3, 2)
     assert padded.tolist() == 2 * [[[0, hidden, hidden]]] + 2 * [[[0, 0, hidden]]]
-    late = short_keys.bias_of_keys(Mask.left_padded(torch.tensor([0, 1])), 1, 2, 3, 1)
+    late = short_keys.key_bias(Mask.left_padded(torch.tensor([0, 1])), 1, 2, 3, 1)
     assert late.tolist() == [[[0, 0, hidden]], [[hidden, 0, hidden]]]
 
 
@@ -28,9 +28,9 @@ def test_the_bias_of_a_mask_of_keys():
     [Mask.local(back=3), Mask.block(2, 1), Mask.explicit(torch.ones(1, 3) > 0), Mask.lengths(torch.tensor([0, 3]))],
 )
 def test_masks_that_have_no_such_bias(mask):
-    assert short_keys.bias_of_keys(mask, 1, 3, 16, 2) is None
-    assert short_keys.bias_of_keys(Mask.causal(), 2, 3, 16, 2) is None
-    assert short_keys.bias_of_keys(Mask(), 1, 0, 16, 2) is None
+    assert short_keys.key_bias(mask, 1, 3, 16, 2) is None
+    assert short_keys.key_bias(Mask.causal(), 2, 3, 16, 2) is None
+    assert short_keys.key_bias(Mask(), 1, 0, 16, 2) is None
 
 
 @pytest.mark.parametrize(("t", "s"), [(1, 1), (1, 15), (5, 5), (7, 16), (16, 16), (3, 33)])
@@ -40,7 +40,7 @@ def test_heads_are_mixed_as_by_the_fused_kernel_in_value_and_gradient(t, s, mask
     given = [torch.randn(2, 3, size, 4, dtype=torch.float64, requires_grad=True) for size in (t, s, s)]
     allowed = mask.dense(t, s)
     q, k, v = given
-    found = short_keys.mix_heads(Dot(q, k, 0.3), v, allowed)
+    found = short_keys.attend_short(Dot(q, k, 0.3), v, allowed)
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=0.3)
     torch.testing.assert_close(found, expected)
     change = torch.randn_like(found)
@@ -52,16 +52,16 @@ def test_heads_are_mixed_as_by_the_fused_kernel_in_value_and_gradient(t, s, mask
 
 def test_short_is_what_was_measured(monkeypatch):
     monkeypatch.setattr(short_keys, "WIDE", True)
-    few, many = torch.zeros(1, 1, short_keys.SHORT, 4), torch.zeros(1, 1, short_keys.SHORT + 1, 4)
-    assert short_keys.is_short(few, few)
+    few, many = torch.zeros(1, 1, short_keys.MAX_SHORT_LENGTH, 4), torch.zeros(1, 1, short_keys.MAX_SHORT_LENGTH + 1, 4)
+    assert short_keys.use_short_kernel(few, few)
     assert (
-        not short_keys.is_short(few, many)
-        and not short_keys.is_short(many, few)
-        and not short_keys.is_short(few, few[:, :, :0])
+        not short_keys.use_short_kernel(few, many)
+        and not short_keys.use_short_kernel(many, few)
+        and not short_keys.use_short_kernel(few, few[:, :, :0])
     )
 
 
 def test_without_wide_vectors_the_fused_kernel_is_faster(monkeypatch):
     monkeypatch.setattr(short_keys, "WIDE", False)
     few = torch.zeros(1, 1, 8, 4)
-    assert not short_keys.is_short(few, few)
+    assert not short_keys.use_short_kernel(few, few)

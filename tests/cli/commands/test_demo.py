@@ -8,9 +8,9 @@ import pytest
 from calling import call
 
 from regard.api.run import load
-from regard.attention.record import attentions
+from regard.attention.record import attention_modules
 from regard.cli.commands import demo
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 from regard.training import recipe as recipes
 
 TINY = {
@@ -24,7 +24,7 @@ TINY = {
 SHORT = ["training.steps=2", "training.evaluation.every=2"]
 
 
-@pytest.mark.parametrize("task", names("regard.tasks"))
+@pytest.mark.parametrize("task", registered_names("regard.tasks"))
 def test_every_task_has_a_demo_that_is_a_recipe(task):
     assert recipes.read(task, settings=find("regard.tasks", task).DEMO).task.name == task
 
@@ -34,7 +34,7 @@ def test_what_is_trained_first_is_the_recipe_of_the_repository(root):
     assert recipes.read(demo.DEFAULT_TASK, settings=find("regard.tasks", demo.DEFAULT_TASK).DEMO) == written
 
 
-@pytest.mark.parametrize("task", names("regard.tasks"))
+@pytest.mark.parametrize("task", registered_names("regard.tasks"))
 def test_it_scores_answers_draws_and_says_how_to_go_on(task, tmp_path, capsys, monkeypatch):
     if task == "music":
         pytest.importorskip("music21", reason="the extra music is not installed")
@@ -48,7 +48,7 @@ def test_it_scores_answers_draws_and_says_how_to_go_on(task, tmp_path, capsys, m
     assert f"regard {module.VERB} {folder}" in text and f"regard evaluate {folder}" in text
     assert f"regard train {task} --help" in text
     drawn = any(mark in text for mark in ("in percent, layers and heads together", "│", "─", "█"))
-    assert drawn or not attentions(load(folder).model)  # where there is attention, something is to be seen
+    assert drawn or not attention_modules(load(folder).model)  # where there is attention, something is to be seen
 
 
 def test_commands_are_given_as_the_demo_was_called(monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from calling import call
 
 from regard.core.errors import MissingExtra
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.experiments._experiment import ClaimResult
 
 
@@ -14,7 +14,7 @@ def test_all_are_listed_with_what_they_claim(capsys):
     call("experiment", "--list")
     said = capsys.readouterr().out
     assert [line.split()[0] for line in said.splitlines()] == [
-        name.replace("_", "-") for name in names("regard.experiments")
+        name.replace("_", "-") for name in registered_names("regard.experiments")
     ]
     call("experiment")
     assert capsys.readouterr().out == said
@@ -52,7 +52,7 @@ def test_all_are_measured_but_for_those_that_lack_an_extra(tmp_path, monkeypatch
     said = capsys.readouterr()
     assert stop.value.code == 1 and "regard: relative: music21 is not installed" in said.err
     assert all(
-        f"Of {name.replace('_', '-')}." in said.out for name in names("regard.experiments") if name != "relative"
+        f"Of {name.replace('_', '-')}." in said.out for name in registered_names("regard.experiments") if name != "relative"
     )
     assert said.out.count("Does not hold here.") == 1
 

@@ -10,8 +10,8 @@ from calling import call
 
 from regard.cli import help
 from regard.cli.commands.list import PACKAGES
-from regard.core.describe import source_of
-from regard.core.registry import names
+from regard.core.describe import source_path
+from regard.core.registry import registered_names
 
 
 @pytest.mark.parametrize("kind", PACKAGES)
@@ -20,27 +20,27 @@ def test_everything_that_is_registered_is_listed(kind, capsys):
     everything = capsys.readouterr().out
     call("list", kind)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == names(PACKAGES[kind])
+    assert [line.split()[0] for line in lines] == registered_names(PACKAGES[kind])
     assert all(len(line.split()) > 3 for line in lines)  # each says what it is
-    assert all(name in everything for name in names(PACKAGES[kind]))
+    assert all(name in everything for name in registered_names(PACKAGES[kind]))
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, package in PACKAGES.items() for name in names(package)])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, package in PACKAGES.items() for name in registered_names(package)])
 def test_one_of_them_with_its_settings(kind, name, capsys):
     call("list", kind.removesuffix("s"), name)
     said = capsys.readouterr().out
-    rows = help.of_class(source_of(PACKAGES[kind], name), "Config")
+    rows = help.of_class(source_path(PACKAGES[kind], name), "Config")
     assert name in said and all(row[0] in said and row[3] in said for row in rows)
 
 
 @pytest.mark.parametrize(
     ("package", "name", "part"),
-    [(PACKAGES[kind], name, "Config") for kind in ("models", "tasks", "decoders") for name in names(PACKAGES[kind])]
-    + [("regard.tasks", name, "Options") for name in names("regard.tasks")]
+    [(PACKAGES[kind], name, "Config") for kind in ("models", "tasks", "decoders") for name in registered_names(PACKAGES[kind])]
+    + [("regard.tasks", name, "Options") for name in registered_names("regard.tasks")]
     + [("regard.training", "config", "Config")],
 )  # fmt: skip
 def test_every_setting_has_a_meaning(package, name, part):
-    rows = help.of_class(source_of(package, name), part)
+    rows = help.of_class(source_path(package, name), part)
     assert [row[0] for row in rows if not row[3]] == []
 
 

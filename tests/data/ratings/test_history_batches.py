@@ -49,9 +49,9 @@ def test_new_ones_have_no_number(data):
     histories = Histories(data, max_length=100)
     users, items = histories.new_user_cases(), histories.new_item_cases()
     assert users and items
-    assert (histories.test_inputs(users).numbers == 0).all()
-    assert (histories.catalog.numbers[data.events.items[[question.row for question in items]]] == 0).all()
-    assert (histories.catalog.numbers == 0).sum() == data.items.held.sum()
+    assert (histories.test_inputs(users).ids == 0).all()
+    assert (histories.catalog.ids[data.events.items[[question.row for question in items]]] == 0).all()
+    assert (histories.catalog.ids == 0).sum() == data.items.held.sum()
 
 
 @pytest.mark.parametrize("foretold", [False, True])

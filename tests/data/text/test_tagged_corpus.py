@@ -106,11 +106,11 @@ def test_batches_are_padded():
     made = encoder()
     parts = [made.encode(sentence)[0] for sentence in ENGLISH[:5]]
     batch = tagged_corpus.collate(parts)
-    b, u, c = batch.sentences.letters.shape
+    b, u, c = batch.sentences.characters.shape
     assert (b, u) == batch.tags.shape and c <= tagged_corpus.MAX_UNIT_CHARS
     for row, part in enumerate(parts):
         assert batch.tags[row, : len(part.tags)].tolist() == part.tags
-        assert batch.sentences.letters[row, len(part.tags) :].eq(0).all()
+        assert batch.sentences.characters[row, len(part.tags) :].eq(0).all()
 
 
 def test_decomposed_text_is_the_same_to_the_model():

@@ -42,7 +42,7 @@ def test_documents_stand_end_to_end_with_marks_between(monkeypatch, pieces):
     made = tokenizer("char")
     found = token_stream.encode_in_memory(["cat", " ", "a mat", "dog"], made)
     rows = made.encode(["cat", "a mat", "dog"])
-    assert found.tokens.tolist() == [*rows[0], SpecialTokens.end, *rows[1], SpecialTokens.end, *rows[2]]
+    assert found.tokens.tolist() == [*rows[0], SpecialTokens.eos, *rows[1], SpecialTokens.eos, *rows[2]]
     assert found.num_characters == 11
 
 

@@ -110,12 +110,12 @@ def test_the_same_text_makes_the_same_vocabulary(level):
 @pytest.mark.parametrize("text", ["<pad>", "<end> <start>", "<unknown> ", "a<pad> b"])
 def test_no_text_is_encoded_to_a_mark(tokenizer, text):
     marks = SpecialTokens()
-    assert not {marks.pad, marks.start, marks.end} & set(tokenizer.encode([text])[0])
+    assert not {marks.pad, marks.bos, marks.eos} & set(tokenizer.encode([text])[0])
 
 
 def test_marks_vanish_and_the_unknown_shows(tokenizer):
     unknown = tokenizer.encode(["曜"])[0]
-    assert SpecialTokens.unknown in unknown and "\ufffd" in tokenizer.decode([unknown])[0]
+    assert SpecialTokens.unk in unknown and "\ufffd" in tokenizer.decode([unknown])[0]
     row = tokenizer.encode(["The dog"])[0]
     assert tokenizer.decode([[2, *row, 3, 0, 0]]) == ["The dog"]
 
@@ -138,7 +138,7 @@ def test_words_are_cut_at_punctuation():
 
 def test_rare_words_are_unknown():
     tokenizer = tokenizers.train(["a a b", "a c a"], level="word", size=50, minimum=2)
-    assert tokenizer.encode(["a b"])[0][1] == SpecialTokens.unknown
+    assert tokenizer.encode(["a b"])[0][1] == SpecialTokens.unk
 
 
 @subwords

@@ -13,7 +13,7 @@ QUICK = TranslationCodec(WORDS, WORDS, max_length=8)
 
 def test_rows_end_with_the_end_mark_and_blank_texts_have_none():
     rows = QUICK.rows(["a dog", "", "  "])
-    assert rows[0][-1] == QUICK.marks.end and len(rows[0]) == 3
+    assert rows[0][-1] == QUICK.marks.eos and len(rows[0]) == 3
     assert rows[1:] == [[], []]
 
 

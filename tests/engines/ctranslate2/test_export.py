@@ -12,7 +12,7 @@ from regard.decoding.strategy import build as build_decoding
 from regard.engines.ctranslate2.export import export
 from regard.models import bahdanau, transformer
 
-SIZES = Seq2SeqSpec(source=40, target=40, longest=32, joint=True)
+SIZES = Seq2SeqSpec(source_vocab_size=40, target_vocab_size=40, max_length=32, joint_vocab=True)
 
 
 def build(**settings):

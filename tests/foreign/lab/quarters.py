@@ -57,7 +57,7 @@ class Batch(NamedTuple):
 
 
 class Finding(Task):
-    goal = TargetMetric("error", more=False)
+    target_metric = TargetMetric("error", higher_is_better=False)
     spec = Quarters()
     input_suffixes = (".png",)
 
@@ -133,14 +133,14 @@ class Finding(Task):
         return Inspectable(
             title="an image",
             axes=axes,
-            rows={"question": (AxisRef("question", None),)},
-            columns={
+            query_axes={"question": (AxisRef("question", None),)},
+            key_axes={
                 "quarters": (AxisRef("quarters"),),
                 "patches": tuple(AxisRef(f"patches.{i}", i) for i in range(4)),
             },
             outputs=tuple(Output(answer.text, answer.score, answer.rank) for answer in answers),
             replay=lambda: model.readout(model(patches)),
-            chosen=torch.tensor([answers[0].value]),
+            predicted_ids=torch.tensor([answers[0].value]),
             views=("lab.views.regions",),
             extra={"pixels": given.tolist()},
         )

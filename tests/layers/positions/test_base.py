@@ -17,13 +17,13 @@ class Shown(PositionScheme):
 
 def test_the_base_adds_nothing():
     x = torch.randn(1, 2, 3)
-    scheme = PositionScheme(3, longest=5)
+    scheme = PositionScheme(3, max_length=5)
     assert scheme(x) is x
-    assert scheme.place(heads=1, dim=3) is None and scheme.of_length(4) is None
+    assert scheme.position_bias(heads=1, dim=3) is None and scheme.encode_sequence(4) is None
 
 
 def test_places_are_counted_from_the_start():
-    scheme, x = Shown(3, longest=5), torch.zeros(2, 2, 3)
+    scheme, x = Shown(3, max_length=5), torch.zeros(2, 2, 3)
     assert scheme(x, 4)[0, :, 0].tolist() == [4.0, 5.0] and scheme.told == ([4, 5], 6)
     assert scheme(x).dtype == x.dtype
     scheme(x, torch.tensor([0, 3]))
@@ -31,6 +31,6 @@ def test_places_are_counted_from_the_start():
 
 
 def test_padding_on_the_left_is_at_place_zero():
-    scheme = Shown(3, longest=5)
+    scheme = Shown(3, max_length=5)
     scheme(torch.zeros(2, 3, 3), torch.tensor([-2, 0]))
     assert scheme.told[0] == [[0, 0, 0], [0, 1, 2]]

@@ -11,7 +11,7 @@ PITCHES, HEADS, DIM = 7, 2, 4
 
 
 def build_intervals(voices: int, reach: int) -> RelativePitchTime:
-    return RelativePitchTime(NoPositionBias(), HEADS, DIM, pitches=PITCHES, voices=voices, reach=reach)
+    return RelativePitchTime(NoPositionBias(), HEADS, DIM, pitches=PITCHES, voices=voices, max_distance=reach)
 
 
 def pairwise(inside: RelativePitchTime, q: torch.Tensor, k: torch.Tensor, first: int) -> torch.Tensor:

@@ -13,21 +13,21 @@ from regard.attention import scores
 from regard.core.errors import ConfigError, ShapeError
 from regard.layers.positions import build
 from regard.layers.positions.relative import Relative
-from regard.layers.positions.rotary import turn
+from regard.layers.positions.rotary import rotate
 
 
 def test_none_index_fraction_binary():
     places = torch.arange(6)
-    assert build("none", 4, longest=8).encode(places, 6) is None
-    assert build("index", 2, longest=8).encode(places, 6)[3].tolist() == [3.0, 3.0]
-    assert build("fraction", 2, longest=8).encode(places, 6)[2].tolist() == [0.25, 0.25]
-    assert build("fraction", 1, longest=8).of_length(5).flatten().tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert build("binary", 4, longest=8).encode(places, 6)[5].tolist() == [1.0, 0.0, 1.0, 0.0]
-    assert build("binary", 40, longest=8).encode(places, 6).shape == (6, 40)
+    assert build("none", 4, max_length=8).encode(places, 6) is None
+    assert build("index", 2, max_length=8).encode(places, 6)[3].tolist() == [3.0, 3.0]
+    assert build("fraction", 2, max_length=8).encode(places, 6)[2].tolist() == [0.25, 0.25]
+    assert build("fraction", 1, max_length=8).encode_sequence(5).flatten().tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert build("binary", 4, max_length=8).encode(places, 6)[5].tolist() == [1.0, 0.0, 1.0, 0.0]
+    assert build("binary", 40, max_length=8).encode(places, 6).shape == (6, 40)
 
 
 def test_sinusoidal_is_the_formula_of_the_paper():
-    found = build("sinusoidal", 6, longest=8).encode(torch.arange(50), 50)
+    found = build("sinusoidal", 6, max_length=8).encode(torch.arange(50), 50)
     for place in (0, 1, 49):
         for i in range(3):
             angle = place / 10000 ** (2 * i / 6)
@@ -39,7 +39,7 @@ def test_sinusoids_are_exact_at_far_places():
     place, dim = 100_000, 16
     angles = [place / 10000 ** (i / dim) for i in range(0, dim, 2)]
     exact = [turned for angle in angles for turned in (math.sin(angle), math.cos(angle))]
-    found = build("sinusoidal", dim, longest=4).encode(torch.tensor([place]), place + 1)
+    found = build("sinusoidal", dim, max_length=4).encode(torch.tensor([place]), place + 1)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found[0].double(), torch.tensor(exact, dtype=torch.float64), atol=1e-7, rtol=0)
 
@@ -47,27 +47,27 @@ def test_sinusoids_are_exact_at_far_places():
 @given(st.integers(0, 3000), st.integers(0, 40))
 def test_rotary_scores_see_the_distance_alone(start, distance):
     q, k = (torch.randn(1, 1, 1, 8, dtype=torch.float64) for _ in range(2))
-    here = turn(q, start + distance) @ turn(k, start).mT
-    torch.testing.assert_close(here, turn(q, distance) @ k.mT)
-    torch.testing.assert_close(turn(q, start).norm(), q.norm())
+    here = rotate(q, start + distance) @ rotate(k, start).mT
+    torch.testing.assert_close(here, rotate(q, distance) @ k.mT)
+    torch.testing.assert_close(rotate(q, start).norm(), q.norm())
 
 
 def test_rotary_places_are_counted_from_the_start_of_each_row():
     x = torch.randn(2, 3, 5, 8)
-    turned = turn(x, 7, torch.tensor([0, 4]))
-    torch.testing.assert_close(turned[:1], turn(x[:1], 7))
-    torch.testing.assert_close(turned[1:], turn(x[1:], 3))
+    turned = rotate(x, 7, torch.tensor([0, 4]))
+    torch.testing.assert_close(turned[:1], rotate(x[:1], 7))
+    torch.testing.assert_close(turned[1:], rotate(x[1:], 3))
 
 
 def test_rotary_turns_pairs():
     with pytest.raises(ShapeError, match="turn pairs of features, but a head has 5; choose an even width per head"):
-        build("rotary", 10, longest=4).place(heads=2, dim=5)
+        build("rotary", 10, max_length=4).position_bias(heads=2, dim=5)
 
 
 @pytest.mark.parametrize("reach", [0, 1, 5, 6, 7, 20])
 @pytest.mark.parametrize(("t", "s"), [(6, 6), (2, 6), (1, 6), (6, 3), (1, 1)])
 def test_relative_is_the_naive_gather(reach, t, s):
-    place = Relative(2, 4, reach=reach).double()
+    place = Relative(2, 4, max_distance=reach).double()
     q, k = (torch.randn(2, 2, n, 4, dtype=torch.float64, requires_grad=True) for n in (t, s))
     distance = (torch.arange(s - t, s)[:, None] - torch.arange(s)).clamp(-reach, reach)  # how far back each key stands
     gathered = place.table[:, reach - distance]  # (h t s d), which skewing avoids
@@ -81,9 +81,9 @@ def test_relative_is_the_naive_gather(reach, t, s):
 
 @pytest.mark.parametrize("reach", [0, 2, 20])
 def test_where_nobody_looks_ahead_there_are_no_vectors_for_the_future(reach):
-    place = build("relative", 8, longest=reach).place_behind(heads=2, dim=4)
+    place = build("relative", 8, max_length=reach).causal_position_bias(heads=2, dim=4)
     assert place.table.shape == (2, reach + 1, 4)
-    whole = build("relative", 8, longest=reach).place(heads=2, dim=4)
+    whole = build("relative", 8, max_length=reach).position_bias(heads=2, dim=4)
     with torch.no_grad():
         whole.table[:, : reach + 1] = place.table
     q, k = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 6, 4)
@@ -94,9 +94,9 @@ def test_where_nobody_looks_ahead_there_are_no_vectors_for_the_future(reach):
 
 def test_relative_with_a_negative_reach():
     with pytest.raises(ShapeError, match="reach=-1 is negative; give the farthest distance told apart"):
-        Relative(2, 4, reach=-1)
+        Relative(2, 4, max_distance=-1)
 
 
 def test_an_unknown_scheme():
     with pytest.raises(ConfigError, match="unknown position 'sinusodal'; did you mean 'sinusoidal'"):
-        build("sinusodal", 4, longest=3)
+        build("sinusodal", 4, max_length=3)

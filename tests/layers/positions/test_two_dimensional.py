@@ -4,18 +4,18 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.core.registry import names
+from regard.core.registry import registered_names
 from regard.layers import positions
 from regard.layers.positions._two_dimensional import Position2D
 
-ADDED = [name for name in names("regard.layers.positions") if name not in ("relative", "rotary")]
+ADDED = [name for name in registered_names("regard.layers.positions") if name not in ("relative", "rotary")]
 
 
 @pytest.mark.parametrize("name", ADDED)
 @pytest.mark.parametrize("dim", [6, 7])
 def test_each_half_is_a_scheme_of_its_own(name, dim):
     plane = Position2D(name, dim, height=4, width=5)
-    told = plane.raster()
+    told = plane.encode_raster()
     assert told.shape == (20, dim)
     grid = told.view(4, 5, dim)
     assert (grid[:, :1, : dim // 2] == grid[:, :, : dim // 2]).all()  # the row does not depend on the column
@@ -25,9 +25,9 @@ def test_each_half_is_a_scheme_of_its_own(name, dim):
 
 
 def test_it_is_the_sinusoids_of_both():
-    plane, line = Position2D("sinusoidal", 8, height=4, width=5), positions.build("sinusoidal", 4, longest=5)
+    plane, line = Position2D("sinusoidal", 8, height=4, width=5), positions.build("sinusoidal", 4, max_length=5)
     told = plane(torch.tensor([3]), torch.tensor([1]))
-    assert told.equal(torch.cat([line.of_length(5)[3], line.of_length(5)[1]])[None])
+    assert told.equal(torch.cat([line.encode_sequence(5)[3], line.encode_sequence(5)[1]])[None])
 
 
 @pytest.mark.parametrize("name", ["relative", "rotary"])

@@ -15,7 +15,7 @@ from regard.tasks._shared.teacher_forcing import (
     ablate_tokens,
 )
 
-SIZES = Seq2SeqSpec(source=11, target=9, longest=20)
+SIZES = Seq2SeqSpec(source_vocab_size=11, target_vocab_size=9, max_length=20)
 SOURCES, TARGETS = [[5, 6, 3], [7, 3], [8, 9, 10, 3]], [[2, 4, 5, 3], [2, 6, 7, 8, 4, 3], [2, 3]]
 
 
@@ -41,7 +41,7 @@ def test_the_loss_of_a_batch_is_that_of_its_rows(model):
 def test_log_probabilities_sum_to_the_loss(model):
     batch = batch_of([1])
     scores = log_probabilities(model, batch.source, batch.target.tokens)
-    assert scores.shape == (1, 5, SIZES.target) and torch.allclose(scores.exp().sum(-1), torch.ones(()))
+    assert scores.shape == (1, 5, SIZES.target_vocab_size) and torch.allclose(scores.exp().sum(-1), torch.ones(()))
     chosen = gather_log_probs(scores, batch.target.tokens)
     torch.testing.assert_close(-chosen.sum(), teacher_forcing_loss(model, batch, pad=0).total)
 
@@ -56,7 +56,7 @@ def test_tokens_are_named_with_what_else_might_have_stood_there(model):
         assert [name for name, _ in named.alternatives] == [f"{i}@{place}" for i in best.indices[:3].tolist()]
         assert [value for _, value in named.alternatives] == pytest.approx(best.values[:3].tolist())
     assert all(
-        len(named.alternatives) == SIZES.target
+        len(named.alternatives) == SIZES.target_vocab_size
         for named in with_alternatives([4], scores[:1], lambda token, _: str(token), count=50)
     )
 

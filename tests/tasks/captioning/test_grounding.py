@@ -31,7 +31,7 @@ def words(part):
 
 def model_of(words, **change):
     torch.manual_seed(0)
-    sizes = CaptioningSpec(SIDE, SIDE, 3, words.vocabulary.size, longest=30)
+    sizes = CaptioningSpec(SIDE, SIDE, 3, words.vocabulary.size, max_length=30)
     return captioner.build(replace(captioner.TINY, stride=8, **change), sizes)
 
 

@@ -16,7 +16,7 @@ from regard.tasks.captioning.image_features import RawPixels
 def test_words_and_cells_are_axes_and_the_model_runs_again():
     words = CaptionVocab(tokenizer.train(["a red circle", "a blue square"], level="word", size=50), SpecialTokens())
     torch.manual_seed(0)
-    model = captioner.build(captioner.TINY, CaptioningSpec(8, 12, 3, words.vocabulary.vocab_size, longest=9)).eval()
+    model = captioner.build(captioner.TINY, CaptioningSpec(8, 12, 3, words.vocabulary.vocab_size, max_length=9)).eval()
     row = tuple(words.vocabulary.encode(["a red square"])[0])
     given = InputImage("x.png", np.zeros((8, 12, 3), np.uint8), ())
     again = (inspect.OcclusionResult((0.0, 0.0, 0.5, 1.0), "a blue circle"),)
@@ -26,9 +26,9 @@ def test_words_and_cells_are_axes_and_the_model_runs_again():
         assert shown.axes["words"].labels == ("a", "red", "square", "<end>")
         assert len(shown.axes["cells"].items) == 2 * 3 and shown.axes["cells"].items[5].box == (2 / 3, 0.5, 1.0, 1.0)
         logits = shown.replay()
-        assert logits.shape == (4, words.vocabulary.vocab_size) and shown.chosen.tolist() == [*row, SpecialTokens().end]
-        assert shown.without["cells"]().shape == (6, 4, words.vocabulary.vocab_size)
-        assert shown.without["read"]().shape == (4, 4, words.vocabulary.vocab_size)
+        assert logits.shape == (4, words.vocabulary.vocab_size) and shown.predicted_ids.tolist() == [*row, SpecialTokens().eos]
+        assert shown.ablations["cells"]().shape == (6, 4, words.vocabulary.vocab_size)
+        assert shown.ablations["read"]().shape == (4, 4, words.vocabulary.vocab_size)
     assert shown.outputs[0].text == "a red square" and len(shown.outputs[0].tokens) == 4
     assert shown.views == ("captions",)
     extra = shown.extra["captions"]

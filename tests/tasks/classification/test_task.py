@@ -109,7 +109,7 @@ def test_several_labels(tmp_path):
     rows = [("joy|love", "I am so happy with you"), ("fear", "this is scary"), ("", "a chair"), ("joy", "happy day")]
     path = write(tmp_path / "a.tsv", [(label, f"{text} {i}") for i in range(20) for label, text in rows])
     task = classification.build(Config(path=path, separator="|", min_frequency=1))
-    assert task.goal.metric == "f1" and task.label_names == ["fear", "joy", "love"] and task.spec.several
+    assert task.target_metric.metric == "f1" and task.label_names == ["fear", "joy", "love"] and task.spec.several
     model = hierarchical.build(hierarchical.TINY, task.spec)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
     for epoch in range(12):

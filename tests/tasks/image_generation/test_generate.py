@@ -9,7 +9,7 @@ from regard.decoding.strategies import sample
 from regard.models import image_transformer, pixel_cnn
 from regard.tasks.image_generation.generate import UNKNOWN, generate, generate_batch, progress_bar, teacher_forcing_loss
 
-SIZES = ImageGenerationSpec(height=5, width=4, channels=3, levels=4, classes=2)
+SIZES = ImageGenerationSpec(height=5, width=4, channels=3, levels=4, num_classes=2)
 HOW = sample.Config(seed=3)
 CHANGES = [
     {"attention": "full"},

@@ -7,7 +7,7 @@ from regard.decoding import strategy
 from regard.models import gpt
 from regard.tasks.language.generate import generate, token_nats, empty_source
 
-SIZES = LanguageSpec(size=20, longest=16)
+SIZES = LanguageSpec(vocab_size=20, max_length=16)
 CPU = torch.device("cpu")
 
 
@@ -20,7 +20,7 @@ def model():
 @torch.no_grad()
 def test_a_text_within_the_context_is_scored_as_it_is_read(model):
     tokens = np.random.default_rng(0).integers(4, 20, 15)
-    read = torch.tensor([[SIZES.marks.start, *tokens]])
+    read = torch.tensor([[SIZES.special_tokens.bos, *tokens]])
     logits, _ = model(read[:, :-1], model.start(empty_source(1, CPU)))
     expected = torch.nn.functional.cross_entropy(logits[0], read[0, 1:], reduction="none")
     np.testing.assert_allclose(token_nats(model, [tokens], SIZES, CPU)[0], expected.numpy(), rtol=1e-5)
@@ -123,7 +123,7 @@ def test_a_prompt_that_nearly_fills_the_context_goes_on_beside_short_ones(model,
 def test_the_least_length_is_that_of_the_whole_text(model, least):
     model.encoder.last.weight.zero_()
     model.encoder.last.bias.fill_(1.0)
-    model.readout.weight[SIZES.marks.end] = 9.0  # it ends wherever it may
+    model.readout.weight[SIZES.special_tokens.eos] = 9.0  # it ends wherever it may
     search = strategy.build("greedy", min_length=least)
     ((text,),) = generate(model, [(5, 6)], count=60, sizes=SIZES, decoding=search, device=CPU)
     assert len(text.tokens) == least and text.finished

@@ -20,14 +20,14 @@ def test_raw_pieces_join_to_the_text(level):
     made = tokenizer(level)
     (row,) = made.encode(["the cat  sat,\n\tand a mat"])
     assert "".join(raw_text(token, made) for token in row).removeprefix(" ") == "the cat  sat,\n\tand a mat"
-    assert raw_text(SpecialTokens.end, made) == ""
+    assert raw_text(SpecialTokens.eos, made) == ""
 
 
 @pytest.fixture
 def shown():
     torch.manual_seed(0)
     made = tokenizer("char")
-    model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), LanguageSpec(made.vocab_size, longest=16)).eval()
+    model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), LanguageSpec(made.vocab_size, max_length=16)).eval()
     prompt = tuple(made.encode(["the "])[0])
     text = Continuation(0, tuple(made.encode(["cat"])[0]), 0, finished=True)
     with torch.no_grad():

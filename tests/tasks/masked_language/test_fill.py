@@ -69,11 +69,11 @@ def test_what_is_shown_agrees_with_the_answers(model, tokenizer):
     (scores,) = fill.predict_masks(model, [text], tokenizer, CPU)
     assert [output.text for output in shown.outputs] == [a.text for a in fill.to_predictions(text, scores, 3, tokenizer)]
     torch.testing.assert_close(shown.replay(), scores)
-    assert shown.chosen.tolist() == scores.argmax(dim=1).tolist()
+    assert shown.predicted_ids.tolist() == scores.argmax(dim=1).tolist()
     assert [item.text for item in shown.axes["text"].items] == "<start> the [MASK] sat on the [MASK] <end>".split()
     assert shown.extra["masked"]["gaps"] == [2, 6] and shown.title == "the ___ sat on the ___"
     assert len(shown.outputs[0].tokens) == len(shown.axes["gaps"].items) == 2
-    without = shown.without["text"]()
+    without = shown.ablations["text"]()
     assert without.shape == (8, *scores.shape)
     torch.testing.assert_close(without[2], scores)  # a gap has nothing to be taken away
     assert not torch.allclose(without[1].exp(), scores.exp())

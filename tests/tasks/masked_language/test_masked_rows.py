@@ -26,11 +26,11 @@ def test_a_row_is_a_text_between_marks_and_gaps_are_no_marks():
     made = rows()
     gaps, follows = made.collate(np.array([5, 50]) * SALTS_PER_POSITION + 7)
     assert gaps.tokens.shape == (2, 20) and len(follows) == 0
-    assert (gaps.tokens[:, 0] == MARKS.start).all() and (gaps.tokens[:, -1] == MARKS.end).all()
+    assert (gaps.tokens[:, 0] == MARKS.bos).all() and (gaps.tokens[:, -1] == MARKS.eos).all()
     assert gaps.tokens[0, 1:-1].tolist() == TEXT[5:23].tolist()
-    assert not gaps.chosen[:, [0, -1]].any() and (gaps.chosen.sum(dim=1) == 4).all()
-    assert torch.equal(gaps.seen[~gaps.chosen], gaps.tokens[~gaps.chosen])
-    assert torch.equal(gaps.turns > 0, gaps.chosen) and not gaps.segments.any()
+    assert not gaps.prediction_mask[:, [0, -1]].any() and (gaps.prediction_mask.sum(dim=1) == 4).all()
+    assert torch.equal(gaps.input_tokens[~gaps.prediction_mask], gaps.tokens[~gaps.prediction_mask])
+    assert torch.equal(gaps.prediction_order > 0, gaps.prediction_mask) and not gaps.segments.any()
 
 
 def test_gaps_follow_from_the_number_alone_and_change_with_the_salt():
@@ -38,13 +38,13 @@ def test_gaps_follow_from_the_number_alone_and_change_with_the_salt():
     one, _ = made.collate(numbers + 3)
     alone, _ = made.collate(numbers[1:] + 3)
     other, _ = made.collate(numbers + 4)
-    assert torch.equal(one.chosen[1:], alone.chosen) and torch.equal(one.seen[1:], alone.seen)
-    assert not torch.equal(one.chosen, other.chosen)
+    assert torch.equal(one.prediction_mask[1:], alone.prediction_mask) and torch.equal(one.input_tokens[1:], alone.input_tokens)
+    assert not torch.equal(one.prediction_mask, other.prediction_mask)
 
 
 def test_whole_words_are_covered_together():
     gaps, _ = rows(whole_words=True).collate(np.array([5]) * SALTS_PER_POSITION + 1)
-    inner = gaps.chosen[0, 3:18].view(-1, 3)
+    inner = gaps.prediction_mask[0, 3:18].view(-1, 3)
     assert torch.equal(inner.all(dim=1), inner.any(dim=1))
 
 
@@ -55,7 +55,7 @@ def test_half_of_the_second_texts_do_not_follow(pairs):
     assert 60 < int(follows.sum()) < 140
     for tokens_, segments, follow in zip(gaps.tokens, gaps.segments, follows, strict=True):
         second = int(segments.argmax())
-        assert tokens_[second - 1] == MARKS.end and tokens_[-1] == MARKS.end
+        assert tokens_[second - 1] == MARKS.eos and tokens_[-1] == MARKS.eos
         first, last = tokens_[1 : second - 1].tolist(), tokens_[second:-1].tolist()
         assert len(first) + len(last) == 17 and min(len(first), len(last)) >= 5
         if follow:

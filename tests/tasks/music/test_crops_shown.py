@@ -44,7 +44,7 @@ def test_voices_or_all_but_a_gap_are_shown():
 def test_what_is_shown_is_not_counted(task, model):
     batch = task.batch(task.plan(0, 1)[0])
     assert isinstance(batch.source, MusicCondition)
-    given, labels = batch.source.given.tokens, batch.target.tokens[:, 1:]
+    given, labels = batch.source.fixed_tokens.tokens, batch.target.tokens[:, 1:]
     assert ((given == 0) | (given == labels)).all() and (given > 0).any()
     assert task.loss(model, batch).count == int(((labels != 0) & (given == 0)).sum())
     loss = task.loss(model, batch)
@@ -55,7 +55,7 @@ def test_what_is_shown_is_not_counted(task, model):
 def test_the_coming_tune_changes_what_is_expected_now(task, model):
     row = torch.tensor([[2, *task.encoding.encode(np.array([[72, 65, 57, 48], [74, 65, 57, 48]])).tolist()]])
     seen = melody_condition(row, voices=4)
-    assert seen.given.tokens.tolist() == [[row[0, 1], 0, 0, 0, row[0, 5], 0, 0, 0]] and seen.given.lengths.tolist() == [
+    assert seen.fixed_tokens.tokens.tolist() == [[row[0, 1], 0, 0, 0, row[0, 5], 0, 0, 0]] and seen.fixed_tokens.lengths.tolist() == [
         8
     ]
     other = row.clone()
@@ -66,7 +66,7 @@ def test_the_coming_tune_changes_what_is_expected_now(task, model):
             model(row[:, :4], model.start(source))[0]
             for source in (seen, melody_condition(other, voices=4), task.classes.ask([]))
         )
-        nothing = seen._replace(given=seen.given._replace(tokens=torch.zeros_like(seen.given.tokens)))
+        nothing = seen._replace(given=seen.fixed_tokens._replace(tokens=torch.zeros_like(seen.fixed_tokens.tokens)))
         torch.testing.assert_close(model(row[:, :4], model.start(nothing))[0], blind)
         whole, _ = model(row[:, :-1], model.start(seen))
         state, parts = model.start(seen), []
@@ -81,7 +81,7 @@ def test_what_is_given_counts_as_much_as_where(task):
     """Notes of unit variance, as voices and beats have it: with a tenth of that, sight was not learned at all."""
     torch.manual_seed(0)
     wide = music_transformer.build(music_transformer.Config(bar=16), task.sizes).eval()
-    one, other = (melody_condition(torch.tensor([[2, *([pitch, 0, 0, 0] * 16)]]), voices=4).given for pitch in (20, 30))
+    one, other = (melody_condition(torch.tensor([[2, *([pitch, 0, 0, 0] * 16)]]), voices=4).fixed_tokens for pitch in (20, 30))
     with torch.no_grad():
         seen, changed = wide.sight(one), wide.sight(other)
     tune = slice(None, None, 4)  # the places of the tune itself

@@ -222,8 +222,8 @@ def test_splits_that_are_not_there(config, tmp_path):
 
 def test_what_is_reported(config):
     task = build(config)
-    assert task.goal == TargetMetric("nats", more=False)
-    assert task.goal.metric in task.evaluate(model_for(task), "valid", None)
+    assert task.target_metric == TargetMetric("nats", higher_is_better=False)
+    assert task.target_metric.metric in task.evaluate(model_for(task), "valid", None)
     assert task.signatures()["nats"].startswith("mean -log p per note token (rests included; marks and padding not)")
     assert task.data_warnings() == []
     assert task.data_summary() == [

@@ -113,7 +113,7 @@ def test_evaluation_runs_free(task):
 
 
 def test_a_perfect_model_has_full_marks(copying, monkeypatch):
-    assert copying.goal == TargetMetric("bleu", more=True)
+    assert copying.goal == TargetMetric("bleu", higher_is_better=True)
     model = Copier()
     monkeypatch.setattr(translation, "loss_per_token", lambda *_, **__: 0.0)  # the copier has no logits
     scores = copying.evaluate(model, "test", COPY)
@@ -250,7 +250,7 @@ def test_examples_are_kept_as_they_are_written(tmp_path):
 
 def test_lowercased_data_is_judged_by_lowercased_bleu():
     task = translation.build(replace(SMALL, lowercase=True))
-    assert task.goal.metric == "bleu_lc" and task.vocabularies.source.decode(
+    assert task.target_metric.metric == "bleu_lc" and task.vocabularies.source.decode(
         task.vocabularies.source.encode(["I"])
     ) == ["i"]
 

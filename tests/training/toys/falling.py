@@ -13,7 +13,7 @@ __all__ = ["DEFAULTS", "SIZES", "VERB", "Config", "Options", "build", "load"]
 
 
 class Falling(summing.Summing):
-    goal = TargetMetric("score", more=False)
+    target_metric = TargetMetric("score", higher_is_better=False)
 
     def evaluate(self, model, split, decoding):
         return {"score": super().evaluate(model, split, decoding)["loss"]}

@@ -43,7 +43,7 @@ class Options:
 
 
 class Summing(Task):
-    goal = TargetMetric("accuracy", more=True)
+    target_metric = TargetMetric("accuracy", higher_is_better=True)
     examples = ("1 2 3", "2 2")
 
     def __init__(self, config: Config, words: int) -> None:

@@ -18,9 +18,9 @@ from regard.attention.kernels import short_keys
 from regard.attention.score import Dot
 from regard.core.tracing import gradients, is_tracing
 
-BLOCK = 64  # queries of a block
-LONGEST = 512  # keys; over more, keeping the weights takes too much memory
-SHARE = 4  # keys for each feature of a head; with more, the passes over the weights take longer than the products
+BLOCK_QUERIES = 64  # queries of a block
+MAX_KEYS = 512  # keys; over more, keeping the weights takes too much memory
+MAX_KEYS_PER_FEATURE = 4  # keys for each feature of a head; with more, the passes over the weights take longer than the products
 
 
 def use_causal_blocks(q: Tensor, k: Tensor) -> bool:
@@ -28,7 +28,7 @@ def use_causal_blocks(q: Tensor, k: Tensor) -> bool:
     plain = q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64) and q.dtype == k.dtype
     if not (plain and torch.is_grad_enabled() and q.requires_grad) or is_tracing():  # no look at a length before this
         return False
-    return short_keys.WIDE and BLOCK < k.shape[2] <= min(LONGEST, SHARE * k.shape[3])
+    return short_keys.HAS_AVX512 and BLOCK_QUERIES < k.shape[2] <= min(MAX_KEYS, MAX_KEYS_PER_FEATURE * k.shape[3])
 
 
 def attend_causal_blocks(dot: Dot, v: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def _plain(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 
 
 def _blocks(length: int) -> list[tuple[int, int]]:
-    return [(low, min(low + BLOCK, length)) for low in range(0, length, BLOCK)]
+    return [(low, min(low + BLOCK_QUERIES, length)) for low in range(0, length, BLOCK_QUERIES)]
 
 
 class _Stepped(torch.autograd.Function):

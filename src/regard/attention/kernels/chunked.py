@@ -16,34 +16,34 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from regard.attention.masks import Mask
-from regard.core.tracing import gradients, is_exporting, transformed
+from regard.core.tracing import gradients, is_exporting, is_transforming
 
-CHUNK = 2**22  # numbers held at once: 16 MB in float32
-KEPT = 4  # chunks whose inner numbers may stay until the backward pass: a little memory instead of the work done twice
-SLICE = 128  # queries at a time under a causal mask, so that few keys are scored in vain
-Plain = Callable[[Callable[..., Tensor], Tensor, Tensor, Tensor, Mask, int], Tensor]  # first: what weighs
+CHUNK_ELEMENTS = 2**22  # numbers held at once: 16 MB in float32
+MAX_SAVED_CHUNKS = 4  # chunks whose inner numbers may stay until the backward pass: a little memory instead of the work done twice
+CAUSAL_CHUNK_QUERIES = 128  # queries at a time under a causal mask, so that few keys are scored in vain
+ChunkFunction = Callable[[Callable[..., Tensor], Tensor, Tensor, Tensor, Mask, int], Tensor]  # first: what weighs
 
 
-class Work(NamedTuple):
+class ChunkedCall(NamedTuple):
     """What is done to every chunk, by which module, and those of its weights that are learned."""
 
-    plain: Plain
+    plain: ChunkFunction
     weigh: nn.Module
     mask: Mask
-    rows: int
+    chunk_queries: int
     weights: dict[str, Tensor]  # as they were in the forward pass, whatever the module has by then
 
     def bounds(self, t: int, s: int) -> Iterator[tuple[int, int, int]]:
         """First and last query of each chunk, and how many keys it may see."""
-        for low in range(0, t, self.rows):
-            high = min(low + self.rows, t)
-            yield low, high, max(0, min(s, s - t + high)) if self.mask.ordered else s
+        for low in range(0, t, self.chunk_queries):
+            high = min(low + self.chunk_queries, t)
+            yield low, high, max(0, min(s, s - t + high)) if self.mask.is_causal else s
 
-    def mix(self, q: Tensor, k: Tensor, v: Tensor, *, low: int, first: int) -> Tensor:
+    def attend_chunk(self, q: Tensor, k: Tensor, v: Tensor, *, low: int, query_offset: int) -> Tensor:
         """One chunk; `first` is the place of its first query, which is number `low`."""
-        return self.plain(self.weigh, q, k, v, self.mask.part(low, low + q.shape[-2], keys=k.shape[-2]), first)
+        return self.plain(self.weigh, q, k, v, self.mask.submask(low, low + q.shape[-2], keys=k.shape[-2]), query_offset)
 
-    def again(self) -> Work:
+    def with_saved_weights(self) -> ChunkedCall:
         """The same work with the same weights, later."""
 
         def weigh(*given: Any) -> Tensor:
@@ -54,38 +54,38 @@ class Work(NamedTuple):
         return self._replace(plain=lambda _, *given: plain(weigh, *given))
 
 
-def in_chunks(plain: Plain, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, inner: int, weigh: nn.Module) -> Tensor:
+def attend_in_chunks(plain: ChunkFunction, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, elements_per_pair: int, weigh: nn.Module) -> Tensor:
     """Queries (b h t d), keys (b h s d), values (b h s e) -> (b h t e), by `plain` on some queries at a time;
     `inner` is how many numbers it holds per pair, `weigh` the module that it weighs by."""
     t, s = q.shape[-2], k.shape[-2]
-    if is_exporting() or transformed():
+    if is_exporting() or is_transforming():
         return plain(weigh, q, k, v, mask, s - t)
-    rows = chunk_rows(q, s, inner)
-    if rows * KEPT >= t:
-        few = t <= SLICE or not mask.ordered
-        return plain(weigh, q, k, v, mask, s - t) if few else _kept(Work(plain, weigh, mask, SLICE, {}), q, k, v)
+    rows = queries_per_chunk(q, s, elements_per_pair)
+    if rows * MAX_SAVED_CHUNKS >= t:
+        few = t <= CAUSAL_CHUNK_QUERIES or not mask.is_causal
+        return plain(weigh, q, k, v, mask, s - t) if few else _kept(ChunkedCall(plain, weigh, mask, CAUSAL_CHUNK_QUERIES, {}), q, k, v)
     learned: dict[str, Tensor] = {name: weight for name, weight in weigh.named_parameters() if weight.requires_grad}
-    mixed: Tensor = _chunked(Work(plain, weigh, mask, rows, learned), q, k, v)
+    mixed: Tensor = _chunked(ChunkedCall(plain, weigh, mask, rows, learned), q, k, v)
     return mixed
 
 
-def chunk_rows(q: Tensor, s: int, inner: int) -> int:
+def queries_per_chunk(q: Tensor, s: int, elements_per_pair: int) -> int:
     """How many queries (b h t d) fit into a chunk with `s` keys."""
-    return max(1, CHUNK // max(1, q.shape[0] * q.shape[1] * s * inner))
+    return max(1, CHUNK_ELEMENTS // max(1, q.shape[0] * q.shape[1] * s * elements_per_pair))
 
 
-def _kept(work: Work, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _kept(work: ChunkedCall, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """All chunks in the common way: autograd keeps what they hold."""
     t, s = q.shape[-2], k.shape[-2]
     parts = [
-        work.mix(q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], low=low, first=s - t + low)
+        work.attend_chunk(q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], low=low, query_offset=s - t + low)
         for low, high, seen in work.bounds(t, s)
     ]
     return torch.cat(parts, dim=2)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch's stub; the compiler cannot follow a nested backward
-def _chunked(work: Work, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def _chunked(work: ChunkedCall, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     apply: Any = _Chunked.apply
     mixed: Tensor = apply(work, q, k, v, *work.weights.values())
     return mixed
@@ -93,13 +93,13 @@ def _chunked(work: Work, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 class _Chunked(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, work: Work, q: Tensor, k: Tensor, v: Tensor, *weights: Tensor) -> Tensor:
+    def forward(ctx: Any, work: ChunkedCall, q: Tensor, k: Tensor, v: Tensor, *weights: Tensor) -> Tensor:
         ctx.work, ctx.again = work, _as_now(q.device)
         ctx.save_for_backward(q, k, v)
         t, s = q.shape[-2], k.shape[-2]
         mixed = torch.empty(0)
         for low, high, seen in work.bounds(t, s):
-            part = work.mix(q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], low=low, first=s - t + low)
+            part = work.attend_chunk(q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], low=low, query_offset=s - t + low)
             mixed = part.new_empty(*q.shape[:-1], v.shape[-1]) if low == 0 else mixed
             mixed[:, :, low:high] = part
         return mixed

@@ -13,19 +13,19 @@ from regard.attention.masks import Mask
 from regard.core.tracing import is_tracing
 
 
-def hides(mask: Mask) -> bool:
+def may_hide_keys(mask: Mask) -> bool:
     """Could there be keys that no query may look at?"""
     return mask.keys is not None or mask.pairs is not None or mask.start is not None
 
 
-def is_finite(mixed: Tensor) -> bool:
+def is_finite(output: Tensor) -> bool:
     """Is it certain that nothing hidden has leaked into the output? Where it cannot be looked at, it is not."""
-    if mixed.device.type != "cpu" or is_tracing():
+    if output.device.type != "cpu" or is_tracing():
         return False
-    return bool(mixed.detach().sum().isfinite())
+    return bool(output.detach().sum().isfinite())
 
 
-def without_hidden(k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+def zero_hidden_keys(k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
     """Keys (b h s d) and values (b h s e) with zeros where no query may look."""
     seen = torch.ones((), dtype=torch.bool, device=k.device)
     if mask.keys is not None:

@@ -16,34 +16,34 @@ from torch.nn.functional import pad
 from regard.attention.masks import Mask
 from regard.attention.score import Dot
 
-LANES = 8  # numbers in a vector
-LEAST = 16  # below, the softmax of PyTorch is not vectorised
-WIDE = torch.backends.cpu.get_cpu_capability() == "AVX512"  # vectors of 512 bits
-SHORT = 64  # queries and keys up to which this was measured to be faster than the fused kernel, forward and backward
+VECTOR_WIDTH = 8  # numbers in a vector
+MIN_VECTORIZED_KEYS = 16  # below, the softmax of PyTorch is not vectorised
+HAS_AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"  # vectors of 512 bits
+MAX_SHORT_LENGTH = 64  # queries and keys up to which this was measured to be faster than the fused kernel, forward and backward
 
 
-def whole(length: int) -> int:
+def padded_length(length: int) -> int:
     """The next length made of whole vectors."""
-    return max(LEAST, -(-length // LANES) * LANES)
+    return max(MIN_VECTORIZED_KEYS, -(-length // VECTOR_WIDTH) * VECTOR_WIDTH)
 
 
-def is_short(q: Tensor, k: Tensor) -> bool:
+def use_short_kernel(q: Tensor, k: Tensor) -> bool:
     """Are queries (b h t d) and keys (b h s d) few, on a CPU of wide vectors, and not of half precision?"""
     plain = q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64)
-    few = 0 < q.shape[2] <= SHORT and 0 < k.shape[2] <= SHORT
-    return WIDE and plain and few
+    few = 0 < q.shape[2] <= MAX_SHORT_LENGTH and 0 < k.shape[2] <= MAX_SHORT_LENGTH
+    return HAS_AVX512 and plain and few
 
 
-def mix_heads(dot: Dot, v: Tensor, allowed: Tensor | None) -> Tensor:
+def attend_short(dot: Dot, v: Tensor, allowed: Tensor | None) -> Tensor:
     """Queries (b h t d), keys (b h s d), values (b h s e), what may be looked at -> (b h t e), as the fused kernel."""
     q, k, scale = dot
     (b, h, t, _), s, out = q.shape, k.shape[2], v.shape[3]
-    behind = (0, 0, 0, whole(s) - s)
+    behind = (0, 0, 0, padded_length(s) - s)
     if allowed is None:
         allowed = torch.ones(1, dtype=torch.bool, device=q.device)
-    bias = q.new_full((*allowed.shape[:-1], whole(s)), -torch.inf)
+    bias = q.new_full((*allowed.shape[:-1], padded_length(s)), -torch.inf)
     bias[..., :s].masked_fill_(allowed, 0.0)
-    scores = torch.bmm(q.flatten(0, 1), pad(k, behind).flatten(0, 1).mT).view(b, h, t, whole(s))
+    scores = torch.bmm(q.flatten(0, 1), pad(k, behind).flatten(0, 1).mT).view(b, h, t, padded_length(s))
     weights = torch.add(bias, scores, alpha=scale).softmax(-1)
     return torch.bmm(weights.flatten(0, 1), pad(v, behind).flatten(0, 1)).view(b, h, t, out)
 
@@ -55,11 +55,11 @@ def _open(most: int) -> Tensor:
 
 
 @lru_cache(maxsize=64)  # a batch asks for the same one in every layer, and for that of its sources at every step
-def bias_of_keys(mask: Mask, t: int, length: int, columns: int, heads: int) -> Tensor | None:
+def key_bias(mask: Mask, t: int, length: int, columns: int, heads: int) -> Tensor | None:
     """The mask of `t` queries over the first `length` of `columns` keys -> (b·h 1 columns) or (1 1 columns), to be
     added to scores: 0 where a key may be looked at, -inf elsewhere. None where the mask is not the same for all queries
     of a row, and where a row may look at nothing, which would be NaN."""
-    if mask.pairs is not None or mask.is_local or (mask.ordered and t > 1) or length == 0:
+    if mask.pairs is not None or mask.is_local or (mask.is_causal and t > 1) or length == 0:
         return None
     if mask.keys is None and mask.start is None:
         most = 1 << columns.bit_length()
@@ -76,7 +76,7 @@ def bias_of_keys(mask: Mask, t: int, length: int, columns: int, heads: int) -> T
     return bias if bias.shape[0] == 1 else bias.repeat_interleave(heads, dim=0)
 
 
-def mix_rows(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float) -> Tensor:
+def attend_cached(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float) -> Tensor:
     """Queries (b·w h·d), keys (b h n d), values (b h n e), `bias_of_keys` -> (b·w h·e); the w queries of a source stand
     side by side."""
     count, (sources, heads, _, width), out = q.shape[0], k.shape, v.shape[3]

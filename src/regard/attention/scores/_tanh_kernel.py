@@ -14,17 +14,17 @@ from torch import Tensor
 
 from regard.core.tracing import gradients, is_tracing
 
-BLOCK = 2**21  # numbers of a block: 8 MB in float32, which stays in the cache that cores share
-SMALL = 2**18  # numbers up to which three plain kernels are quicker
-FEW = 32  # up to so many rows of a block a loop over rows is faster than one broadcast
-FAR = 20.0  # exp(2·20)² is still a float32; features beyond it are left to tanh itself
+BLOCK_ELEMENTS = 2**21  # numbers of a block: 8 MB in float32, which stays in the cache that cores share
+MAX_PLAIN_ELEMENTS = 2**18  # numbers up to which three plain kernels are quicker
+MAX_LOOP_ROWS = 32  # up to so many rows of a block a loop over rows is faster than one broadcast
+MAX_EXP_INPUT = 20.0  # exp(2·20)² is still a float32; features beyond it are left to tanh itself
 
 
 def tanh_scores(a: Tensor, c: Tensor, weight: Tensor) -> Tensor:
     """(b h t d), (b h s d), (d) -> (b h t s)."""
     (b, h, t, d), s = a.shape, c.shape[2]
     full = a.dtype == c.dtype == weight.dtype and a.dtype in (torch.float32, torch.float64)
-    if is_tracing() or not full or t <= 2 or b * h * t * s * d <= SMALL:  # one query shares nothing
+    if is_tracing() or not full or t <= 2 or b * h * t * s * d <= MAX_PLAIN_ELEMENTS:  # one query shares nothing
         return _plain(a, c, weight)
     apply: Any = _TanhScores.apply
     scores: Tensor = apply(a, c, weight)
@@ -59,7 +59,7 @@ class _TanhScores(torch.autograd.Function):
             met += g.reshape(-1) @ u.flatten(0, 2)
             slope = u.addcmul_(u, u, value=-1)
             flat_a[n, t] = (g[:, :, None, :] @ slope).squeeze(2)
-            if slope.shape[1] > FEW:
+            if slope.shape[1] > MAX_LOOP_ROWS:
                 flat_c[n] += slope.mul_(g[..., None]).sum(dim=1)
                 continue
             for row in range(slope.shape[1]):
@@ -70,9 +70,9 @@ class _TanhScores(torch.autograd.Function):
 def _blocks(a: Tensor, c: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
     """(n t d), (n s d) -> which n and t, and their (n t s d) of 1 / (1 + exp 2(a + c)): one buffer, filled anew."""
     (count, t, d), s = a.shape, c.shape[1]
-    rows = max(1, min(t, BLOCK // (s * d)))
-    several = max(1, min(count, BLOCK // (rows * s * d))) if rows == t else 1
-    near = bool(torch.maximum(a.abs().max(), c.abs().max()) <= FAR)
+    rows = max(1, min(t, BLOCK_ELEMENTS // (s * d)))
+    several = max(1, min(count, BLOCK_ELEMENTS // (rows * s * d))) if rows == t else 1
+    near = bool(torch.maximum(a.abs().max(), c.abs().max()) <= MAX_EXP_INPUT)
     if near:
         a, c = (a * 2).exp_(), (c * 2).exp_()
     buffer, one = a.new_empty(several * rows * s * d), a.new_ones(())

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from regard.attention.score import Dot, ScoreFunction, same
+from regard.attention.score import Dot, ScoreFunction, require_same_dim
 
 
 class Score(ScoreFunction):
@@ -14,7 +14,7 @@ class Score(ScoreFunction):
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
-        same("cosine", dim, key_dim)
+        require_same_dim("cosine", dim, key_dim)
         self.sharpness = nn.Parameter(torch.tensor(10.0))
 
     def project_keys(self, k: Tensor) -> Tensor:

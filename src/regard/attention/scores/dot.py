@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from regard.attention.score import Dot, ScoreFunction, same
+from regard.attention.score import Dot, ScoreFunction, require_same_dim
 
 
 class Score(ScoreFunction):
@@ -14,7 +14,7 @@ class Score(ScoreFunction):
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
-        self.dim = self.key_dim = same("dot", dim, key_dim)
+        self.dim = self.key_dim = require_same_dim("dot", dim, key_dim)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return q @ k.mT  # (b h t s)

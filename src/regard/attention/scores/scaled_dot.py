@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-from regard.attention.score import Dot, ScoreFunction, same
+from regard.attention.score import Dot, ScoreFunction, require_same_dim
 
 
 class Score(ScoreFunction):
@@ -16,7 +16,7 @@ class Score(ScoreFunction):
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
-        self.dim = self.key_dim = same("scaled_dot", dim, key_dim)
+        self.dim = self.key_dim = require_same_dim("scaled_dot", dim, key_dim)
         self.scale = 1.0 / math.sqrt(max(1, dim))  # without features all scores are 0
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:

@@ -10,11 +10,11 @@ import typer
 
 from regard.cli.help import PlainCommand, PlainGroup
 from regard.cli.settings import START, SettingsCommand, settings_of
-from regard.core.describe import constant, source_of
+from regard.core.describe import read_constant, source_path
 from regard.core.errors import DataError, pluralize
 
 PANEL = START
-DATASETS = constant(source_of("regard.data", "download"), "SETS")  # by name, read without importing
+DATASETS = read_constant(source_path("regard.data", "download"), "SETS")  # by name, read without importing
 MAX_PRINTED_FINDINGS = 20  # findings of one kind and file that are printed; the rest is counted
 app = typer.Typer(cls=PlainGroup, help="Check data before training, and get public data sets.", no_args_is_help=True)
 

@@ -50,8 +50,8 @@ def run(
 
 def print_results(trained: Run, console: Console) -> None:
     """Its score, its answers, something to see, and the next commands."""
-    goal, scores = trained.task.goal, trained.evaluate("test")
-    better = "more" if goal.more else "less"
+    goal, scores = trained.task.target_metric, trained.evaluate("test")
+    better = "more" if goal.higher_is_better else "less"
     console.print(f"\nOn data it has never seen: {goal.metric} {scores[goal.metric]:.4g} ({better} is better)\n")
     examples = trained.task.example_sources
     answers = [ranked[0] for ranked in trained.predict(examples)]

@@ -9,7 +9,7 @@ import typer
 
 from regard.cli.settings import INSIDE
 from regard.core.errors import ConfigError, MissingExtra, did_you_mean
-from regard.core.registry import find, names
+from regard.core.registry import find, registered_names
 
 PANEL = INSIDE
 PACKAGE, ALL = "regard.experiments", "all"
@@ -53,7 +53,7 @@ def run(
 
 def _listed() -> list[str]:
     """Experiments as people write them: soft-hard."""
-    return [name.replace("_", "-") for name in names(PACKAGE)]
+    return [name.replace("_", "-") for name in registered_names(PACKAGE)]
 
 
 def _file(name: str) -> str:

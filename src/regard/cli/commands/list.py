@@ -11,9 +11,9 @@ import typer
 from regard.cli import help
 from regard.cli.help import Section
 from regard.cli.settings import START
-from regard.core.describe import constant, source_of, summary
+from regard.core.describe import read_constant, source_path, summary
 from regard.core.errors import ConfigError, did_you_mean
-from regard.core.registry import names
+from regard.core.registry import registered_names
 
 PANEL = START
 PACKAGES = {
@@ -49,7 +49,7 @@ def run(
 
 def _all() -> dict[str, dict[str, Path]]:
     """Kind -> name -> its file."""
-    listed = {kind: {name: source_of(package, name) for name in names(package)} for kind, package in PACKAGES.items()}
+    listed = {kind: {name: source_path(package, name) for name in registered_names(package)} for kind, package in PACKAGES.items()}
     repository = Path(__file__).parents[4] / RECIPES  # where the package runs from a copy of it
     folder = Path(RECIPES) if Path(RECIPES).is_dir() else repository
     return {**listed, RECIPES: {path.stem: path for path in sorted(folder.glob("*.toml"))}}
@@ -69,11 +69,11 @@ def _one(kind: str, name: str) -> Iterator[Section]:
     if kind == RECIPES:
         print(listed[name].read_text(encoding="utf-8"), end="")
         return
-    path = source_of(PACKAGES[kind], name)
+    path = source_path(PACKAGES[kind], name)
     if kind == "tasks":
         yield from help.task_sections(name)
         yield help.options_section(name)
-        yield Section(f"Its verb: regard {constant(path, 'VERB')} RUN …")
+        yield Section(f"Its verb: regard {read_constant(path, 'VERB')} RUN …")
     elif kind == "models":
         yield help.model_section(name)
     else:

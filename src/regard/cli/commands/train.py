@@ -30,7 +30,7 @@ class Command(SettingsCommand):
         models = [arg.partition("=")[2] for arg in args if arg.startswith("model=")]
         for word in plain:
             try:
-                task = str(configs.read(Path(word)).get("task")) if word.endswith(".toml") else word
+                task = str(configs.read_toml(Path(word)).get("task")) if word.endswith(".toml") else word
                 return help.task_sections(task, models[-1] if models else None)
             except RegardError:
                 continue
@@ -80,7 +80,7 @@ def run(
 def _task(recipe: Path | None) -> str:
     if recipe is None:
         raise ConfigError("name a task (see: regard list tasks), a recipe, or --resume RUN")
-    task = configs.read(recipe).get("task")
+    task = configs.read_toml(recipe).get("task")
     if not isinstance(task, str):
         raise ConfigError(f"{recipe}: it does not name its task; add: task = …")
     return task

@@ -24,14 +24,14 @@ def check(config: Config, sizes: MaskedLMSpec) -> None:
 
 def build_theirs(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
     """A BertForMaskedLM of the same shape; a BertForPreTraining where pairs of texts are told apart."""
-    kind = library.BertForPreTraining if sizes.pairs else library.BertForMaskedLM
+    kind = library.BertForPreTraining if sizes.has_pairs else library.BertForMaskedLM
     return kind(library.BertConfig(**shape(config, sizes)))
 
 
 def shape(config: Config, sizes: MaskedLMSpec) -> dict[str, Any]:
     """The settings that every BERT of theirs has."""
     return {
-        "vocab_size": sizes.size,
+        "vocab_size": sizes.vocab_size,
         "hidden_size": config.dim,
         "num_hidden_layers": config.layers,
         "num_attention_heads": config.heads,
@@ -39,10 +39,10 @@ def shape(config: Config, sizes: MaskedLMSpec) -> dict[str, Any]:
         "hidden_act": "gelu",
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
-        "max_position_embeddings": sizes.longest,
+        "max_position_embeddings": sizes.max_length,
         "type_vocab_size": config.segments or 1,
         "layer_norm_eps": config.eps,
-        "pad_token_id": sizes.marks.pad,
+        "pad_token_id": sizes.special_tokens.pad,
     }
 
 
@@ -83,7 +83,7 @@ def weight_mappings(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
     found += same_layer("head.dense", f"{head}.transform.dense") + same_layer("head.norm", f"{head}.transform.LayerNorm")
     found += [WeightMapping(("readout.weight",), f"{head}.decoder.weight")]
     found += [WeightMapping(("readout.bias",), f"{head}.{name}") for name in ("bias", "decoder.bias")]
-    if sizes.pairs:
+    if sizes.has_pairs:
         turned = lambda own: own[0].flip(0)  # noqa: E731  # an argument; there the first says that a text follows
         back = lambda other: [other.flip(0)]  # noqa: E731  # an argument
         found += same_layer("pooler.0", "bert.pooler.dense")
@@ -111,13 +111,13 @@ def tables(sizes: MaskedLMSpec) -> dict[str, str]:
 
 def difference(ours: Any, theirs: Any, sizes: MaskedLMSpec, ids: Any) -> float:
     """Of two texts, one of them padded, all of whose tokens are foretold."""
-    text, lengths = torch.randint(sizes.marks.first, sizes.size, (2, 8)), torch.tensor([8, 5])
+    text, lengths = torch.randint(sizes.special_tokens.first_regular_id, sizes.vocab_size, (2, 8)), torch.tensor([8, 5])
     seen = torch.arange(8) < lengths[:, None]
     nothing = torch.zeros_like(text)
     foretold = ours(MaskedBatch(text, text, lengths, seen, nothing, nothing))
     output = theirs(input_ids=ids("text", text), attention_mask=seen.long())
     logits = output.logits if hasattr(output, "logits") else output.prediction_logits
-    real = torch.arange(sizes.marks.first, sizes.size)
+    real = torch.arange(sizes.special_tokens.first_regular_id, sizes.vocab_size)
     largest = float((ours.readout(foretold.features)[:, real] - logits[seen][:, ids("text", real)]).abs().max())
     if ours.pairs is None:
         return largest

@@ -24,11 +24,11 @@ def check(config: Config, sizes: LanguageSpec) -> None:
 
 def build_theirs(config: Config, sizes: LanguageSpec, library: Any) -> Any:
     """A GPT2LMHeadModel of the same shape. Where embeddings are scaled here, it has two tables."""
-    marks = sizes.marks
+    marks = sizes.special_tokens
     return library.GPT2LMHeadModel(
         library.GPT2Config(
-            vocab_size=sizes.size,
-            n_positions=sizes.longest,
+            vocab_size=sizes.vocab_size,
+            n_positions=sizes.max_length,
             n_embd=config.dim,
             n_layer=config.layers,
             n_head=config.heads,
@@ -40,8 +40,8 @@ def build_theirs(config: Config, sizes: LanguageSpec, library: Any) -> Any:
             layer_norm_epsilon=config.eps,
             tie_word_embeddings=not config.scale_embeddings,
             pad_token_id=marks.pad,
-            bos_token_id=marks.start,
-            eos_token_id=marks.end,
+            bos_token_id=marks.bos,
+            eos_token_id=marks.eos,
         )
     )
 
@@ -94,9 +94,9 @@ def tables(sizes: LanguageSpec) -> dict[str, str]:
 
 def difference(ours: Any, theirs: Any, sizes: LanguageSpec, ids: Any) -> float:
     """Of two texts."""
-    text = torch.randint(sizes.marks.first, sizes.size, (2, min(9, sizes.longest)))
+    text = torch.randint(sizes.special_tokens.first_regular_id, sizes.vocab_size, (2, min(9, sizes.max_length)))
     found, _ = ours(text, ours.start(empty_source(2, text.device)))
-    real = torch.arange(sizes.marks.first, sizes.size)
+    real = torch.arange(sizes.special_tokens.first_regular_id, sizes.vocab_size)
     return float((found[..., real] - theirs(input_ids=ids("text", text)).logits[..., ids("text", real)]).abs().max())
 
 

@@ -28,17 +28,17 @@ def check(config: Config, sizes: Seq2SeqSpec) -> None:
 
 def build_theirs(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
     """A MarianMTModel of the same shape."""
-    one = sizes.joint and config.tie_embeddings
-    own = {"decoder_vocab_size": sizes.target, "share_encoder_decoder_embeddings": one}
+    one = sizes.joint_vocab and config.tie_embeddings
+    own = {"decoder_vocab_size": sizes.target_vocab_size, "share_encoder_decoder_embeddings": one}
     return library.MarianMTModel(library.MarianConfig(**own, **shape(config, sizes)))
 
 
 def shape(config: Config, sizes: Seq2SeqSpec) -> dict[str, Any]:
     """The settings that every Transformer of theirs has."""
     return {
-        "vocab_size": sizes.source,
+        "vocab_size": sizes.source_vocab_size,
         "tie_word_embeddings": config.tie_embeddings,
-        "max_position_embeddings": sizes.longest,
+        "max_position_embeddings": sizes.max_length,
         "d_model": config.dim,
         "encoder_layers": config.layers,
         "decoder_layers": config.decoder_layers or config.layers,
@@ -50,10 +50,10 @@ def shape(config: Config, sizes: Seq2SeqSpec) -> dict[str, Any]:
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
         "scale_embedding": config.scale_embeddings,
-        "pad_token_id": sizes.marks.pad,
-        "bos_token_id": sizes.marks.start,
-        "eos_token_id": sizes.marks.end,
-        "decoder_start_token_id": sizes.marks.start,
+        "pad_token_id": sizes.special_tokens.pad,
+        "bos_token_id": sizes.special_tokens.bos,
+        "eos_token_id": sizes.special_tokens.eos,
+        "decoder_start_token_id": sizes.special_tokens.bos,
         "forced_eos_token_id": None,
     }
 
@@ -140,16 +140,16 @@ def tables(sizes: Seq2SeqSpec) -> dict[str, str]:
 
 def difference(ours: Any, theirs: Any, sizes: Seq2SeqSpec, ids: Any) -> float:
     """Of a batch of two sources, one of them padded, and their beginnings of translations."""
-    source = torch.randint(sizes.marks.first, sizes.source, (2, 7))
-    target = torch.randint(sizes.marks.first, sizes.target, (2, 6))
-    target[:, 0] = sizes.marks.start
+    source = torch.randint(sizes.special_tokens.first_regular_id, sizes.source_vocab_size, (2, 7))
+    target = torch.randint(sizes.special_tokens.first_regular_id, sizes.target_vocab_size, (2, 6))
+    target[:, 0] = sizes.special_tokens.bos
     lengths = torch.tensor([7, 4])
     seen = (torch.arange(7) < lengths[:, None]).long()
     expected = theirs(
         input_ids=ids("source", source), attention_mask=seen, decoder_input_ids=ids("target", target)
     ).logits
     found, _ = ours(target, ours.start(Padded(source, lengths)))
-    real = torch.arange(sizes.marks.first, sizes.target)
+    real = torch.arange(sizes.special_tokens.first_regular_id, sizes.target_vocab_size)
     return float((found[..., real] - expected[..., ids("target", real)]).abs().max())
 
 

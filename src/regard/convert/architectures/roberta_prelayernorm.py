@@ -22,15 +22,15 @@ def check(config: Config, sizes: MaskedLMSpec) -> None:
     """What it has: normalisation before each part, learned places, layers of their own, texts without pairs."""
     wanted = {"norm": "pre", "position": "learned", "share_layers": False, "width": config.dim}
     check_supported("RoBERTa-PreLayerNorm", config, wanted)
-    if sizes.pairs:
+    if sizes.has_pairs:
         raise ConfigError("data.pairs does not fit the layout of RoBERTa-PreLayerNorm, which has no head for pairs")
 
 
 def build_theirs(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
     """A RobertaPreLayerNormForMaskedLM of the same shape."""
-    marks = sizes.marks
-    own = {"max_position_embeddings": sizes.longest + marks.pad + 1, "bos_token_id": marks.start}
-    shape = bert.shape(config, sizes) | own | {"eos_token_id": marks.end}
+    marks = sizes.special_tokens
+    own = {"max_position_embeddings": sizes.max_length + marks.pad + 1, "bos_token_id": marks.bos}
+    shape = bert.shape(config, sizes) | own | {"eos_token_id": marks.eos}
     return library.RobertaPreLayerNormForMaskedLM(library.RobertaPreLayerNormConfig(**shape))
 
 
@@ -46,7 +46,7 @@ def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def weight_mappings(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
     """Which weights are which."""
-    inner, theirs, skipped = "encoder.embedding", f"{BASE}.embeddings", sizes.marks.pad + 1
+    inner, theirs, skipped = "encoder.embedding", f"{BASE}.embeddings", sizes.special_tokens.pad + 1
     found = [WeightMapping((f"{inner}.table.weight",), f"{theirs}.word_embeddings.weight")]
     found += [WeightMapping((PLACES,), f"{theirs}.position_embeddings.weight", lambda own: _behind(own[0], skipped))]
     if config.segments:

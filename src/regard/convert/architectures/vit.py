@@ -38,7 +38,7 @@ def build_theirs(config: Config, sizes: ImageClassificationSpec, library: Any) -
             image_size=(sizes.height, sizes.width),
             patch_size=config.patch,
             num_channels=sizes.channels,
-            num_labels=sizes.classes,
+            num_labels=sizes.num_classes,
         )
     )
 

@@ -27,7 +27,7 @@ class MusicCondition(NamedTuple):
 
     tokens: Tensor  # (b c) classes
     lengths: Tensor  # (b)
-    given: Padded  # (b s) the token of each place, 0 where it is open
+    fixed_tokens: Padded  # (b s) the token of each place, 0 where it is open
 
 
 class Readout(Protocol):
@@ -60,7 +60,7 @@ class ImageCondition(NamedTuple):
     """What images are to be of."""
 
     labels: Tensor  # (b) classes; the number of classes itself where none is told
-    small: Tensor  # (b h·w·c) levels of the images that are to be enlarged, in raster order; (b 0) where there are none
+    low_res: Tensor  # (b h·w·c) levels of the images that are to be enlarged, in raster order; (b 0) where there are none
 
 
 class ImageGenerator(Protocol):
@@ -74,7 +74,7 @@ class ImageGenerator(Protocol):
     def readout(self) -> Any:
         """A readout over levels, with `logits(features, given)` and `loss(features, labels)`."""
 
-    def start(self, subject: ImageCondition) -> State:
+    def start(self, image_condition: ImageCondition) -> State:
         """The state before the first place."""
 
     def features(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
@@ -109,4 +109,4 @@ class TargetMetric(NamedTuple):
     """What "best" means for a task: which of its scores decides, and in which direction."""
 
     metric: str
-    more: bool  # True: a larger value is better
+    higher_is_better: bool  # True: a larger value is better

@@ -12,24 +12,24 @@ from regard.core.protocols import Padded, Readout
 class MaskedBatch(NamedTuple):
     """Texts (b t) some of whose tokens are to be foretold. A model takes of it what it needs."""
 
-    seen: Tensor  # (b t) tokens, most of the gaps covered by mask marks
+    input_tokens: Tensor  # (b t) tokens, most of the gaps covered by mask marks
     tokens: Tensor  # (b t) the true tokens; where nobody knows them, as they are seen
     lengths: Tensor  # (b)
-    chosen: Tensor  # (b t) bool: the gaps
-    turns: Tensor  # (b t) in which turn a gap is foretold, from 1 on; 0: no gap. Equal turns do not see each other
+    prediction_mask: Tensor  # (b t) bool: the gaps
+    prediction_order: Tensor  # (b t) in which turn a gap is foretold, from 1 on; 0: no gap. Equal turns do not see each other
     segments: Tensor  # (b t) 0 for the first text of a pair, 1 for the second
 
     @property
-    def text(self) -> Padded:
+    def inputs(self) -> Padded:
         """What is seen, as a padded text."""
-        return Padded(self.seen, self.lengths)
+        return Padded(self.input_tokens, self.lengths)
 
 
 class MaskedLMOutput(NamedTuple):
     """What a model makes of texts with gaps."""
 
     features: Tensor  # (n d) of each gap, row by row: what its readout takes
-    first: Tensor | None = None  # (b d) of the first token of each text, for `pairs`
+    cls_features: Tensor | None = None  # (b d) of the first token of each text, for `pairs`
 
 
 class MaskedLM(Protocol):
@@ -42,5 +42,5 @@ class MaskedLM(Protocol):
     def pairs(self) -> Readout | None:
         """Tells from the first token whether a second text follows the first: two classes; None: it cannot."""
 
-    def __call__(self, given: MaskedBatch) -> MaskedLMOutput:
+    def __call__(self, batch: MaskedBatch) -> MaskedLMOutput:
         """Texts with gaps -> features of the gaps."""

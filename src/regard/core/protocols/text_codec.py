@@ -9,7 +9,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.prediction import Prediction
 from regard.core.protocols import Hypothesis
 
-Rows = list[list[int]]
+TokenRows = list[list[int]]
 
 
 class TextCodec(Protocol):
@@ -17,18 +17,18 @@ class TextCodec(Protocol):
     section of a recipe and the files of a run, and VERBS, the task's own."""
 
     @property
-    def marks(self) -> SpecialTokens: ...
+    def special_tokens(self) -> SpecialTokens: ...
 
-    def search(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def search_settings(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What is asked and the settings of the decoder -> those of the one search that answers it; None where one
         search is not enough."""
 
-    def rows(self, texts: Sequence[str]) -> Rows:
+    def encode_texts(self, texts: Sequence[str]) -> TokenRows:
         """Texts -> the rows that a search reads; an empty row is answered without one. What cannot be read is an
         error."""
 
-    def limit(self, row: Sequence[int]) -> int:
+    def max_new_tokens(self, row: Sequence[int]) -> int:
         """The most tokens that the answer to a row may have."""
 
-    def answers(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Prediction]]:
+    def decode_hypotheses(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[list[Prediction]]:
         """Hypotheses of each row, best first -> answers; none of an empty row."""

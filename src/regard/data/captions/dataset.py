@@ -60,7 +60,7 @@ class CaptionedImages(NamedTuple):
     def checksum(self) -> str:
         """The same for the same images and captions."""
         pixels = (blake2b(self.pixels[row].tobytes()).hexdigest() for row in self.indices.tolist())
-        return checksums.of_rows(zip(pixels, self.captions, strict=True))
+        return checksums.hash_rows(zip(pixels, self.captions, strict=True))
 
 
 class CaptionCollection(NamedTuple):
@@ -118,7 +118,7 @@ def pad_captions(token_rows: Sequence[Sequence[Sequence[int]]], count: int, spec
     padded: list[list[int]] = []
     for own in token_rows:
         chosen = torch.randperm(len(own))[:count].tolist() if len(own) > count else range(len(own))
-        padded += [[special_tokens.start, *own[number], special_tokens.end] for number in chosen]
+        padded += [[special_tokens.bos, *own[number], special_tokens.eos] for number in chosen]
         padded += [[]] * (count - len(chosen))
     return batching.pad(padded)
 

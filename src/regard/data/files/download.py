@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from regard.core import trust
-from regard.core.checksums import of_file
+from regard.core.checksums import hash_file
 from regard.core.errors import ConfigError, DataError, did_you_mean
-from regard.core.files import cache_folder, digest
+from regard.core.files import cache_folder, file_sha256
 
 CHUNK_BYTES = 1 << 16
 MAX_DOWNLOAD_BYTES = 2**31  # bytes of a file: a server that sends more, or without end, is not believed
@@ -75,7 +75,7 @@ def fetch_dataset(name: str, folder: Path | None = None) -> Path:
     for file, checksum in SETS[name].files.items():
         if not (place / file).exists():
             fetch(SETS[name].base_url + file, place / file, checksum=checksum)
-        elif of_file(place / file) != checksum:
+        elif hash_file(place / file) != checksum:
             _say(f"{place / file}: damaged (its checksum is another); it is downloaded again")
             fetch(SETS[name].base_url + file, place / file, checksum=checksum)
     return place
@@ -88,10 +88,10 @@ def fetch(url: str, path: Path, *, checksum: str, max_bytes: int = MAX_DOWNLOAD_
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(part):
-            if path.exists() and digest(path) == checksum:  # another has fetched it meanwhile
+            if path.exists() and file_sha256(path) == checksum:  # another has fetched it meanwhile
                 return
             _receive(url, part, max_bytes)
-            received = digest(part)
+            received = file_sha256(part)
             if received != checksum:
                 part.unlink()
                 raise DataError(

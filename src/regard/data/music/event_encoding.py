@@ -215,7 +215,7 @@ class EventsGrammar:
         self.kind, self.pitch, self.length = token_table
         self.prefix, self.max_steps, self.max_note_steps = prefix, max(1, max_steps), max_note_steps
         self.min_steps = max(1, min(min_steps, max_steps))
-        self.ending = torch.arange(len(self.kind)) == SpecialTokens.end
+        self.ending = torch.arange(len(self.kind)) == SpecialTokens.eos
 
     def allowed(self, history: Tensor) -> Tensor:
         whole = torch.cat([self.prefix.to(history).expand(history.shape[0], -1), history], dim=1)  # (r t)

@@ -26,7 +26,7 @@ from regard.data.music.metre import Metre, Timing
 from regard.data.music.notes import Note, ParsedNotes, filter_pitch_range
 
 Voices = NDArray[np.int16]  # (steps voices): MIDI pitches, -1 where a voice is silent
-REST = SpecialTokens.end + 1  # the token of a rest; pitches follow
+REST = SpecialTokens.eos + 1  # the token of a rest; pitches follow
 SILENT = -1
 VOICE_NAMES = ("Soprano", "Alto", "Tenor", "Bass")
 
@@ -208,7 +208,7 @@ class GridGrammar:
         self.prefix_length, self.max_length, self.min_length = prefix_length, max_length, min_length  # in tokens
         self.forced_tokens = forced_tokens  # (places) tokens of the whole piece, 0 where any may come; or none
         self.notes = torch.arange(size) >= REST
-        self.ending = torch.arange(size) == SpecialTokens.end
+        self.ending = torch.arange(size) == SpecialTokens.eos
 
     def allowed(self, history: Tensor) -> Tensor:
         place = self.prefix_length + history.shape[1]

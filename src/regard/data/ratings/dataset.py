@@ -89,7 +89,7 @@ class RatingsCollection:
         for name, part in SPLIT_IDS.items():
             rows = self.split_ids == part if name != "test" else self.split_ids >= part
             columns = [column[rows].tolist() for column in self.events]
-            found[name] = checksums.of_rows([*columns, *(cells if name == "train" else [])])
+            found[name] = checksums.hash_rows([*columns, *(cells if name == "train" else [])])
         return found
 
     def save(self, folder: Path) -> None:

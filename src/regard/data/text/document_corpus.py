@@ -26,7 +26,7 @@ from regard.data.text.document_files import Document
 from regard.data.text.pair_corpus import Ragged
 from regard.data.text.sentence_splitter import Span, Splitter
 from regard.data.text.tokenizer import Level, Tokenizer
-from regard.layers.document_batch import Grouped
+from regard.layers.document_batch import SentenceBatch
 
 CHUNK_DOCUMENTS = 2000  # documents that are encoded at once
 POOL = 30  # batches' worth of documents that are sorted by length before they are cut into batches
@@ -53,7 +53,7 @@ class TokenizedDocument(NamedTuple):
 class LabelledBatch(NamedTuple):
     """Documents and their labels."""
 
-    documents: Grouped
+    documents: SentenceBatch
     labels: Tensor  # (b) numbers, or (b v) of 0 and 1 where a document may have several
 
 
@@ -83,7 +83,7 @@ class EncodedDocuments(NamedTuple):
             [np.arange(self.edges[i], self.edges[i + 1]) for i in examples.tolist()] or [np.arange(0)]
         )
         padded = self.sentences.padded(numbers, prefix=(), suffix=())
-        grouped = Grouped(padded.tokens, padded.lengths, torch.from_numpy(counts))
+        grouped = SentenceBatch(padded.tokens, padded.lengths, torch.from_numpy(counts))
         return LabelledBatch(grouped, torch.from_numpy(self.labels[examples]))
 
 
@@ -167,11 +167,11 @@ def _within(sentences: list[tuple[list[int], Span]], limits: Limits) -> Tokenize
     return TokenizedDocument(rows, spans, num_tokens=sum(len(row) for row, _ in sentences))
 
 
-def collate_documents(cuts: Sequence[TokenizedDocument]) -> Grouped:
+def collate_documents(cuts: Sequence[TokenizedDocument]) -> SentenceBatch:
     """Documents -> what a model is given."""
     rows = [row for cut in cuts for row in cut.rows]
     padded = batching.pad(rows)
-    return Grouped(padded.tokens, padded.lengths, torch.tensor([len(cut.rows) for cut in cuts]))
+    return SentenceBatch(padded.tokens, padded.lengths, torch.tensor([len(cut.rows) for cut in cuts]))
 
 
 def encode(

@@ -60,7 +60,7 @@ class WordBoundaries:
 def _raw(token: int, tokenizer: Tokenizer) -> str:
     if tokenizer.engine.id_to_token(token) == MASK_TOKEN:
         return ""
-    return tokenizer.decode([[SpecialTokens.unknown, token]])[0][1:]  # behind another token no space is stripped
+    return tokenizer.decode([[SpecialTokens.unk, token]])[0][1:]  # behind another token no space is stripped
 
 
 def sample_mask(units: Row, share: float, random: np.random.Generator) -> BoolArray:
@@ -78,7 +78,7 @@ def apply_mask(row: Row, mask: BoolArray, special_tokens: SpecialTokens, size: i
     """A row with most of its gaps covered by mask marks, some by other tokens of the vocabulary of `size`."""
     assert special_tokens.mask is not None
     draws = random.random(len(row))
-    others = random.integers(special_tokens.first, size - 1, len(row))  # the mask mark is the last token
+    others = random.integers(special_tokens.first_regular_id, size - 1, len(row))  # the mask mark is the last token
     seen = np.where(mask & (draws < MASKED_SHARE), special_tokens.mask, row)
     return np.where(mask & (draws >= MASKED_SHARE) & (draws < MASKED_SHARE + RANDOM_SHARE), others, seen)
 
@@ -105,7 +105,7 @@ def parse_masked_text(text: str, tokenizer: Tokenizer) -> MaskedText:
     if not others:
         raise DataError(f"no [MASK] in {_short(text)}; write [MASK] where a word is to be found")
     assert marks.mask is not None
-    spaced = any(len(_raw(token, tokenizer)) > 1 for token in range(marks.first, tokenizer.vocab_size))
+    spaced = any(len(_raw(token, tokenizer)) > 1 for token in range(marks.first_regular_id, tokenizer.vocab_size))
     tokens = list(tokenizer.encode([_without_last_space(first, spaced)])[0]) if first.strip() else []
     gaps = []
     for part in others:

@@ -82,8 +82,8 @@ class PairCorpus(NamedTuple):
 
     def batch(self, examples: Indices, special_tokens: SpecialTokens) -> PairBatch:
         """Example numbers -> the padded batch."""
-        source = self.source.padded(examples, prefix=(), suffix=(special_tokens.end,))
-        return PairBatch(source, self.target.padded(examples, prefix=(special_tokens.start,), suffix=(special_tokens.end,)))
+        source = self.source.padded(examples, prefix=(), suffix=(special_tokens.eos,))
+        return PairBatch(source, self.target.padded(examples, prefix=(special_tokens.bos,), suffix=(special_tokens.eos,)))
 
 
 class EncodedChunk(NamedTuple):

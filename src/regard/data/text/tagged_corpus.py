@@ -23,7 +23,7 @@ from regard.data.text.tag_schemes import Entity, Scheme
 from regard.data.text.tagged_files import Sentence, Span, entity_spans
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from regard.data.text.unicode import nfc
-from regard.layers.document_batch import Units
+from regard.layers.document_batch import UnitBatch
 
 UnitMode = Literal["given", "words", "characters", "tokens"]
 MAX_UNIT_CHARS = 20  # of a unit that are looked at
@@ -42,13 +42,13 @@ class EncodedSentence(NamedTuple):
 class TaggedBatch(NamedTuple):
     """Sentences and the tags of their units."""
 
-    sentences: Units
+    sentences: UnitBatch
     tags: Tensor  # (b u), 0 at padding
 
 
 def train_word_tokenizer(texts: Iterable[str], *, size: int, lowercase: bool, minimum: int) -> Tokenizer:
     """Units -> a tokenizer that has each unit as one token, whatever it is made of."""
-    engine = tokenizers.Tokenizer(models.WordLevel(unk_token=SPECIAL_TOKENS[SpecialTokens.unknown]))
+    engine = tokenizers.Tokenizer(models.WordLevel(unk_token=SPECIAL_TOKENS[SpecialTokens.unk]))
     lower = [normalizers.Lowercase()] if lowercase else []
     engine.normalizer = normalizers.Sequence([normalizers.NFC(), *lower])
     engine.decoder = decoders.Fuse()
@@ -99,7 +99,7 @@ class SentenceEncoder:
         cut = sentence.units if self.unit_mode == "given" else tuple(word_units.SPLITTERS[self.unit_mode](sentence.text))
         own = align_entities(sentence, cut)
         rows = self.tokenizer.encode([own.text[start:stop] for start, stop in own.units])
-        return own, [row[: self.max_tokens] or [SpecialTokens.unknown] for row in rows]
+        return own, [row[: self.max_tokens] or [SpecialTokens.unk] for row in rows]
 
     def _part(
         self, own: Sentence, rows: Sequence[list[int]], found: Sequence[Entity], first: int, last: int
@@ -122,7 +122,7 @@ class SentenceEncoder:
         if not self.alphabet:
             return []
         places = (self.alphabet.find(letter) for letter in nfc(text)[:MAX_UNIT_CHARS])
-        return [place + len(SPECIAL_TOKENS) if place >= 0 else SpecialTokens.unknown for place in places]
+        return [place + len(SPECIAL_TOKENS) if place >= 0 else SpecialTokens.unk for place in places]
 
 
 def align_entities(sentence: Sentence, spans: tuple[Span, ...]) -> Sentence:
@@ -147,7 +147,7 @@ def collate(sentences: Sequence[EncodedSentence]) -> TaggedBatch:
     for row, each in zip(spelt, sentences, strict=True):
         for cell, letters in zip(row, each.characters, strict=False):
             cell[: len(letters)] = letters
-    given = Units(tokens.tokens, tokens.lengths, firsts.tokens, firsts.lengths, torch.from_numpy(spelt))
+    given = UnitBatch(tokens.tokens, tokens.lengths, firsts.tokens, firsts.lengths, torch.from_numpy(spelt))
     return TaggedBatch(given, tags.tokens)
 
 

@@ -49,7 +49,7 @@ class EncodedPart(NamedTuple):
     num_characters: int
 
 
-def encode_in_memory(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.end) -> TokenStream:
+def encode_in_memory(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos) -> TokenStream:
     """Texts -> their tokens, held in memory."""
     kind = np.uint16 if tokenizer.vocab_size <= MAX_UINT16_VOCAB else np.int32
     parts, characters = [np.zeros(0, dtype=kind)], 0
@@ -59,7 +59,7 @@ def encode_in_memory(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int
     return TokenStream(np.concatenate(parts), characters)
 
 
-def load_or_build(documents: Documents, tokenizer: Tokenizer, eos_id: int = SpecialTokens.end, *, folder: Path) -> TokenStream:
+def load_or_build(documents: Documents, tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos, *, folder: Path) -> TokenStream:
     """Texts -> their tokens, mapped from a file in `folder`, which is made if it is not there."""
     stamp = f"{VERSION} {documents.key} {eos_id}".encode() + tokenizer.engine.to_str().encode()
     place = folder / f"{sha256(stamp).hexdigest()[:24]}.tokens"
@@ -93,7 +93,7 @@ def _write(place: Path, parts: Iterable[EncodedPart], *, kind: str) -> None:
     write_text(place.with_suffix(".json"), json.dumps({"type": kind, "count": count, "characters": characters}))
 
 
-def encode_parts(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.end) -> Iterator[EncodedPart]:
+def encode_parts(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos) -> Iterator[EncodedPart]:
     """Texts -> their tokens, part by part, with an end mark between two documents; blank ones are left out."""
     prefixed = str(tokenizer.engine.normalizer.normalize_str("a")).startswith(" ")
     waiting: list[tuple[str, bool]] = []  # pieces, and whether a document ends with each

@@ -66,10 +66,10 @@ class Tokenizer:
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Token numbers -> texts; marks vanish, an unknown token becomes U+FFFD."""
         marks = SpecialTokens()
-        silent = {marks.pad, marks.start, marks.end}
+        silent = {marks.pad, marks.bos, marks.eos}
         plain = [[token for token in row if token not in silent] for row in rows]
         texts: list[str] = self.engine.decode_batch(plain, skip_special_tokens=False)
-        return [text.replace(SPECIAL_TOKENS[marks.unknown], REPLACEMENT) for text in texts]
+        return [text.replace(SPECIAL_TOKENS[marks.unk], REPLACEMENT) for text in texts]
 
     def token_text(self, token: int) -> str:
         """A token number -> how it is shown, its leading space left out."""
@@ -191,7 +191,7 @@ def _settled(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def _parts(level: Level, size: int, minimum: int) -> tuple[tokenizers.Tokenizer, str, Any]:
-    marks, unknown = list(SPECIAL_TOKENS), SPECIAL_TOKENS[SpecialTokens.unknown]
+    marks, unknown = list(SPECIAL_TOKENS), SPECIAL_TOKENS[SpecialTokens.unk]
     quiet: dict[str, Any] = {"vocab_size": size, "special_tokens": marks, "show_progress": False}
     if level == "bpe":
         trainer: Any = trainers.BpeTrainer(min_frequency=minimum, **quiet)

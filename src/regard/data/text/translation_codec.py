@@ -11,7 +11,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError
 from regard.core.prediction import Prediction
 from regard.core.protocols import Hypothesis
-from regard.core.protocols.text_codec import Rows
+from regard.core.protocols.text_codec import TokenRows
 from regard.data.text import tokenizer as text_tokenizer
 from regard.data.text.tokenizer import Tokenizer
 
@@ -31,7 +31,7 @@ def load_tokenizers(folder: Path, *, joint: bool) -> tuple[Tokenizer, Tokenizer]
     return found[0], found[-1]
 
 
-def encode(texts: Sequence[str], tokenizer: Tokenizer, *, eos_id: int, max_length: int) -> Rows:
+def encode(texts: Sequence[str], tokenizer: Tokenizer, *, eos_id: int, max_length: int) -> TokenRows:
     """Texts -> source rows `w1 … wn end`; a text the model cannot hold is an error."""
     rows = [[*row, eos_id] for row in tokenizer.encode(texts)]
     for text, row in zip(texts, rows, strict=True):
@@ -58,9 +58,9 @@ class TranslationCodec:
             return decoding
         return {**decoding, "nbest": count} if decoding.get("width", 0) >= count else None
 
-    def rows(self, texts: Sequence[str]) -> Rows:
+    def rows(self, texts: Sequence[str]) -> TokenRows:
         """Source rows; that of a blank text is empty."""
-        rows = encode([text for text in texts if text.strip()], self.source, eos_id=self.marks.end, max_length=self.max_length)
+        rows = encode([text for text in texts if text.strip()], self.source, eos_id=self.marks.eos, max_length=self.max_length)
         coming = iter(rows)
         return [next(coming) if text.strip() else [] for text in texts]
 

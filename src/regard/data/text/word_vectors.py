@@ -113,7 +113,7 @@ def _of_run(folder: Path) -> WordVectors:
             matrix = file.get_tensor(VECTORS_KEY)
     except (OSError, SafetensorError) as wrong:
         raise DataError(f"{folder}: no run that learned word vectors: {wrong}") from None
-    first = SpecialTokens().first
+    first = SpecialTokens().first_regular_id
     return WordVectors([tokenizer.token_text(number) for number in range(first, tokenizer.vocab_size)], matrix[first:])
 
 

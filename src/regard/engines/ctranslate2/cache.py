@@ -18,7 +18,7 @@ from typing import Any
 
 from regard.core import checksummed_json
 from regard.core.errors import FileError, RegardError
-from regard.core.files import cache_folder, digest
+from regard.core.files import cache_folder, file_sha256
 
 SEAL, AGREED = "seal.json", "equivalence.json"
 Table = Mapping[str, Any]
@@ -26,7 +26,7 @@ Table = Mapping[str, Any]
 
 def cache_path(run: Path) -> tuple[Path, str]:
     """A run folder -> the folder of the export of its weights, and the checksum of their file."""
-    weights = digest(run / "model.safetensors")
+    weights = file_sha256(run / "model.safetensors")
     return cache_folder() / "ctranslate2" / weights[:16], weights
 
 
@@ -34,7 +34,7 @@ def is_complete(folder: Path, weights: str) -> bool:
     """Whether a folder holds the export of these weights and every file of it is as it was written."""
     try:
         seal = checksummed_json.read_json(folder / SEAL)
-        files = {path.name: digest(path) for path in folder.iterdir() if path.name not in (SEAL, AGREED)}
+        files = {path.name: file_sha256(path) for path in folder.iterdir() if path.name not in (SEAL, AGREED)}
     except (RegardError, OSError):
         return False
     return bool(seal.get("weights") == weights and seal.get("files") == files)
@@ -46,7 +46,7 @@ def create_export(folder: Path, weights: str, write: Callable[[Path], None]) -> 
     try:
         draft.mkdir(parents=True)
         write(draft)
-        files = {path.name: digest(path) for path in draft.iterdir()}
+        files = {path.name: file_sha256(path) for path in draft.iterdir()}
         checksummed_json.write_json(draft / SEAL, {"weights": weights, "files": files})
         with suppress(OSError):  # another process was quicker, and what it made is as good
             shutil.rmtree(folder, ignore_errors=True)
@@ -64,7 +64,7 @@ def request_key(data: Table, options: Table, decoding: Table) -> str:
 
 def command_key(config: Path, settings: Sequence[str]) -> str:
     """The same for the words of a command, before anybody has read them: they mean what config.json makes of them."""
-    return hashlib.sha256(f"{digest(config)} {json.dumps(list(settings))}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{file_sha256(config)} {json.dumps(list(settings))}".encode()).hexdigest()[:16]
 
 
 class EquivalenceCache:

@@ -62,12 +62,12 @@ def _both_sides(model: Transformer, sizes: Seq2SeqSpec, specs: Any) -> Any:
         pre_norm=isinstance(model.decoder.layers[0].around_self, PreNorm),
         activation=_activation(model, specs),
     )
-    _fill_stack(spec.encoder, model.encoder, longest=sizes.longest)
-    _fill_stack(spec.decoder, model.decoder, longest=sizes.longest)
+    _fill_stack(spec.encoder, model.encoder, longest=sizes.max_length)
+    _fill_stack(spec.decoder, model.decoder, longest=sizes.max_length)
     _linear(spec.decoder.projection, [model.readout])
-    spec.config.decoder_start_token = str(sizes.marks.start)
-    spec.register_source_vocabulary([str(token) for token in range(sizes.source)])
-    spec.register_target_vocabulary([str(token) for token in range(sizes.target)])
+    spec.config.decoder_start_token = str(sizes.special_tokens.bos)
+    spec.register_source_vocabulary([str(token) for token in range(sizes.source_vocab_size)])
+    spec.register_target_vocabulary([str(token) for token in range(sizes.target_vocab_size)])
     return spec
 
 
@@ -77,9 +77,9 @@ def _one_side(model: GPT, sizes: LanguageSpec, specs: Any) -> Any:
     spec = specs.TransformerDecoderModelSpec.from_config(
         len(model.encoder.layers), heads, pre_norm=True, activation=_activation(model, specs), **places
     )
-    _fill_stack(spec.decoder, model.encoder, longest=sizes.longest)
+    _fill_stack(spec.decoder, model.encoder, longest=sizes.max_length)
     _linear(spec.decoder.projection, [model.readout])
-    spec.register_vocabulary([str(token) for token in range(sizes.size)])
+    spec.register_vocabulary([str(token) for token in range(sizes.vocab_size)])
     return spec
 
 
@@ -135,7 +135,7 @@ def _fill_stack(spec: Any, stack: Encoder | DecoderStack | Reader | BertEncoder,
     embedding = stack.embedding
     table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     table.weight = embedding.table.weight.detach()
-    places = embedding.position.of_length(longest)
+    places = embedding.position.encode_sequence(longest)
     spec.scale_embeddings = not isinstance(embedding, BertEmbedding) and embedding.scale != 1.0
     if hasattr(spec, "position_encodings"):
         none = torch.zeros(longest, embedding.table.embedding_dim)

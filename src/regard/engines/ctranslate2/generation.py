@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core import state_tree
-from regard.core.cpu import available
+from regard.core.cpu import available_cores
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Hypothesis, Padded
@@ -34,7 +34,7 @@ class PromptState(NamedTuple):
 
     def _join(self, other: PromptState, *, shared: bool) -> PromptState:
         """For core.tree."""
-        return PromptState(state_tree.join(self.state, other.state), self.tokens + other.tokens)
+        return PromptState(state_tree.concat_states(self.state, other.state), self.tokens + other.tokens)
 
 
 class CT2LanguageModel(nn.Module):
@@ -73,7 +73,7 @@ class GeneratorFactory:
     @cached_property
     def batch_generator(self) -> Any:
         """A worker of one thread on each core."""
-        return self.create_generator(workers=available(), threads=1)
+        return self.create_generator(workers=available_cores(), threads=1)
 
     @cached_property
     def single_generator(self) -> Any:
@@ -103,7 +103,7 @@ class CT2Generation(DecodingStrategy):
         if sources.grammar is not None:
             raise ConfigError("engine ctranslate2 knows no grammar; use engine native")
         marks, limits = sources.marks, sources.limits
-        last = [marks.start] * limits.numel() if sources.first is None else sources.first.tolist()
+        last = [marks.bos] * limits.numel() if sources.first is None else sources.first.tolist()
         order = range(limits.numel()) if sources.numbers is None else sources.numbers.tolist()
         texts = [(*row, token) for row, token in zip(sources.state.tokens, last, strict=True)]
         if self.has("seed"):
@@ -161,10 +161,10 @@ class CT2Generation(DecodingStrategy):
             include_prompt_in_result=False,
             asynchronous=True,
             **drawn,
-            **search.ct2_options(decoding, suppressed_tokens=(marks.pad, marks.start, *decoding["suppress_tokens"])),
+            **search.ct2_options(decoding, suppressed_tokens=(marks.pad, marks.bos, *decoding["suppress_tokens"])),
         )
-        cut = partial(_cut, end=marks.end, limit=limit, penalty=float(decoding.get("length_penalty", 0.0)))
-        return [partial(self._settle, result, cut, marks.end) for result in results]
+        cut = partial(_cut, end=marks.eos, limit=limit, penalty=float(decoding.get("length_penalty", 0.0)))
+        return [partial(self._settle, result, cut, marks.eos) for result in results]
 
     def _settle(self, result: Any, cut: Callable[[Any], list[Hypothesis]], end: int) -> list[Hypothesis] | None:
         """Wait for a result. A beam is settled once all of it has ended: at a limit ours counts the end mark."""

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from regard.core.cpu import available
+from regard.core.cpu import available_cores
 from regard.core.errors import ConfigError
 from regard.core.extras import require
 from regard.core.protocols import Hypothesis, Padded
@@ -55,7 +55,7 @@ def build(parts: LoadedRun, precision: str = "float32") -> tuple[nn.Module, Call
         source = GeneratorFactory(library, folder, precision)
         return CT2LanguageModel(parts.model), lambda decoding: ct2_generation(decoding, source)
     if isinstance(getattr(parts.model, "encoder", None), BertEncoder):
-        return with_ct2_encoder(parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available()))
+        return with_ct2_encoder(parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available_cores()))
     translator = search.open_export(folder, precision=precision)
     return CT2Seq2SeqModel(parts.model), lambda decoding: _translating(decoding, translator)
 

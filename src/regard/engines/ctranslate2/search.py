@@ -13,7 +13,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from regard.core.cpu import available
+from regard.core.cpu import available_cores
 from regard.core.data_specs import SpecialTokens
 from regard.core.extras import require
 from regard.core.protocols import Hypothesis
@@ -30,7 +30,7 @@ RowHypotheses = list[list[Hypothesis] | None]  # of each row, best first; None: 
 
 def open_export(folder: Path, *, precision: str = "float32", single: bool = False) -> Any:
     """An export, ready: a worker of one thread on each core, or one worker of many threads for a single row."""
-    library, cores = require("ctranslate2", extra="ctranslate2"), available()
+    library, cores = require("ctranslate2", extra="ctranslate2"), available_cores()
     workers, threads = (1, cores) if single else (cores, 1)
     return library.Translator(
         str(folder), device="cpu", compute_type=precision, inter_threads=workers, intra_threads=threads
@@ -94,12 +94,12 @@ def submit(
 
 def _ended(words: list[str], marks: SpecialTokens, *, limit: int) -> list[str]:
     """Tokens that go on beyond the limit, ended there, as our decoders do."""
-    return words if len(words) <= limit else [*words[:limit], str(marks.end)]
+    return words if len(words) <= limit else [*words[:limit], str(marks.eos)]
 
 
 def _is_settled(rows: list[list[str]], marks: SpecialTokens, *, limit: int) -> bool:
     """Whether all hypotheses have ended within the limit, by tokens that our decoders allow."""
-    end, never = str(marks.end), {str(marks.pad), str(marks.start)}
+    end, never = str(marks.eos), {str(marks.pad), str(marks.bos)}
     return all(words and words[-1] == end and len(words) <= limit + 1 and never.isdisjoint(words) for words in rows)
 
 

@@ -11,26 +11,26 @@ from regard.attention.weigh import PositionBias
 class PositionScheme(nn.Module):
     """The base of every `Position`; a scheme overrides `encode` (added to the features) or `place` (in the score)."""
 
-    def __init__(self, dim: int, *, longest: int) -> None:
+    def __init__(self, dim: int, *, max_length: int) -> None:
         super().__init__()
         self.dim = dim
-        self.longest = longest
+        self.longest = max_length
 
-    def encode(self, places: Tensor, length: Tensor | int) -> Tensor | None:
+    def encode(self, positions: Tensor, length: Tensor | int) -> Tensor | None:
         """Places (…) in a sequence of `length` -> what is added to the features (… d), or None."""
         return None
 
-    def of_length(self, length: int) -> Tensor | None:
+    def encode_sequence(self, length: int) -> Tensor | None:
         """(t d): what is added to the features of a whole sequence, or None."""
         return self.encode(torch.arange(length), length)
 
-    def place(self, *, heads: int, dim: int) -> PositionBias | None:
+    def position_bias(self, *, heads: int, dim: int) -> PositionBias | None:
         """What one attention layer with `heads` heads of width `dim` puts inside its score, or None."""
         return None
 
-    def place_behind(self, *, heads: int, dim: int) -> PositionBias | None:
+    def causal_position_bias(self, *, heads: int, dim: int) -> PositionBias | None:
         """The same for a layer whose queries never look ahead; a scheme may leave out what is for the future."""
-        return self.place(heads=heads, dim=dim)
+        return self.position_bias(heads=heads, dim=dim)
 
     def forward(self, x: Tensor, start: Tensor | int = 0) -> Tensor:
         """(b t d) features -> the same with their places, counted from `start` (one number, or one per row). What

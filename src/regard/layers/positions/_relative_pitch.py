@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
 
-from regard.attention.relative_skew import meet, meet_distances, skew
+from regard.attention.relative_skew import table_scores, distance_scores, skew
 from regard.attention.score import Dot, ScoreFunction
 from regard.attention.weigh import PositionBias
 
@@ -24,33 +24,33 @@ class RelativePitchTime(nn.Module):
     there are no vectors for times to come.
     """
 
-    dots = False
+    is_dot_product = False
 
-    def __init__(self, place: PositionBias, heads: int, dim: int, *, pitches: int, voices: int, reach: int) -> None:
+    def __init__(self, position_bias: PositionBias, heads: int, dim: int, *, pitches: int, voices: int, max_distance: int) -> None:
         super().__init__()
-        self.place = place
+        self.place = position_bias
         self.pitches, self.voices = pitches, voices
         self.pitch = nn.Parameter(torch.randn(heads, 2 * pitches, dim) * dim**-0.5)  # the last row: no interval
-        self.time = nn.Parameter(torch.randn(heads, reach + 1, dim) * dim**-0.5)  # from far back to now
+        self.time = nn.Parameter(torch.randn(heads, max_distance + 1, dim) * dim**-0.5)  # from far back to now
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
         """(b h t d+1), (b h s d+1) -> (b h t s)."""
         own, theirs = q[:, 0, :, -1].long(), k[:, 0, :, -1].long()  # (b t), (b s): the same for every head
         q, k = q[..., :-1], k[..., :-1]
         scaled = q * q.shape[-1] ** -0.5
-        scores = self.place.score(score, q, k, first, start) + self._by_pitch(scaled, own, theirs)
+        scores = self.place.score(score, q, k, query_offset, start) + self._by_pitch(scaled, own, theirs)
         if start is None:
-            return scores + self._by_time(scaled, k.shape[-2], first=first)
-        return scores + self._by_time_of_rows(scaled, k.shape[-2], column=first, start=start)
+            return scores + self._by_time(scaled, k.shape[-2], first=query_offset)
+        return scores + self._by_time_of_rows(scaled, k.shape[-2], column=query_offset, start=start)
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
         return None
 
     def _by_pitch(self, q: Tensor, own: Tensor, theirs: Tensor) -> Tensor:
         notes = torch.arange(self.pitches + 1, device=q.device)
         rows = own[..., None] - notes + self.pitches - 1  # (b t n): the row of each interval
         rows = rows.masked_fill((own[..., None] == 0) | (notes == 0), 2 * self.pitches - 1)
-        by_interval = meet(q, self.pitch)  # (b h t 2n)
+        by_interval = table_scores(q, self.pitch)  # (b h t 2n)
         by_note = by_interval.gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))
         return by_note @ one_hot(theirs, self.pitches + 1).to(q.dtype)[:, None].mT
 
@@ -60,7 +60,7 @@ class RelativePitchTime(nn.Module):
         lead = first % voices
         whole = pad(q, (0, 0, lead, -(lead + t) % voices)).unflatten(2, (-1, voices)).transpose(2, 3)  # (b h v g d)
         groups, steps = whole.shape[3], -(-(s - 1) // voices) + 1
-        met = meet_distances(whole, self.time, groups, steps, first=first // voices + 1, most=0)
+        met = distance_scores(whole, self.time, groups, steps, query_offset=first // voices + 1, max_ahead=0)
         by_step = skew(met, steps)  # (b h v g steps)
         by_step = by_step.transpose(2, 3).flatten(2, 3)[:, :, lead : lead + t]  # (b h t steps)
         by_key = by_step[..., None].expand(*by_step.shape, voices).flatten(-2)
@@ -74,4 +74,4 @@ class RelativePitchTime(nn.Module):
         keys = torch.arange(s, device=q.device) - start[:, None]  # (b s); negative: padding, which is never looked at
         steps = (queries // self.voices + 1)[:, :, None] - (keys + self.voices - 1)[:, None] // self.voices  # (b t s)
         rows = reach - steps.clamp(0, reach)
-        return meet(q, self.time).gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))
+        return table_scores(q, self.time).gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))

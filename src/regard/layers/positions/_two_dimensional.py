@@ -18,9 +18,9 @@ class Position2D(nn.Module):
     def __init__(self, name: str, dim: int, *, height: int, width: int) -> None:
         super().__init__()
         self.dim, self.height, self.width = dim, height, width
-        self.rows = positions.build(name, dim // 2, longest=height)
-        self.columns = positions.build(name, dim - dim // 2, longest=width)
-        if self.rows.place(heads=1, dim=2) is not None:
+        self.rows = positions.build(name, dim // 2, max_length=height)
+        self.columns = positions.build(name, dim - dim // 2, max_length=width)
+        if self.rows.position_bias(heads=1, dim=2) is not None:
             raise ConfigError(
                 f"position={name!r} counts along one axis, inside the score; for rows and columns choose one that adds "
                 "to the features: sinusoidal, learned …"
@@ -32,7 +32,7 @@ class Position2D(nn.Module):
             return torch.zeros(*rows.shape, self.dim, device=rows.device)
         return torch.cat([down, across], dim=-1)
 
-    def raster(self) -> Tensor:
+    def encode_raster(self) -> Tensor:
         """(height·width d): every place, row by row."""
         device = next((p.device for p in self.parameters()), None)
         places = torch.arange(self.height * self.width, device=device)

@@ -11,8 +11,8 @@ from regard.layers.positions._base import PositionScheme
 class Position(PositionScheme):
     """Bit i of p in feature i; features beyond the 31st bit are 0."""
 
-    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
-        bits = torch.arange(min(self.dim, 31), device=places.device)
-        features = (places[..., None] >> bits & 1).float()
-        rest = features.new_zeros(*places.shape, self.dim - bits.numel())
+    def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
+        bits = torch.arange(min(self.dim, 31), device=positions.device)
+        features = (positions[..., None] >> bits & 1).float()
+        rest = features.new_zeros(*positions.shape, self.dim - bits.numel())
         return torch.cat([features, rest], dim=-1)

@@ -12,9 +12,9 @@ class Position(PositionScheme):
     """p / longest. The length of a sentence is not known while it is being written, so the longest length stands for it
     where the sequence is read in chunks; `of_length` gives the textbook form."""
 
-    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
-        return (places[..., None].float() / self.longest).expand(*places.shape, self.dim)
+    def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
+        return (positions[..., None].float() / self.longest).expand(*positions.shape, self.dim)
 
-    def of_length(self, length: int) -> Tensor:
+    def encode_sequence(self, length: int) -> Tensor:
         """(t d): the textbook's p / (t - 1), which needs the whole sentence."""
         return torch.linspace(0.0, 1.0, length)[:, None].expand(length, self.dim)

@@ -10,5 +10,5 @@ from regard.layers.positions._base import PositionScheme
 class Position(PositionScheme):
     """p, as a number."""
 
-    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
-        return places[..., None].float().expand(*places.shape, self.dim)
+    def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
+        return positions[..., None].float().expand(*positions.shape, self.dim)

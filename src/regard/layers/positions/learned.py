@@ -11,17 +11,17 @@ from regard.layers.positions._base import PositionScheme
 class Position(PositionScheme):
     """A row of a table."""
 
-    def __init__(self, dim: int, *, longest: int) -> None:
-        super().__init__(dim, longest=longest)
-        self.table = nn.Embedding(longest, dim)
+    def __init__(self, dim: int, *, max_length: int) -> None:
+        super().__init__(dim, max_length=max_length)
+        self.table = nn.Embedding(max_length, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
 
-    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
+    def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
         end = length if isinstance(length, int) else int(length.max()) if length.numel() else 0
         if end > self.longest:
             raise ShapeError(
                 f"learned positions end at length {self.longest} but the sequence has {end}; "
                 "train with longer sequences or use sinusoidal, relative or rotary positions"
             )
-        row: Tensor = self.table(places)
+        row: Tensor = self.table(positions)
         return row

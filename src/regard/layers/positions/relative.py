@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from regard.attention.relative_skew import meet_distances, skew
+from regard.attention.relative_skew import distance_scores, skew
 from regard.attention.score import Dot, ScoreFunction
 from regard.core.errors import ShapeError
 from regard.layers.positions._base import PositionScheme
@@ -15,11 +15,11 @@ from regard.layers.positions._base import PositionScheme
 class Position(PositionScheme):
     """Adds nothing; each attention layer has a table of distances. Those beyond `longest` share its last row."""
 
-    def place(self, *, heads: int, dim: int) -> Relative:
-        return Relative(heads, dim, reach=self.longest)
+    def position_bias(self, *, heads: int, dim: int) -> Relative:
+        return Relative(heads, dim, max_distance=self.longest)
 
-    def place_behind(self, *, heads: int, dim: int) -> Relative:
-        return Relative(heads, dim, reach=self.longest, ahead=0)
+    def causal_position_bias(self, *, heads: int, dim: int) -> Relative:
+        return Relative(heads, dim, max_distance=self.longest, max_ahead=0)
 
 
 class Relative(nn.Module):
@@ -29,21 +29,21 @@ class Relative(nn.Module):
     no vector is kept for what never comes.
     """
 
-    dots = False
+    is_dot_product = False
 
-    def __init__(self, heads: int, dim: int, *, reach: int, ahead: int | None = None) -> None:
+    def __init__(self, heads: int, dim: int, *, max_distance: int, max_ahead: int | None = None) -> None:
         super().__init__()
-        if reach < 0:
-            raise ShapeError(f"relative positions: reach={reach} is negative; give the farthest distance told apart")
-        self.ahead = reach if ahead is None else ahead
-        self.table = nn.Parameter(torch.randn(heads, reach + self.ahead + 1, dim) * dim**-0.5)  # from far back on
+        if max_distance < 0:
+            raise ShapeError(f"relative positions: reach={max_distance} is negative; give the farthest distance told apart")
+        self.ahead = max_distance if max_ahead is None else max_ahead
+        self.table = nn.Parameter(torch.randn(heads, max_distance + self.ahead + 1, dim) * dim**-0.5)  # from far back on
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
         s = k.shape[-2]
         scaled = q * q.shape[-1] ** -0.5
-        met = meet_distances(scaled, self.table, q.shape[-2], s, first=first, most=self.ahead)  # (b h t t+s-1)
+        met = distance_scores(scaled, self.table, q.shape[-2], s, query_offset=query_offset, max_ahead=self.ahead)  # (b h t t+s-1)
         scores: Tensor = score(q, k) + skew(met, s)
         return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
         return None

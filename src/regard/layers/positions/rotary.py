@@ -15,14 +15,14 @@ from regard.layers.positions._base import PositionScheme
 class Position(PositionScheme):
     """Adds nothing; each attention layer turns its queries and keys."""
 
-    def place(self, *, heads: int, dim: int) -> Rotary:
+    def position_bias(self, *, heads: int, dim: int) -> Rotary:
         return Rotary(dim)
 
 
 class Rotary:
     """Any score of turned queries and keys."""
 
-    dots = True
+    is_dot_product = True
 
     def __init__(self, dim: int) -> None:
         if dim % 2:
@@ -30,20 +30,20 @@ class Rotary:
                 f"rotary positions turn pairs of features, but a head has {dim}; choose an even width per head"
             )
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
-        scores: Tensor = score(turn(q, first, start), turn(k, 0, start))
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
+        scores: Tensor = score(rotate(q, query_offset, start), rotate(k, 0, start))
         return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
-        return score.as_dot(turn(q, first), turn(k, 0))  # an inner product sees distances alone
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
+        return score.as_dot(rotate(q, query_offset), rotate(k, 0))  # an inner product sees distances alone
 
 
-def turn(x: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+def rotate(x: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
     """(b h t d) turned by the places first, first+1, …, counted from each row's `start` (b) where one is given.
     Pairs of features (i, i + d/2) turn together."""
     t, d = x.shape[-2:]
     rate = torch.exp(torch.arange(d // 2, dtype=torch.float64) * (-2 * math.log(10000.0) / d))
-    places = torch.arange(first, first + t, dtype=torch.float64)[:, None]
+    places = torch.arange(query_offset, query_offset + t, dtype=torch.float64)[:, None]
     if start is not None:
         places = places - start.cpu()[:, None, None, None]  # (b 1 t 1)
     angle = places * rate  # (… t d/2); far places need the digits

@@ -13,13 +13,13 @@ from regard.layers.positions._base import PositionScheme
 class Position(PositionScheme):
     """sin(p / 10000^(2i/d)) in even features, cos of the same in odd ones."""
 
-    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
-        return sinusoids(places, self.dim)
+    def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
+        return sinusoids(positions, self.dim)
 
 
-def sinusoids(places: Tensor, dim: int) -> Tensor:
+def sinusoids(positions: Tensor, dim: int) -> Tensor:
     """Places (…) -> (… d), computed in float64: at far places float32 has no digits left for the angle."""
-    half = torch.arange(0, dim, 2, device=places.device, dtype=torch.float64)
+    half = torch.arange(0, dim, 2, device=positions.device, dtype=torch.float64)
     rate = torch.exp(half * (-math.log(10000.0) / dim))  # 1 / 10000^(2i/d)
-    angle = places[..., None].double() * rate
+    angle = positions[..., None].double() * rate
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :dim].float()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.checksums import of_batches
+from regard.core.checksums import hash_batches
 from regard.core.errors import CheckpointError, DataError, did_you_mean
 from regard.core.files import write_bytes, write_text
 from regard.core.protocols import Indices
@@ -121,7 +121,7 @@ def summarize_images(splits: Mapping[str, Sized], shape: ImageShape, *more: str)
 def fingerprint(parts: Mapping[str, Iterable[Any]]) -> dict[str, str]:
     """A checksum of each split, of whatever arrays it gives."""
     return {
-        name: of_batches(tuple(map(torch.from_numpy, map(np.ascontiguousarray, each))) for each in arrays)
+        name: hash_batches(tuple(map(torch.from_numpy, map(np.ascontiguousarray, each))) for each in arrays)
         for name, arrays in parts.items()
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention.record import attentions, record
+from regard.attention.record import attention_modules, record
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.inference_mode import eval_mode
@@ -54,7 +54,7 @@ class GridAttention(NamedTuple):
 
 def attention_over_grid(model: Any, images: Tensor, captions: Tensor, *, pad: int) -> GridAttention | None:
     """Images (b c h w), captions with marks (b t+1) -> where was looked; None for a model without attention."""
-    if not attentions(model):
+    if not attention_modules(model):
         return None
     with record(model) as maps:
         logits, _ = model(captions[:, :-1], model.start(images))
@@ -75,7 +75,7 @@ def pointing_accuracy(model: Any, split: CaptionedImages, caption_vocab: Caption
     with eval_mode(model) as device:
         for low in range(0, len(said), BATCH_CAPTIONS):
             few = said[low : low + BATCH_CAPTIONS]
-            rows = [[marks.start, *row, marks.end] for row in tokens[low : low + BATCH_CAPTIONS]]
+            rows = [[marks.bos, *row, marks.eos] for row in tokens[low : low + BATCH_CAPTIONS]]
             images = image_encoder(split.images(np.array([row for row, _ in few]))).to(device)
             looked = attention_over_grid(model, images, batching.pad(rows).tokens.to(device), pad=marks.pad)
             if looked is None:

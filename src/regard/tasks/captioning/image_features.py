@@ -105,7 +105,7 @@ class PretrainedFeatures:
 
     def _store(self, pixels: Pixels) -> NDArray[np.float16]:
         """The features of all images, mapped from a file that is made if it is not there."""
-        digest = blake2b(f"{self.name} {checksums.of_files([self.weights])}".encode(), digest_size=16)
+        digest = blake2b(f"{self.name} {checksums.hash_files([self.weights])}".encode(), digest_size=16)
         for image in pixels:
             digest.update(image.tobytes())
         path = cache_folder() / "features" / f"{digest.hexdigest()}.f16"

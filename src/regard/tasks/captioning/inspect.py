@@ -79,27 +79,27 @@ def build_inspectable(model: Any, captioned: CaptionedImage, caption_vocab: Capt
     """An image and its captions -> axes, outputs, and ways to run the model again."""
     marks, vocabulary = caption_vocab.special_tokens, caption_vocab.vocabulary
     device = next(model.parameters()).device
-    best = [*captioned.hypotheses[0].tokens, marks.end]
-    captions = torch.tensor([[marks.start, *best]], device=device)
+    best = [*captioned.hypotheses[0].tokens, marks.eos]
+    captions = torch.tensor([[marks.bos, *best]], device=device)
     image = captioned.image_encoder(captioned.pixels[None]).to(device)
     items = _items(best, vocabulary)
     height, width = grid_size(model)
     cells = tuple(_cell(place, height, width) for place in range(height * width))
-    read = (Item(vocabulary.token_text(marks.start), special=True), *items[:-1])
+    read = (Item(vocabulary.token_text(marks.bos), special=True), *items[:-1])
     axes = {"words": Axis(items, "words"), CELL_AXIS: Axis(cells, CELL_AXIS), "read": Axis(read, "read", input="read")}
     return Inspectable(
         title=captioned.image.name,
         axes=axes,
-        rows={"words": (AxisRef("words"),)},
-        columns={CELL_AXIS: (AxisRef(CELL_AXIS),), "read": (AxisRef("read"),)},
+        query_axes={"words": (AxisRef("words"),)},
+        key_axes={CELL_AXIS: (AxisRef(CELL_AXIS),), "read": (AxisRef("read"),)},
         outputs=_outputs(model, image, captioned.hypotheses, caption_vocab),
         replay=lambda: model(captions[:, :-1], model.start(image))[0][0],
-        chosen=captions[0, 1:],
+        predicted_ids=captions[0, 1:],
         seconds=captioned.seconds,
-        answered="words",
-        without={
+        output_axis="words",
+        ablations={
             CELL_AXIS: lambda: ablate_cells(model, captioned.pixels, captions, image_encoder=captioned.image_encoder),
-            "read": lambda: ablate_tokens(model, image, captions[:, :-1], unk=marks.unknown),
+            "read": lambda: ablate_tokens(model, image, captions[:, :-1], unk=marks.unk),
         },
         inputs={"read": captions[:, :-1]},
         views=("captions",),
@@ -110,7 +110,7 @@ def build_inspectable(model: Any, captioned: CaptionedImage, caption_vocab: Capt
 def _items(tokens: Sequence[int], vocabulary: Tokenizer) -> tuple[Item, ...]:
     pieces = vocabulary.decode_with_offsets(list(tokens[:-1]))
     items = [Item(piece.text, word=number, span=(piece.start, piece.stop)) for number, piece in enumerate(pieces)]
-    return (*items, Item(SPECIAL_TOKENS[SpecialTokens.end].strip(), special=True))
+    return (*items, Item(SPECIAL_TOKENS[SpecialTokens.eos].strip(), special=True))
 
 
 def _cell(place: int, height: int, width: int) -> Item:
@@ -121,7 +121,7 @@ def _cell(place: int, height: int, width: int) -> Item:
 def _outputs(model: Any, image: Tensor, hypotheses: Sequence[Hypothesis], words: CaptionVocab) -> tuple[Output, ...]:
     """The captions with log p of every token, and what else might have stood there."""
     vocabulary, marks = words
-    rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in hypotheses]
+    rows = [[marks.bos, *hypothesis.tokens, marks.eos] for hypothesis in hypotheses]
     tokens = batching.pad(rows, marks.pad).tokens.to(image.device)
     logits, _ = model(tokens[:, :-1], repeat_rows(model.start(image), len(rows)))
     scores = logits.float().log_softmax(dim=-1)  # (n t v)

@@ -32,7 +32,7 @@ def render_overlay(model: Any, pixels: Pixels, tokens: Sequence[int], caption_vo
     vocabulary, marks = caption_vocab
     model = original_model(model)
     with eval_mode(model) as device:
-        captions = torch.tensor([[marks.start, *tokens, marks.end]], device=device)
+        captions = torch.tensor([[marks.bos, *tokens, marks.eos]], device=device)
         looked = attention_over_grid(model, image_encoder(pixels[None]).to(device), captions, pad=marks.pad)
     said = [piece.text for piece in vocabulary.decode_with_offsets(list(tokens))]
     shares = None if looked is None else looked.weights[0, : len(said)].double().cpu().numpy()

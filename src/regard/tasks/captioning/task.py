@@ -120,7 +120,7 @@ class Captioning(Task):
         self.image_encoder = build_image_encoder(config.backbone, config.backbone_weights)
         self.spec = CaptioningSpec(*self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens)
         self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "exact", "pointing"], True)
-        self.goal = TargetMetric("exact" if config.path is None else "bleu4", more=True)
+        self.target_metric = TargetMetric("exact" if config.path is None else "bleu4", higher_is_better=True)
         self.example_sources, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
         self.caption_vocab = grounding.CaptionVocab(vocabulary, self.special_tokens)
 
@@ -274,16 +274,16 @@ class Captioning(Task):
         told_of = image_inputs.format_remarks(given)
         return Prediction(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)
 
-    def inspect(self, model: Any, given: InputImage, options: Options, decoding: DecodingStrategy) -> Inspectable:
+    def inspect(self, model: Any, parsed_input: InputImage, options: Options, decoding: DecodingStrategy) -> Inspectable:
         """An image -> its captions, where the model looked, and what it says without parts of the image."""
-        given = self._changed(given, options)
+        parsed_input = self._changed(parsed_input, options)
         begun = time.perf_counter()
-        (hypotheses,) = n_best(partial(self.search_captions, model, given.pixels[None]), decoding, count=options.n)
+        (hypotheses,) = n_best(partial(self.search_captions, model, parsed_input.pixels[None]), decoding, count=options.n)
         seconds = time.perf_counter() - begun
         boxes = grounding.occlusion_boxes(*grounding.grid_size(model))
-        changed = self.best_captions(model, np.stack([grounding.occlude(given.pixels, box) for box in boxes]), decoding)
+        changed = self.best_captions(model, np.stack([grounding.occlude(parsed_input.pixels, box) for box in boxes]), decoding)
         again = tuple(inspect.OcclusionResult(box, text) for box, text in zip(boxes, changed, strict=True))
-        told = inspect.CaptionedImage(given, hypotheses, seconds, again, self.image_encoder)
+        told = inspect.CaptionedImage(parsed_input, hypotheses, seconds, again, self.image_encoder)
         with eval_mode(model):
             return inspect.build_inspectable(model, told, self.caption_vocab)
 

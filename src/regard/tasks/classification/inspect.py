@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.attention.record import attentions
+from regard.attention.record import attention_modules
 from regard.core.data_specs import SpecialTokens
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Parent, Truth, Vocabulary
 from regard.core.state_tree import map_tensors
@@ -24,7 +24,7 @@ from regard.data.text import document_corpus
 from regard.data.text.document_corpus import TokenizedDocument
 from regard.data.text.sentence_splitter import Span
 from regard.data.text.tokenizer import Tokenizer
-from regard.layers.document_batch import joined, marked
+from regard.layers.document_batch import concat_sentences, add_bos_eos
 from regard.tasks.language.inspect import sample_vocabulary
 
 BATCH_DOCUMENTS = 64  # documents that are read at once when one word after the other is taken away
@@ -78,26 +78,26 @@ def build_inspectable(
     """A document and its label -> axes, outputs, and ways to run the model again."""
     words = locate_words(classified.text, classified.cut, tokenizer)
     replay = Replay(model, classified.cut, device)
-    used = {name for attend in attentions(model).values() for name in (attend.queries, attend.keys)}
+    used = {name for attend in attention_modules(model).values() for name in (attend.queries, attend.keys)}
     parts = [part for name, make in AXIS_BUILDERS.items() if name in used for part in make(classified, words, tokenizer, special_tokens)]
     axes = {"label": Axis((Item(classified.outputs[0].text, word=0),), "label")} | {part.axis: part.definition for part in parts}
     places: dict[str, tuple[AxisRef, ...]] = {"label": (AxisRef("label", None),)}
     for part in parts:
         places[part.model_axis] = (*places.get(part.model_axis, ()), AxisRef(part.axis, part.batch))
     grouped = document_corpus.collate_documents([classified.cut])
-    whole = joined(grouped)
+    whole = concat_sentences(grouped)
     return Inspectable(
         title=shorten(classified.text, MAX_TITLE_CHARACTERS, placeholder=" …"),
         axes=axes,
-        rows=places,
-        columns=places,
+        query_axes=places,
+        key_axes=places,
         outputs=tuple(classified.outputs),
         replay=replay,
-        chosen=torch.tensor([classified.label], device=device),
+        predicted_ids=torch.tensor([classified.label], device=device),
         seconds=classified.seconds,
-        without={part.axis: partial(part.ablate, replay) for part in parts},
-        taken_out={part.axis: False for part in parts},
-        inputs={"words": grouped.tokens, "document": whole.tokens, "text": marked(whole, special_tokens).tokens},
+        ablations={part.axis: partial(part.ablate, replay) for part in parts},
+        deletion_axes={part.axis: False for part in parts},
+        inputs={"words": grouped.tokens, "document": whole.tokens, "text": add_bos_eos(whole, special_tokens).tokens},
         truth=_truth(classified, words, axes),
         vocabularies=(_vocabulary(classified, tokenizer),),
         views=("document",),
@@ -189,7 +189,7 @@ def _document_parts(
 
 def _text_parts(found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens) -> list[AxisBinding]:
     flat = [word for row in words for word in row]
-    first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.start, marks.end))
+    first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.bos, marks.eos))
     axis = Axis((first, *(word.item for word in flat), last), "words", input="text")
     return [AxisBinding("text", "text", axis, 0, lambda replay: replay.without_words([None, *flat, None]))]
 

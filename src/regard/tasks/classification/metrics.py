@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from regard.attention.record import AttentionMap, attentions, record
+from regard.attention.record import AttentionMap, attention_modules, record
 from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction
@@ -120,7 +120,7 @@ def attention_on_evidence(
     model: Any, reviews: Sequence[Review], cuts: Sequence[TokenizedDocument], *, tokenizer: Tokenizer, budget: int
 ) -> dict[str, float]:
     """Built-in reviews -> both shares, of what the model's attention looks at; empty where it looks at nothing."""
-    if not any(attend.queries == "label" for attend in attentions(model).values()):
+    if not any(attend.queries == "label" for attend in attention_modules(model).values()):
         return {}
     found: dict[str, list[float]] = {}
     lengths = np.array([sum(map(len, cut.rows)) for cut in cuts])

@@ -135,8 +135,8 @@ class Classification(Task):
         self.multi_label = bool(config.separator)
         self.special_tokens = masking.special_tokens_of(tokenizer)
         limits = {"longest": config.max_length, "sentence": config.sentence, "sentences": config.sentences}
-        self.spec = DocumentSpec(tokenizer.vocab_size, len(label_names), **limits, marks=self.special_tokens, several=self.multi_label)
-        self.goal = TargetMetric("f1" if self.multi_label else "accuracy", more=True)
+        self.spec = DocumentSpec(tokenizer.vocab_size, len(label_names), **limits, special_tokens=self.special_tokens, multi_label=self.multi_label)
+        self.target_metric = TargetMetric("f1" if self.multi_label else "accuracy", higher_is_better=True)
         self.example_sources = tuple(examples)
 
     @cached_property
@@ -264,14 +264,14 @@ class Classification(Task):
                     answers[i] = metrics.to_predictions(row, self.label_names, **asked, remarks=_shortened(cuts[i]))
         return answers
 
-    def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
+    def inspect(self, model: Any, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
         """A document -> its label, and which words and sentences the model looked at."""
         begun = time.perf_counter()
-        answers = self.predict(model, [given], options, decoding)[0]
+        answers = self.predict(model, [parsed_input], options, decoding)[0]
         seconds = time.perf_counter() - begun
         outputs = [Output(answer.text, answer.score, answer.rank) for answer in answers]
-        review = labelled_sources.find_review(self.config.data_source, given)
-        found = ClassifiedDocument(given, self._cuts([given])[0], outputs, answers[0].value, seconds, review)
+        review = labelled_sources.find_review(self.config.data_source, parsed_input)
+        found = ClassifiedDocument(parsed_input, self._cuts([parsed_input])[0], outputs, answers[0].value, seconds, review)
         with eval_mode(model) as device:
             return inspect.build_inspectable(model, found, tokenizer=self.tokenizer, special_tokens=self.special_tokens, device=device)
 

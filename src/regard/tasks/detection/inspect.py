@@ -82,13 +82,13 @@ def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, cla
     return Inspectable(
         title=title_with_remarks(input_image.name, input_image),
         axes={"objects": Axis(queries, "objects"), "grid": Axis(cells, "grid")},
-        rows=rows,
-        columns=rows,
+        query_axes=rows,
+        key_axes=rows,
         outputs=(Output(best.text, score=best.score),),
         replay=lambda: model(image).logits[-1, 0],
-        chosen=chosen,
+        predicted_ids=chosen,
         seconds=seconds,
-        answered="objects",
+        output_axis="objects",
         views=("boxes",),
         extra={"boxes": _extra(input_image, shares, boxes, classes=classes, least=threshold)},
     )

@@ -92,7 +92,7 @@ class ObjectBatch(NamedTuple):
 class Detection(Task):
     """Images with objects: batches, the loss of matched sets, average precision."""
 
-    goal, counted, opens = TargetMetric("ap50", more=True), "images", image_inputs.INPUT_SUFFIXES
+    target_metric, counted, opens = TargetMetric("ap50", higher_is_better=True), "images", image_inputs.INPUT_SUFFIXES
 
     def __init__(
         self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], DetectionCollection], folder: Path | None = None
@@ -194,11 +194,11 @@ class Detection(Task):
         answer = partial(inspect.to_prediction, classes=self.classes, threshold=options.threshold)
         return [[answer(given, each)] for given, each in zip(inputs, found, strict=True)]
 
-    def inspect(self, model: Any, given: InputImage, options: Options, decoding: Any) -> Inspectable:
+    def inspect(self, model: Any, parsed_input: InputImage, options: Options, decoding: Any) -> Inspectable:
         """An image -> its objects, and where each query looked."""
         with eval_mode(model) as device:
-            image = to_tensor(given.pixels[None]).to(device)
-            return inspect.build_inspectable(model, image, given, classes=self.classes, threshold=options.threshold)
+            image = to_tensor(parsed_input.pixels[None]).to(device)
+            return inspect.build_inspectable(model, image, parsed_input, classes=self.classes, threshold=options.threshold)
 
 
 def pad_targets(labels: Sequence[Any], boxes: Sequence[Any]) -> ObjectTargets:

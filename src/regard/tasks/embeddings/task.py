@@ -101,7 +101,7 @@ class EmbeddingBatch(NamedTuple):
 class Embeddings(Task):
     """Words as a task: rows of text, negative sampling, nearest words."""
 
-    goal = TargetMetric("loss", more=False)
+    target_metric = TargetMetric("loss", higher_is_better=False)
     throughput_unit = "neighbours"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
@@ -142,17 +142,17 @@ class Embeddings(Task):
     @cached_property
     def _kept(self) -> NDArray[np.float64]:
         """How likely each word is kept; marks never are."""
-        share = self._counts / max(1, self._counts[self.special_tokens.first :].sum())
+        share = self._counts / max(1, self._counts[self.special_tokens.first_regular_id :].sum())
         ratio = self.config.sample / np.maximum(share, 1e-12)
         kept = np.minimum(1.0, np.sqrt(ratio) + ratio)
-        kept[: self.special_tokens.first] = 0.0
+        kept[: self.special_tokens.first_regular_id] = 0.0
         return np.asarray(kept)
 
     @cached_property
     def _noise(self) -> NDArray[np.float64]:
         """Cumulative shares from which other words are drawn: frequency to the power of 3/4."""
         weights = self._counts.astype(np.float64) ** 0.75
-        weights[: self.special_tokens.first] = 0.0
+        weights[: self.special_tokens.first_regular_id] = 0.0
         return np.asarray(np.cumsum(weights)[:-1] / weights.sum())  # no draw is beyond the last word
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
@@ -220,8 +220,8 @@ class Embeddings(Task):
         splits = {
             split: len(self.stream(split).tokens) for split in ("train", *plain_text.open_text(self.config.data_source))
         }
-        words, different = len(self.stream("train").tokens), self.spec.size - self.special_tokens.first
-        rare = self._counts[self.special_tokens.unknown] / words
+        words, different = len(self.stream("train").tokens), self.spec.size - self.special_tokens.first_regular_id
+        rare = self._counts[self.special_tokens.unk] / words
         few = f"{rare:.1%} are too rare for a vector (data.min_frequency={self.config.min_frequency})"
         begin = " ".join(
             next(iter(plain_text.open_text(self.config.data_source)["train"]))[:PREVIEW_CHARACTERS].split()
@@ -231,7 +231,7 @@ class Embeddings(Task):
 
     def word_space(self, model: Any) -> WordSpace:
         """The words and their vectors as the model has them now."""
-        first = self.special_tokens.first
+        first = self.special_tokens.first_regular_id
         return WordSpace(self.token_texts()[first:], model.vectors.weight.detach().float().cpu().numpy()[first:])
 
     def save(self, folder: Path) -> None:
@@ -241,7 +241,7 @@ class Embeddings(Task):
     def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
         """Words or sums of words -> for each the nearest words; a file of an answer is a file of all vectors."""
         space = self.word_space(model)
-        known = WordVectors(space.words, model.vectors.weight.detach().float().cpu().numpy()[self.special_tokens.first :])
+        known = WordVectors(space.words, model.vectors.weight.detach().float().cpu().numpy()[self.special_tokens.first_regular_id :])
         files = {".vec": partial(word_vectors.to_text, known), ".bin": partial(word_vectors.to_binary, known)}
         return [
             [Prediction(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.n)]
@@ -251,10 +251,10 @@ class Embeddings(Task):
     def _terms(self, space: WordSpace, text: str) -> list[Term]:
         return space.parse_terms(text, lowercase=self.config.lowercase)
 
-    def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
+    def inspect(self, model: Any, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
         """A word or a sum of words -> the nearest words, and where they lie among the most frequent ones."""
         space = self.word_space(model)
-        return inspect.build_inspectable(model, space, given, self._terms(space, given), count=options.n, first_id=self.special_tokens.first)
+        return inspect.build_inspectable(model, space, parsed_input, self._terms(space, parsed_input), count=options.n, first_id=self.special_tokens.first_regular_id)
 
 
 def _spaced(documents: Documents) -> Iterator[str]:
@@ -277,11 +277,11 @@ def build(config: Config, folder: Path | None = None) -> Embeddings:
     if folder is not None:
         return load(config, folder)
     texts = _Spaced(plain_text.open_text(config.data_source)["train"])
-    size = config.vocab_size + SpecialTokens().first
+    size = config.vocab_size + SpecialTokens().first_regular_id
     tokenizer = tokenizers.train(
         texts, level="word", size=size, lowercase=config.lowercase, minimum=config.min_frequency
     )
-    if tokenizer.vocab_size == SpecialTokens().first:
+    if tokenizer.vocab_size == SpecialTokens().first_regular_id:
         raise DataError(
             f"no word of the text is seen {config.min_frequency} times; give more text or a smaller data.min_frequency"
         )

@@ -83,7 +83,7 @@ class Options:
 class ImageClassification(Task):
     """Images with classes: batches, cross entropy, accuracy."""
 
-    goal, counted, opens = TargetMetric("accuracy", more=True), "images", image_inputs.INPUT_SUFFIXES
+    target_metric, counted, opens = TargetMetric("accuracy", higher_is_better=True), "images", image_inputs.INPUT_SUFFIXES
 
     def __init__(
         self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], ImageCollection], folder: Path | None = None
@@ -192,10 +192,10 @@ class ImageClassification(Task):
             )
         return answers
 
-    def inspect(self, model: Any, given: InputImage, options: Options, decoding: Any) -> Inspectable:
+    def inspect(self, model: Any, parsed_input: InputImage, options: Options, decoding: Any) -> Inspectable:
         """An image -> its class, and where the model looked."""
         with eval_mode(model) as device:
-            return inspect.build_inspectable(model, to_tensor(given.pixels[None]).to(device), given, classes=self.classes)
+            return inspect.build_inspectable(model, to_tensor(parsed_input.pixels[None]).to(device), parsed_input, classes=self.classes)
 
 
 def _origin(config: Config) -> ImageSource:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, seen
+from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, visible_positions
 from regard.core.data_specs import ImageGenerationSpec as PixelSizes
 from regard.core.errors import DataError
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
@@ -59,7 +59,7 @@ class PreparedRequest(NamedTuple):
 def prepare(image: InputImage | None, sizes: PixelSizes, *, keep_rows: int, labels: NDArray[np.int64]) -> PreparedRequest:
     """An image to be completed or enlarged, or none. One that is as large as the result of enlarging is made small:
     so what is made can be compared with it."""
-    if image is None or not min(sizes.small):
+    if image is None or not min(sizes.low_res_size):
         used, known = (None, None) if image is None else prepare_completion(image, sizes, keep_rows=keep_rows)
         return PreparedRequest(used, image_condition(labels, np.zeros((len(labels), 0), np.uint8), sizes), known)
     height, width, channels = image.pixels.shape
@@ -67,7 +67,7 @@ def prepare(image: InputImage | None, sizes: PixelSizes, *, keep_rows: int, labe
         remark = f"{height}x{width} pixels, as the result has: made small first"
         used = image._replace(remarks=(*image.remarks, remark))
         return PreparedRequest(used, image_condition(labels, downscale(image.pixels[None], sizes), sizes), ground_truth=image.pixels)
-    used = resize_image(image, ImageShape(*sizes.small, channels))
+    used = resize_image(image, ImageShape(*sizes.low_res_size, channels))
     return PreparedRequest(used, image_condition(labels, to_levels(used.pixels[None], sizes.levels), sizes))
 
 
@@ -118,19 +118,19 @@ def build_inspectable(model: ImageGenerator, levels: Tensor, request: PreparedRe
     axes = {"made": Axis(items, "made"), "seen": Axis((Item("start", special=True), *items[:-1]), "seen")}
     rows: dict[str, tuple[AxisRef, ...]] = {"image": (AxisRef("made"),)}
     columns: dict[str, tuple[AxisRef, ...]] = {"image": (AxisRef("seen"),)}
-    if min(sizes.small):
-        axes["small"] = Axis(_cells(subject.small[0], sizes), "small image")
+    if min(sizes.low_res_size):
+        axes["small"] = Axis(_cells(subject.low_res[0], sizes), "small image")
         rows["small image"] = columns["small image"] = (AxisRef("small"),)
     return Inspectable(
         title=title_with_remarks(title, request.image),
         axes=axes,
-        rows=rows,
-        columns=columns,
+        query_axes=rows,
+        key_axes=columns,
         outputs=(Output(f"{bits:.3f} bits per dimension", score=total, rank=-bits, tokens=each),),
         replay=replay,
-        chosen=chosen,
+        predicted_ids=chosen,
         seconds=seconds,
-        answered="made" if single else "",
+        output_axis="made" if single else "",
         views=("canvas",),
         extra={"canvas": _extra(model, levels, request, sizes)},
     )
@@ -156,7 +156,7 @@ def _items(order: Tensor, levels: Tensor, sizes: PixelSizes) -> tuple[Item, ...]
 
 
 def _cells(small: Tensor, sizes: PixelSizes) -> tuple[Item, ...]:
-    rows, columns = sizes.small
+    rows, columns = sizes.low_res_size
     values = small.view(-1, sizes.channels).tolist()
     return tuple(
         Item(f"{place // columns},{place % columns}={','.join(map(str, value))}",
@@ -178,12 +178,12 @@ def _extra(model: Any, levels: Tensor, asked: PreparedRequest, sizes: PixelSizes
         "width": sizes.width,
         "channels": sizes.channels,
         "pixels": decode(levels, sizes)[0].reshape(-1, sizes.channels).tolist(),
-        "blocks": [] if layout is None else [list(layout.bounds(block)) for block in range(layout.blocks)],
-        "memories": [] if layout is None else [seen(layout, block).tolist() for block in range(layout.blocks)],
+        "blocks": [] if layout is None else [list(layout.bounds(block)) for block in range(layout.num_blocks)],
+        "memories": [] if layout is None else [visible_positions(layout, block).tolist() for block in range(layout.num_blocks)],
     }
-    if min(sizes.small):
-        small = decode(asked.condition.small, sizes, size=sizes.small)
-        extra["small"] = {"height": sizes.small[0], "width": sizes.small[1], "pixels": _flat(small[0])}
+    if min(sizes.low_res_size):
+        small = decode(asked.condition.low_res, sizes, size=sizes.low_res_size)
+        extra["small"] = {"height": sizes.low_res_size[0], "width": sizes.low_res_size[1], "pixels": _flat(small[0])}
         extra["bicubic"] = _flat(upscale_bicubic(small, sizes)[0])
     if asked.ground_truth is not None:
         extra["truth"] = _flat(asked.ground_truth)

@@ -28,13 +28,13 @@ def encode(
 ) -> ImageBatch:
     """Images (b h w c) of 0 … 255 and their classes, -1 where none is told. With `draws` levels are drawn at random."""
     levels = to_levels(pixels, sizes.levels) if draws is None else to_random_levels(pixels, sizes.levels, draws)
-    small = downscale(pixels, sizes) if min(sizes.small) else np.zeros((len(pixels), 0), np.uint8)
+    small = downscale(pixels, sizes) if min(sizes.low_res_size) else np.zeros((len(pixels), 0), np.uint8)
     return ImageBatch(_flat(levels), image_condition(labels, small, sizes))
 
 
 def image_condition(labels: NDArray[np.int64], small: Pixels, sizes: PixelSizes) -> ImageCondition:
     """Classes, -1 where none is told, and the levels of small images (b h w c) or (b 0)."""
-    told = np.where((labels < 0) | (labels >= sizes.classes), sizes.classes, labels)
+    told = np.where((labels < 0) | (labels >= sizes.num_classes), sizes.num_classes, labels)
     return ImageCondition(torch.from_numpy(told).long(), _flat(small))
 
 
@@ -50,7 +50,7 @@ def decode(levels: Tensor, sizes: PixelSizes, *, size: tuple[int, int] | None = 
 
 def downscale(pixels: Pixels, sizes: PixelSizes) -> Pixels:
     """Images (b h w c) -> levels of the small ones (b h w c): the mean brightness of each square."""
-    (rows, columns), (b, h, w, c) = sizes.small, pixels.shape
+    (rows, columns), (b, h, w, c) = sizes.low_res_size, pixels.shape
     squares = pixels.reshape(b, rows, h // rows, columns, w // columns, c).astype(np.float64)
     return to_levels(np.rint(squares.mean(axis=(2, 4))).astype(np.uint8), sizes.levels)
 

@@ -107,7 +107,7 @@ class ImageGeneration(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
     evaluation_mode = "each pixel foretold from the true ones before it"
-    goal, counted, opens = TargetMetric("bits", more=False), "levels", image_inputs.INPUT_SUFFIXES
+    goal, counted, opens = TargetMetric("bits", higher_is_better=False), "levels", image_inputs.INPUT_SUFFIXES
 
     def __init__(
         self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], ImageCollection], folder: Path | None = None
@@ -195,7 +195,7 @@ class ImageGeneration(Task):
         truth = truth[:MAX_UPSCALED_IMAGES]
         subject = encode(truth, np.full(len(truth), -1), self.spec).condition
         enlarged = decode(generate(model, subject, None, sizes=self.spec, sampling=None), self.spec)
-        small = decode(subject.small, self.spec, size=self.spec.small)
+        small = decode(subject.low_res, self.spec, size=self.spec.small)
         theirs = {f"bicubic_{name}": value for name, value in quality(upscale_bicubic(small, self.spec), truth).items()}
         return scores | quality(enlarged, truth) | theirs
 
@@ -214,7 +214,7 @@ class ImageGeneration(Task):
     def _example(self) -> Pixels:
         image: Pixels = self.split("valid")[0][:1]
         if self.is_upscaling:
-            small = encode(image, np.full(1, -1), self.spec).condition.small
+            small = encode(image, np.full(1, -1), self.spec).condition.low_res
             image = decode(small, self.spec, size=self.spec.small)
         first: Pixels = image[0]
         return first

@@ -19,7 +19,7 @@ from regard.core.data_specs import LanguageSpec
 from regard.core.progress import track
 from regard.core.protocols import Decoder, Grammar, Padded, State
 from regard.core.seed import combine_seeds
-from regard.core.state_tree import join
+from regard.core.state_tree import concat_states
 from regard.data.text.pair_corpus import TokenArray as TokenArray
 from regard.data.text.token_stream import evaluation_windows
 from regard.decoding.constraints import forbid_repeats
@@ -65,12 +65,12 @@ def token_nats(
 ) -> list[NDArray[np.float64]]:
     """Texts, each tokens (n) -> of each -log p of its tokens (n); a long text in windows that overlap by half."""
     values = [np.zeros(len(tokens)) for tokens in texts]
-    parts = [(number, part) for number, tokens in enumerate(texts) for part in evaluation_windows(len(tokens), sizes.longest)]
+    parts = [(number, part) for number, tokens in enumerate(texts) for part in evaluation_windows(len(tokens), sizes.max_length)]
     parts.sort(key=lambda of: of[1].stop - of[1].start)
-    rows = max(1, min(MAX_BATCH_TOKENS, MAX_LOGITS // sizes.size) // sizes.longest)
+    rows = max(1, min(MAX_BATCH_TOKENS, MAX_LOGITS // sizes.vocab_size) // sizes.max_length)
     for batch in track([parts[i : i + rows] for i in range(0, len(parts), rows)], total=len(parts), size=len):
         length = max(part.stop - part.start for _, part in batch)
-        read = torch.full((len(batch), length + 1), sizes.marks.start)
+        read = torch.full((len(batch), length + 1), sizes.special_tokens.bos)
         for row, (number, part) in zip(read, batch, strict=True):
             seen = texts[number][part.start : part.stop].astype(np.int64)
             row[1 : len(seen) + 1] = torch.from_numpy(seen)
@@ -92,15 +92,15 @@ def generate(
 ) -> list[list[Continuation]]:
     """Prompts -> for each its continuations by up to `count` tokens, as many as the decoder gives."""
     fast = optimised(model)
-    decoding = decoding.changed(forbid=(*decoding.config.forbid, sizes.marks.unknown))
+    decoding = decoding.changed(forbid=(*decoding.config.forbid, sizes.special_tokens.unk))
     texts = [Continuation(place, (), number) for place, number in enumerate(decoding.numbers(len(prompts)))]
     ready: list[list[Continuation]] = [[] for _ in prompts]
     while texts:
         longer: list[Continuation] = []
         for some, search, grammar in _searches(texts, decoding, sizes):
-            seen = [_window((*prompts[text.prompt_index], *text.tokens), sizes.longest) for text in some]
+            seen = [_window((*prompts[text.prompt_index], *text.tokens), sizes.max_length) for text in some]
             # Before the window stands a start mark; the last token is read too, to know whether the text ends there.
-            limits = [min(count - len(a.tokens), sizes.longest - 1 - len(b)) for a, b in zip(some, seen, strict=True)]
+            limits = [min(count - len(a.tokens), sizes.max_length - 1 - len(b)) for a, b in zip(some, seen, strict=True)]
             own = PromptWindows(seen, limits, [text.sample_index for text in some])
             pieces = _pieces(fast, own, search, grammar, sizes=sizes, device=device)
             for text, limit, found in zip(some, limits, pieces, strict=True):
@@ -137,8 +137,8 @@ class NoRepeatGrammar(NamedTuple):
     def allowed(self, history: Tensor) -> Tensor:
         """Tokens (r t) of this window -> (r v): what may come next."""
         before = torch.tensor(self.previous_tokens, device=history.device).expand(len(history), -1)
-        scores = torch.zeros(len(history), self.sizes.size, device=history.device)
-        forbid_repeats(scores, torch.cat([before, history], dim=1), size=self.ngram_size, spare=self.sizes.marks.pad)
+        scores = torch.zeros(len(history), self.sizes.vocab_size, device=history.device)
+        forbid_repeats(scores, torch.cat([before, history], dim=1), size=self.ngram_size, spare=self.sizes.special_tokens.pad)
         return scores == 0
 
 
@@ -166,10 +166,10 @@ def _pieces(
     """What follows each row, up to its limit."""
     rows, groups = asked.tokens, list(_alike(asked.tokens))
     order = [place for places in groups for place in places]
-    state = reduce(join, [_read(model, [rows[place] for place in places], sizes, device) for places in groups])
-    last = torch.tensor([rows[place][-1] if rows[place] else sizes.marks.start for place in order], device=device)
+    state = reduce(concat_states, [_read(model, [rows[place] for place in places], sizes, device) for places in groups])
+    last = torch.tensor([rows[place][-1] if rows[place] else sizes.special_tokens.bos for place in order], device=device)
     limits, numbers = (torch.tensor(each, device=device)[order] for each in (asked.limits, asked.sample_indices))
-    found = decoding(model, state, marks=sizes.marks, limits=limits, first=last, numbers=numbers, grammar=grammar)
+    found = decoding(model, state, marks=sizes.special_tokens, limits=limits, first=last, numbers=numbers, grammar=grammar)
     pieces = dict(zip(order, ([hypothesis.tokens for hypothesis in some] for some in found), strict=True))
     return [pieces[place] for place in range(len(rows))]
 
@@ -188,5 +188,5 @@ def _read(model: Decoder, rows: Sequence[TokenIds], sizes: LanguageSpec, device:
     """The state of rows of one length before their last token."""
     state = model.start(empty_source(len(rows), device))
     if rows[0]:
-        _, state = model.features(torch.tensor([[sizes.marks.start, *row[:-1]] for row in rows], device=device), state)
+        _, state = model.features(torch.tensor([[sizes.special_tokens.bos, *row[:-1]] for row in rows], device=device), state)
     return state

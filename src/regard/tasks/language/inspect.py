@@ -23,8 +23,8 @@ def build_inspectable(
     model: Decoder, prompt: TokenIds, continuation: Continuation, *, tokenizer: Tokenizer, special_tokens: SpecialTokens, source: Padded
 ) -> Inspectable:
     """A prompt and the tokens behind it -> axes, every token with its alternatives, and the way to run it again."""
-    new = (*continuation.tokens, special_tokens.end) if continuation.finished else continuation.tokens
-    whole = torch.tensor([[special_tokens.start, *prompt, *new]], device=source.tokens.device)  # (1 n+1)
+    new = (*continuation.tokens, special_tokens.eos) if continuation.finished else continuation.tokens
+    whole = torch.tensor([[special_tokens.bos, *prompt, *new]], device=source.tokens.device)  # (1 n+1)
     begun = time.perf_counter()
     scores = log_probabilities(model, source, whole)
     chosen = gather_log_probs(scores, whole)[0]
@@ -36,10 +36,10 @@ def build_inspectable(
         title=tokenizer.decode([prompt])[0] or "a text from nothing",
         axes={
             "output": Axis(items, "text"),
-            "read": Axis((Item(tokenizer.token_text(special_tokens.start), special=True), *items[:-1]), "read", input="read"),
+            "read": Axis((Item(tokenizer.token_text(special_tokens.bos), special=True), *items[:-1]), "read", input="read"),
         },
-        rows={"text": (AxisRef("output"),)},
-        columns={"text": (AxisRef("read"),)},
+        query_axes={"text": (AxisRef("output"),)},
+        key_axes={"text": (AxisRef("read"),)},
         outputs=(
             Output(
                 tokenizer.decode([(*prompt, *continuation.tokens)])[0],
@@ -49,10 +49,10 @@ def build_inspectable(
             ),
         ),
         replay=lambda: model(whole[:, :-1], model.start(source))[0][0],
-        chosen=whole[0, 1:],
+        predicted_ids=whole[0, 1:],
         seconds=seconds,
-        answered="output",
-        without={"read": lambda: ablate_tokens(model, whole, source, special_tokens.unknown)},
+        output_axis="output",
+        ablations={"read": lambda: ablate_tokens(model, whole, source, special_tokens.unk)},
         inputs={"read": whole[:, :-1]},
         vocabularies=(sample_vocabulary(tokenizer, (*prompt, *new)),),
         views=("next_token",),
@@ -97,7 +97,7 @@ def raw_text(token: int, tokenizer: Tokenizer) -> str:
     """The characters that a token stands for, with the space before it; none for a mark."""
     if token < len(SPECIAL_TOKENS):
         return ""
-    pair = tokenizer.decode([[SpecialTokens.unknown, token]])[0]  # behind another token nothing is stripped
+    pair = tokenizer.decode([[SpecialTokens.unk, token]])[0]  # behind another token nothing is stripped
     return pair[1:]
 
 

@@ -94,14 +94,14 @@ class CropBatch(NamedTuple):
 class Language(Task):
     """Plain text as a task: crops, loss, nats and bits, texts that go on."""
 
-    goal = TargetMetric("nats", more=False)
+    target_metric = TargetMetric("nats", higher_is_better=False)
     samples_by_index = True
     evaluation_mode = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.special_tokens = config, tokenizer, SpecialTokens()
         self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
-        self.spec = LanguageSpec(tokenizer.vocab_size, longest=config.context, marks=self.special_tokens)
+        self.spec = LanguageSpec(tokenizer.vocab_size, max_length=config.context, special_tokens=self.special_tokens)
         self.example_sources = (*examples, "")  # beginnings, and nothing
 
     def as_test_data(self) -> Language:
@@ -120,7 +120,7 @@ class Language(Task):
     def collate(self, examples: Indices) -> CropBatch:
         """Places -> crops of the context; each is read as if a text began there."""
         following = self.corpus.stream("train").crops(examples, self.config.context)
-        start = torch.full((len(following), 1), self.special_tokens.start)
+        start = torch.full((len(following), 1), self.special_tokens.bos)
         return CropBatch(torch.cat([start, following[:, :-1]], dim=1), following)
 
     def loss(self, model: Decoder, batch: CropBatch) -> Loss:
@@ -207,7 +207,7 @@ class Language(Task):
         return generate(model, prompts, count=options.tokens, sizes=self.spec, decoding=search, device=device)
 
     def _answer(self, prompt: TokenIds, text: Continuation, score: float, told: str) -> Prediction:
-        unknown = prompt.count(self.special_tokens.unknown)
+        unknown = prompt.count(self.special_tokens.unk)
         remarks = (f"{unknown} of the {len(prompt)} tokens given are unknown to the model",) if unknown else ()
         files = {".txt": partial(str.encode, f"{told}\n")}
         return Prediction(told, score, score, value=text.tokens, files=files, remarks=remarks)
@@ -215,17 +215,17 @@ class Language(Task):
     def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.tokenizer.decode([tokens])[0]
 
-    def partial_text(self, given: str, options: Options, tokens: Sequence[int]) -> str:
-        prompt = self._prompt(given, options)
+    def partial_text(self, parsed_input: str, options: Options, tokens: Sequence[int]) -> str:
+        prompt = self._prompt(parsed_input, options)
         read, told = self.tokenizer.decode([prompt, (*prompt, *tokens)])
-        return _as_given(given or options.prompt, read, told)
+        return _as_given(parsed_input or options.prompt, read, told)
 
-    def inspect(self, model: Decoder, given: str, options: Options, decoding: DecodingStrategy | None) -> Inspectable:
+    def inspect(self, model: Decoder, parsed_input: str, options: Options, decoding: DecodingStrategy | None) -> Inspectable:
         """A text -> what the model looked at when it foretold each of its tokens and of those it went on by.
 
         Where text and continuation are longer than the context, the last part of the text that leaves room for them.
         """
-        prompt = self._prompt(given, options)
+        prompt = self._prompt(parsed_input, options)
         room = self.spec.longest - 1
         new = min(options.tokens, max(room - len(prompt), room // 2, 1))
         prompt = prompt[max(0, len(prompt) + new - room) :]

@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
 
 def to_masked_batch(texts: Sequence[MaskedText], special_tokens: SpecialTokens) -> MaskedBatch:
     """Texts with gaps -> one batch. No gap sees another: what stands there nobody knows."""
-    padded = batching.pad([[special_tokens.start, *text.tokens, special_tokens.end] for text in texts], special_tokens.pad)
+    padded = batching.pad([[special_tokens.bos, *text.tokens, special_tokens.eos] for text in texts], special_tokens.pad)
     chosen = padded.tokens == (-1 if special_tokens.mask is None else special_tokens.mask)
     return MaskedBatch(
         padded.tokens, padded.tokens, padded.lengths, chosen, chosen.long(), torch.zeros_like(padded.tokens)
@@ -117,7 +117,7 @@ def build_inspectable(model: MaskedLM, text: MaskedText, top: int, *, tokenizer:
     items = [
         Item("[MASK]" if place in text.mask_positions else display_name(token, tokenizer)) for place, token in enumerate(text.tokens)
     ]
-    first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.start, marks.end))
+    first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.bos, marks.eos))
     tokens = tuple(_token(some, tokenizer) for some in candidates)
     return Inspectable(
         title=MASK_PATTERN.sub("___", text.text),
@@ -125,18 +125,18 @@ def build_inspectable(model: MaskedLM, text: MaskedText, top: int, *, tokenizer:
             "text": Axis((first, *items, last), "text", input="text"),
             "gaps": Axis(tuple(Item(f"gap {number + 1}") for number in range(len(best))), "gaps"),
         },
-        rows={"text": (AxisRef("text"),), "gaps": (AxisRef("gaps"),)},
-        columns={"text": (AxisRef("text"),)},
+        query_axes={"text": (AxisRef("text"),), "gaps": (AxisRef("gaps"),)},
+        key_axes={"text": (AxisRef("text"),)},
         outputs=tuple(
             Output(_text(text, filling, tokenizer), score, score, tokens if number == 0 else ())
             for number, (score, filling) in enumerate(best_fillings(candidates, top))
         ),
         replay=lambda: mask_log_probs(model, gaps, tokenizer),
-        chosen=torch.tensor(best, device=device),
+        predicted_ids=torch.tensor(best, device=device),
         seconds=seconds,
-        answered="gaps",
-        without={"text": lambda: _without(model, gaps, tokenizer)},
-        inputs={"text": gaps.seen},
+        output_axis="gaps",
+        ablations={"text": lambda: _without(model, gaps, tokenizer)},
+        inputs={"text": gaps.input_tokens},
         vocabularies=(sample_vocabulary(tokenizer, (*best, *text.tokens)),),
         views=("masked",),
         extra={
@@ -152,8 +152,8 @@ def _token(candidates: list[Candidate], tokenizer: Tokenizer) -> Token:
 
 def _without(model: MaskedLM, gaps: MaskedBatch, tokenizer: Tokenizer) -> Tensor:
     """Log p (t n v), each token of the text in turn replaced by the unknown token; a gap stays one."""
-    length, count = gaps.seen.shape[1], int(gaps.chosen.sum())
-    hidden = torch.eye(length, dtype=torch.bool, device=gaps.seen.device) & ~gaps.chosen
-    seen = gaps.seen.expand(length, -1).masked_fill(hidden, SpecialTokens.unknown)
+    length, count = gaps.input_tokens.shape[1], int(gaps.prediction_mask.sum())
+    hidden = torch.eye(length, dtype=torch.bool, device=gaps.input_tokens.device) & ~gaps.prediction_mask
+    seen = gaps.input_tokens.expand(length, -1).masked_fill(hidden, SpecialTokens.unk)
     rows = MaskedBatch(*(part.expand(length, *part.shape[1:]) for part in gaps))._replace(seen=seen, tokens=seen)
     return mask_log_probs(model, rows, tokenizer).view(length, count, -1)

@@ -79,11 +79,11 @@ class MaskedRows:
         rows = [self._row(int(number)) for number in examples]
         columns = np.arange(shape.length)
         gaps = MaskedBatch(
-            seen=_tensor([row.input_ids for row in rows]),
+            input_tokens=_tensor([row.input_ids for row in rows]),
             tokens=_tensor([row.text_row.tokens for row in rows]),
             lengths=torch.full((len(rows),), shape.length),
-            chosen=_tensor([row.is_masked for row in rows]),
-            turns=_tensor([row.prediction_order for row in rows]),
+            prediction_mask=_tensor([row.is_masked for row in rows]),
+            prediction_order=_tensor([row.prediction_order for row in rows]),
             segments=_tensor([(columns >= row.text_row.second_start).astype(np.int64) for row in rows]),
         )
         follows = [] if shape.sentence_pairs == "none" else [int(row.text_row.is_next) for row in rows]
@@ -94,13 +94,13 @@ class MaskedRows:
         shape, random = self.spec, np.random.default_rng([place, salt])
         laid = self._lay(place, random)
         units = self.words.word_ids(laid.tokens) if shape.whole_words else np.arange(shape.length)
-        units = np.where(laid.tokens < shape.special_tokens.first, -1, units)
+        units = np.where(laid.tokens < shape.special_tokens.first_regular_id, -1, units)
         chosen = masking.sample_mask(units, shape.mask_prob, random)
         seen = masking.apply_mask(laid.tokens, chosen, shape.special_tokens, shape.vocab_size, random)
         return MaskedRow(laid, seen, chosen, masking.random_order(chosen, random))
 
     def _lay(self, place: int, random: np.random.Generator) -> TextRow:
-        start, end = [self.spec.special_tokens.start], [self.spec.special_tokens.end]
+        start, end = [self.spec.special_tokens.bos], [self.spec.special_tokens.eos]
         text = self._text(place, self.text_length)
         if self.spec.sentence_pairs == "none":
             return TextRow(np.concatenate([start, text, end]), self.spec.length, True)

@@ -87,14 +87,14 @@ class PretrainingBatch(NamedTuple):
 class MaskedLanguage(Task):
     """Plain text as a task: gaps, loss, nats for each gap, gaps filled."""
 
-    goal = TargetMetric("nats", more=False)
+    target_metric = TargetMetric("nats", higher_is_better=False)
     counted, opens = "gaps", ()
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer = config, tokenizer
         self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
         self.special_tokens = masking.special_tokens_of(tokenizer)
-        self.spec = MaskedLMSpec(tokenizer.vocab_size, config.context, self.special_tokens, pairs=config.sentence_pairs != "none")
+        self.spec = MaskedLMSpec(tokenizer.vocab_size, config.context, self.special_tokens, has_pairs=config.sentence_pairs != "none")
         self.example_sources = tuple(examples)
 
     def masked_rows(self, split: str) -> MaskedRows:
@@ -134,11 +134,11 @@ class MaskedLanguage(Task):
     def loss(self, model: MaskedLM, batch: PretrainingBatch) -> Loss:
         """Cross entropy summed over the gaps; with pairs, their mean cross entropy beside it as a part of its own."""
         foretold, gaps = model(batch.masked), batch.masked
-        labels = gaps.tokens[gaps.chosen]
+        labels = gaps.tokens[gaps.prediction_mask]
         total = model.readout.loss(foretold.features, labels)
-        if model.pairs is None or foretold.first is None:
+        if model.pairs is None or foretold.cls_features is None:
             return Loss(total, len(labels))
-        pairs = model.pairs.loss(foretold.first, batch.is_next) * (len(labels) / len(batch.is_next))
+        pairs = model.pairs.loss(foretold.cls_features, batch.is_next) * (len(labels) / len(batch.is_next))
         return Loss(total + pairs, len(labels), {"gaps": total.detach(), "pairs": pairs.detach()})
 
     def evaluate(self, model: MaskedLM, split: str, decoding: Any) -> dict[str, float]:
@@ -150,11 +150,11 @@ class MaskedLanguage(Task):
             for examples in track(batches, total=len(batches)):
                 gaps, follows = map_tensors(rows.collate(examples), lambda x: x.to(device))
                 foretold = model(gaps)
-                logits, labels = model.readout(foretold.features).float(), gaps.tokens[gaps.chosen]
+                logits, labels = model.readout(foretold.features).float(), gaps.tokens[gaps.prediction_mask]
                 total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
                 right, count = right + int((logits.argmax(dim=-1) == labels).sum()), count + len(labels)
-                if model.pairs is not None and foretold.first is not None and len(follows):
-                    told += (model.pairs(foretold.first).argmax(dim=-1) == follows).tolist()
+                if model.pairs is not None and foretold.cls_features is not None and len(follows):
+                    told += (model.pairs(foretold.cls_features).argmax(dim=-1) == follows).tolist()
         if not count:
             raise DataError(f"the split {split!r} is shorter than data.context={self.config.context}; give more text")
         scores = {"nats": total / count, "accuracy": right / count}
@@ -211,10 +211,10 @@ class MaskedLanguage(Task):
                 for text, scores in zip(group, fill.predict_masks(model, group, self.tokenizer, device), strict=True)
             ]
 
-    def inspect(self, model: MaskedLM, given: MaskedText, options: Options, decoding: Any) -> Inspectable:
+    def inspect(self, model: MaskedLM, parsed_input: MaskedText, options: Options, decoding: Any) -> Inspectable:
         """A text with gaps -> the words that might stand there, and what the model looked at to find them."""
         with eval_mode(model) as device:
-            return fill.build_inspectable(model, given, options.n, tokenizer=self.tokenizer, device=device)
+            return fill.build_inspectable(model, parsed_input, options.n, tokenizer=self.tokenizer, device=device)
 
 
 def build(config: Config, folder: Path | None = None) -> MaskedLanguage:

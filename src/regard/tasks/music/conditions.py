@@ -13,7 +13,7 @@ from regard.data import batching
 from regard.data.music.key import MODES, TONICS, mode_of
 
 Condition = Literal["composer", "key", "mode"]
-FIRST_CLASS_ID = SpecialTokens().first
+FIRST_CLASS_ID = SpecialTokens().first_regular_id
 
 
 @dataclass(frozen=True)

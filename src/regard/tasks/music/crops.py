@@ -169,7 +169,7 @@ class TrainingPieces:
 
 def add_special_tokens(tokens: TokenArray) -> TokenArray:
     """Tokens between a start and an end mark."""
-    return np.concatenate([[SpecialTokens.start], tokens, [SpecialTokens.end]])
+    return np.concatenate([[SpecialTokens.bos], tokens, [SpecialTokens.eos]])
 
 
 class Excerpt(NamedTuple):
@@ -243,7 +243,7 @@ def crop_loss(model: Decoder, batch: PieceBatch, *, pad: int) -> Loss:
     labels = batch.target.tokens[:, 1:]
     wanted = labels != pad
     if isinstance(batch.source, MusicCondition):
-        wanted = wanted & (batch.source.given.tokens == 0)
+        wanted = wanted & (batch.source.fixed_tokens.tokens == 0)
     return Loss(model.readout.loss(features[wanted], labels[wanted]), int(wanted.sum()))
 
 
@@ -251,7 +251,7 @@ def visible_tokens(labels: TokenArray, random: np.random.Generator, *, voices: i
     """The tokens of a crop -> those that are shown, 0 where one is not; `bar` is in tokens."""
     steps = -(-len(labels) // voices)
     shown = sample_visibility(steps, random, voices=voices, bar=bar // voices).reshape(-1)[: len(labels)]
-    return np.where(shown & (labels > SpecialTokens.end), labels, 0)
+    return np.where(shown & (labels > SpecialTokens.eos), labels, 0)
 
 
 def sample_visibility(steps: int, random: np.random.Generator, *, voices: int, bar: int) -> NDArray[np.bool_]:
@@ -272,6 +272,6 @@ def sample_visibility(steps: int, random: np.random.Generator, *, voices: int, b
 def melody_condition(tokens: Tensor, *, voices: int) -> MusicCondition:
     """Rows (b t+1) of tokens, the first of which is given -> their highest voice shown, and no class told."""
     labels = tokens[:, 1:]
-    tune = (torch.arange(labels.shape[1], device=tokens.device) % voices == 0) & (labels > SpecialTokens.end)
+    tune = (torch.arange(labels.shape[1], device=tokens.device) % voices == 0) & (labels > SpecialTokens.eos)
     lengths = (labels != SpecialTokens.pad).sum(dim=1)
     return MusicCondition(*no_condition(tokens), Padded(labels * tune, lengths))

@@ -53,7 +53,7 @@ class PieceGenerator(NamedTuple):
         self, model: Decoder, prompt: Prompt, decoding: DecodingStrategy, *, condition: Sequence[str] = ()
     ) -> list[Composition]:
         """A beginning and what the piece should be like -> pieces, best first, as many as the decoder gives."""
-        given, marks = prompt.tokens, self.sizes.marks
+        given, marks = prompt.tokens, self.sizes.special_tokens
         asked = self.classes.encode_request(condition)
         with eval_mode(model) as device:
             model = optimised(model)
@@ -61,8 +61,8 @@ class PieceGenerator(NamedTuple):
             def begin(place: int) -> State:
                 return model.start(map_tensors(self._announced(asked, prompt.visible_tokens, place), lambda x: x.to(device)))
 
-            sliding = SlidingWindowDecoder(model, begin, max_length=self.sizes.longest, bar=prompt.encoding.tokens_per_bar)
-            tokens = torch.from_numpy(np.concatenate([[marks.start], given]))[None].to(device)
+            sliding = SlidingWindowDecoder(model, begin, max_length=self.sizes.max_length, bar=prompt.encoding.tokens_per_bar)
+            tokens = torch.from_numpy(np.concatenate([[marks.bos], given]))[None].to(device)
             state = sliding.start(tokens)
             if tokens.shape[1] > 1:
                 _, state = sliding.features(tokens[:, :-1], state)
@@ -79,7 +79,7 @@ class PieceGenerator(NamedTuple):
 
     def _announced(self, classes: Padded, shown: TokenArray | None, place: int) -> Padded | MusicCondition:
         """What the model is told beforehand, of a piece that it reads from a place on."""
-        if not self.sizes.shown or shown is None:
+        if not self.sizes.has_fixed_tokens or shown is None:
             return classes
         given = torch.from_numpy(shown[place:])[None]
         return MusicCondition(*classes, Padded(given, torch.tensor([given.shape[1]])))

@@ -21,9 +21,9 @@ from regard.tasks._shared.teacher_forcing import log_probabilities, gather_log_p
 
 SPECIAL_TOKEN_NAMES = {
     SpecialTokens.pad: "pad",
-    SpecialTokens.unknown: "unknown",
-    SpecialTokens.start: "start",
-    SpecialTokens.end: "end",
+    SpecialTokens.unk: "unknown",
+    SpecialTokens.bos: "start",
+    SpecialTokens.eos: "end",
 }
 
 
@@ -33,7 +33,7 @@ def build_inspectable(
     """The tokens of a piece -> axes, its piano roll, and the way to run the model again, of the first `most` tokens."""
     tokens = piece_tokens[:max_tokens]
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
-    target = torch.from_numpy(np.concatenate([[special_tokens.start], tokens]))[None].to(device)
+    target = torch.from_numpy(np.concatenate([[special_tokens.bos], tokens]))[None].to(device)
     none = Padded(target.new_full((1, 1), special_tokens.pad), target.new_ones(1))
     begun = time.perf_counter()
     scores = log_probabilities(model, none, target)
@@ -45,10 +45,10 @@ def build_inspectable(
         title=path.name,
         axes={
             "output": Axis(items, "output"),
-            "read": Axis((Item(SPECIAL_TOKEN_NAMES[SpecialTokens.start], special=True), *items[:-1]), "read", input="read"),
+            "read": Axis((Item(SPECIAL_TOKEN_NAMES[SpecialTokens.bos], special=True), *items[:-1]), "read", input="read"),
         },
-        rows={"target": (AxisRef("output"),)},
-        columns={"target": (AxisRef("read"),)},
+        query_axes={"target": (AxisRef("output"),)},
+        key_axes={"target": (AxisRef("read"),)},
         outputs=(
             Output(
                 f"{path.name}: {_counted(tokens, piece_tokens)}, {nats:.3f} nats each",
@@ -58,9 +58,9 @@ def build_inspectable(
             ),
         ),
         replay=lambda: model(target[:, :-1], model.start(none))[0][0],
-        chosen=target[0, 1:],
+        predicted_ids=target[0, 1:],
         seconds=seconds,
-        answered="output",
+        output_axis="output",
         inputs={"read": target[:, :-1]},
         views=("pianoroll",),
         extra={"roll": piano_roll(encoding, tokens)},

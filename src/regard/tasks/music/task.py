@@ -89,17 +89,17 @@ TINY = Config(limit=12, crop=64, window=64, max_length=1024)  # for tests
 class Music(Task):
     """Pieces as a task: crops, loss, nats per note token, new pieces."""
 
-    goal, opens = TargetMetric("nats", more=False), dataset.SUFFIXES
+    target_metric, opens = TargetMetric("nats", higher_is_better=False), dataset.SUFFIXES
     evaluation_mode = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, encoding: Encoding, classes: ConditionClasses, *, folder: Path | None = None) -> None:
         self.config, self.encoding, self.classes, self.special_tokens = config, encoding, classes, SpecialTokens()
         self.spec = MusicSpec(
             *(classes.size, encoding.size, config.max_length, self.special_tokens),
-            crop=config.crop,
+            crop_length=config.crop,
             voices=encoding.tokens_per_step,
-            bar=encoding.tokens_per_bar // max(1, encoding.tokens_per_step),
-            shown=config.visible_prob > 0,
+            steps_per_bar=encoding.tokens_per_bar // max(1, encoding.tokens_per_step),
+            has_fixed_tokens=config.visible_prob > 0,
         )
         self.generator = PieceGenerator(encoding, classes, self.spec)
         self._folder = folder
@@ -127,7 +127,7 @@ class Music(Task):
     def fingerprint(self) -> dict[str, str]:
         """A checksum of the pieces of each split."""
         return {
-            name: checksums.of_rows((piece.name, piece.composer, dataset.content_bytes(piece.content)) for piece in several)
+            name: checksums.hash_rows((piece.name, piece.composer, dataset.content_bytes(piece.content)) for piece in several)
             for name, several in self.collection.splits.items()
         }
 
@@ -254,17 +254,17 @@ class Music(Task):
         return beginning, "" if file is None else file.path.stem
 
     def inspect(
-        self, model: Decoder, given: MusicFile | None, options: Options, decoding: DecodingStrategy | None
+        self, model: Decoder, parsed_input: MusicFile | None, options: Options, decoding: DecodingStrategy | None
     ) -> Inspectable:
         """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
-        options.check_inspect_options(file=given is not None)
-        encoding = self.encoding if given is None else self.encoding.with_timing(given.parsed.parsed.timing)
-        if given is None:
+        options.check_inspect_options(file=parsed_input is not None)
+        encoding = self.encoding if parsed_input is None else self.encoding.with_timing(parsed_input.parsed.parsed.timing)
+        if parsed_input is None:
             short = min(options.seconds or EXAMPLE_SECONDS, EXAMPLE_SECONDS)
             tokens = self.generator.generate_unconditional(model, options.resolve_strategy(decoding), seconds=short)[0].tokens
         else:
-            tokens = encoding.encode(given.parsed.content)
-        path, most = Path("a piece from nothing") if given is None else given.path, min(MAX_INSPECTED_TOKENS, self.spec.longest - 1)
+            tokens = encoding.encode(parsed_input.parsed.content)
+        path, most = Path("a piece from nothing") if parsed_input is None else parsed_input.path, min(MAX_INSPECTED_TOKENS, self.spec.longest - 1)
         with eval_mode(model):
             return inspect.build_inspectable(model, tokens, most, encoding=encoding, special_tokens=self.special_tokens, path=path)
 

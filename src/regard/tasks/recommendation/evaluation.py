@@ -19,7 +19,7 @@ from regard.data.builtin import films
 from regard.data.ratings.dataset import RatingsCollection
 from regard.data.ratings.history_batches import TestCase
 from regard.data.ratings.splits import TRAIN, VALID, check_has_validation
-from regard.layers.item_softmax import all_scores
+from regard.layers.item_softmax import all_log_probabilities
 from regard.tasks.recommendation import baselines, metrics
 from regard.tasks.recommendation.baselines import Interactions
 
@@ -92,7 +92,7 @@ def sampled_metrics(task: Recommendation, model: Any, split_id: int) -> dict[str
         shelf = task.item_catalog(device)
         for low in range(0, len(questions), 256):
             some = questions[low : low + 256]
-            scores = all_scores(model, task.user_states(model, some, shelf), shelf).float().cpu()
+            scores = all_log_probabilities(model, task.user_states(model, some, shelf), shelf).float().cpu()
             chosen, seen = task.target_items(some), task.seen_items(some)
             draws = torch.rand(len(some), size, generator=chance)
             draws[torch.arange(len(some)), chosen] = -1  # the item itself and what was seen are not drawn

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
-from regard.layers.item_softmax import all_scores
+from regard.layers.item_softmax import all_log_probabilities
 
 ItemScorer = Callable[[UserBatch], Tensor]  # users -> scores of all items (b n)
 
@@ -63,7 +63,7 @@ class StateScorer(NamedTuple):
 
     def score_states(self, states: Tensor) -> Tensor:
         """(m d) -> (m n)."""
-        return all_scores(self.model, states, self.catalog)
+        return all_log_probabilities(self.model, states, self.catalog)
 
 
 def num_evidence(users: UserBatch, fields: Sequence[int]) -> int:

@@ -16,14 +16,14 @@ from torch import Tensor
 from regard.core.errors import ConfigError
 from regard.core.extras import require
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
-from regard.core.pca import principal
+from regard.core.pca import pca_2d
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.core.task import Prediction
 from regard.data.ratings import profiles
 from regard.data.ratings.dataset import RatingsCollection
 from regard.data.ratings.splits import SPLIT_IDS
 from regard.data.ratings.user_query import UserQuery
-from regard.layers.item_softmax import Best, all_scores, best, total
+from regard.layers.item_softmax import TopItems, all_log_probabilities, top_items, log_partition
 from regard.tasks.recommendation import explain
 from regard.tasks.recommendation.explain import Explanation, ItemScorer
 
@@ -104,7 +104,7 @@ def item_scorer(task: Recommendation, model: Any, catalog: ItemCatalog) -> ItemS
     """What items are ranked by: log p of the next choice, or what the user will think of each."""
     if task.config.objective == "next":
         return explain.StateScorer(model, catalog)
-    places = torch.arange(len(catalog.numbers), device=catalog.numbers.device)
+    places = torch.arange(len(catalog.ids), device=catalog.ids.device)
 
     def thought(people: UserBatch) -> Tensor:
         rows = len(people.lengths)
@@ -130,7 +130,7 @@ def recommend_items(
     people, chosen = user_batch(task, query)
     states = model.states(people, catalog)[:, -1]
     values, seen = item_scorer(task, model, catalog), torch.tensor([] if options.include_seen else chosen, dtype=torch.long)
-    count = max(0, min(options.n, len(catalog.numbers) - len(seen)))
+    count = max(0, min(options.n, len(catalog.ids) - len(seen)))
     if options.index == "approximate":
         if task.config.objective != "next":
             raise ConfigError(
@@ -138,11 +138,11 @@ def recommend_items(
                 f"{task.config.objective}; leave it out"
             )
         near = approximate_top_items(model, states, catalog, count=count + len(seen))
-        kept = ~torch.isin(near.places[0], seen)
-        places, scores = near.places[0][kept][:count], near.scores[0][kept][:count]
+        kept = ~torch.isin(near.indices[0], seen)
+        places, scores = near.indices[0][kept][:count], near.scores[0][kept][:count]
     elif task.config.objective == "next":
-        found = best(model, states, catalog, count=count, seen=seen[None])
-        places, scores = found.places[0], found.scores[0]
+        found = top_items(model, states, catalog, count=count, excluded=seen[None])
+        places, scores = found.indices[0], found.scores[0]
     else:
         logits = values(people)[0].index_fill(0, seen, -torch.inf)
         found_logits, places = logits.topk(count)
@@ -189,7 +189,7 @@ def build_inspectable(task: Recommendation, model: Any, query: UserQuery, option
             return thought
         states = model.states(people, catalog)[:, -1]
         model.context(torch.cat([states, others]), few)  # the users' looks at the items, for whoever records
-        return all_scores(model, states, few)
+        return all_log_probabilities(model, states, few)
 
     known = Axis(tuple(Item(text, special=not i) for i, text in enumerate(found.names)), "profile and history")
     moments = ("before the first", *found.names[1 + len(model.fields) :])
@@ -203,13 +203,13 @@ def build_inspectable(task: Recommendation, model: Any, query: UserQuery, option
     return Inspectable(
         title=name,
         axes=axes,
-        rows={key: (AxisRef(key),) for key in ("history", "moments", "users", "judged")},
-        columns={key: (AxisRef(key),) for key in ("history", "items")},
+        query_axes={key: (AxisRef(key),) for key in ("history", "moments", "users", "judged")},
+        key_axes={key: (AxisRef(key),) for key in ("history", "items")},
         outputs=_outputs(found, data, likely=task.config.objective != "ratings"),
         replay=lambda: logits(found.users),
-        chosen=chosen,
+        predicted_ids=chosen,
         seconds=seconds,
-        without={"history": lambda: _without(found, logits, model)},
+        ablations={"history": lambda: _without(found, logits, model)},
         views=("recommendation",),
         extra={"recommendation": _page(task, model, query, found, catalog)},
     )
@@ -277,7 +277,7 @@ def _page(
     seen = found.users.history[0].tolist()
     pictured = list(dict.fromkeys([*found.items.tolist(), *seen, *np.argsort(-data.item_counts).tolist()]))[:MAX_POINTS]
     vectors = torch.nn.functional.normalize(model.items(shelf.take(torch.tensor(pictured))), dim=-1)
-    points = np.round(principal(vectors.detach().float().numpy())[0], 4).tolist()
+    points = np.round(pca_2d(vectors.detach().float().numpy())[0], 4).tolist()
     return {
         "user": "" if asked.user is None else data.users.ids[asked.user],
         "fields": fields,
@@ -309,7 +309,7 @@ class ItemIndex:
         )
         self._index.add(np.arange(len(self._keys)), np.hstack([self._keys, rest]).astype(np.float32))
 
-    def search(self, queries: Tensor, count: int) -> Best:
+    def search(self, queries: Tensor, count: int) -> TopItems:
         """(m e) -> the `count` best of each, by the exact products of those that were found."""
         found = queries.detach().float().cpu().numpy()
         wide = np.hstack([found, np.zeros((len(found), 1))]).astype(np.float32)
@@ -318,14 +318,14 @@ class ItemIndex:
         scores = np.einsum("me,mke->mk", found, self._keys[places])
         order = np.argsort(-scores, axis=1, kind="stable")
         tensor = queries.new_tensor
-        return Best(tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1)))
+        return TopItems(tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1)))
 
 
-def approximate_top_items(model: Any, states: Tensor, catalog: ItemCatalog, *, count: int) -> Best:
+def approximate_top_items(model: Any, states: Tensor, catalog: ItemCatalog, *, count: int) -> TopItems:
     """The `count` best items of each state, nearly always, with the log p that an exact search gives them."""
     index, queries = build_index(model, states, catalog)
     found = index.search(queries, count)
-    return Best(found.places, found.scores - total(model, states, catalog))
+    return TopItems(found.indices, found.scores - log_partition(model, states, catalog))
 
 
 def build_index(model: Any, states: Tensor, catalog: ItemCatalog) -> tuple[ItemIndex, Tensor]:

@@ -29,7 +29,7 @@ from regard.data.ratings.splits import SPLIT_IDS, VALID, Split
 from regard.data.ratings.tables import Columns
 from regard.data.ratings.user_query import UserQuery
 from regard.data.text import document_corpus
-from regard.layers.item_softmax import ChoiceLoss, FullSoftmax, OneNegative, SampledSoftmax, all_scores
+from regard.layers.item_softmax import ItemLoss, FullSoftmax, SingleNegative, SampledSoftmax, all_log_probabilities
 from regard.tasks.recommendation import evaluation, metrics, recommend
 from regard.tasks.recommendation.metrics import RankingResult
 
@@ -136,7 +136,7 @@ class Recommendation(Task):
         sizes = len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths
         self.spec = RecommendationSpec(*sizes, config.max_history, float(data.days.max()))
         top = config.eval_k
-        self.goal = {
+        self.target_metric = {
             "next": TargetMetric(f"ndcg@{top}", True),
             "clicks": TargetMetric("auc", True),
             "ratings": TargetMetric("rmse", False),
@@ -145,13 +145,13 @@ class Recommendation(Task):
         self.example_sources = recommend.example_users(data)
 
     @cached_property
-    def criterion(self) -> ChoiceLoss:
+    def criterion(self) -> ItemLoss:
         """The loss of a choice, as an object."""
         config = self.config
-        kinds: dict[str, ChoiceLoss] = {
+        kinds: dict[str, ItemLoss] = {
             "softmax": FullSoftmax(config.smoothing),
             "sampled": SampledSoftmax(config.num_negatives),
-            "one_negative": OneNegative(),
+            "one_negative": SingleNegative(),
         }
         return kinds[config.loss]
 
@@ -213,7 +213,7 @@ class Recommendation(Task):
             shelf = self.item_catalog(device)
             for low in range(0, len(test_cases), BATCH_CASES):
                 some = test_cases[low : low + BATCH_CASES]
-                scores = all_scores(model, self.user_states(model, some, shelf), shelf).float().cpu()
+                scores = all_log_probabilities(model, self.user_states(model, some, shelf), shelf).float().cpu()
                 if candidates is not None:
                     scores = scores.masked_fill(~candidates, -torch.inf)
                 parts.append(metrics.rank_targets(scores, self.target_items(some), self.seen_items(some), top=self.config.eval_k))
@@ -226,7 +226,7 @@ class Recommendation(Task):
 
     def user_states(self, model: Any, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
         """Questions -> (m d) what is known of each user at that moment."""
-        people = map_tensors(self.histories.test_inputs(test_cases), lambda x: x.to(catalog.numbers.device))
+        people = map_tensors(self.histories.test_inputs(test_cases), lambda x: x.to(catalog.ids.device))
         states: Tensor = model.states(people, catalog)
         return states[torch.arange(len(test_cases)), people.lengths]
 
@@ -272,10 +272,10 @@ class Recommendation(Task):
                 for given in inputs
             ]
 
-    def inspect(self, model: Any, given: UserQuery, options: Options, decoding: Any) -> Inspectable:
+    def inspect(self, model: Any, parsed_input: UserQuery, options: Options, decoding: Any) -> Inspectable:
         """A user -> the list and its reasons, other users beside, and the items in two dimensions."""
         with eval_mode(model) as device:
-            return recommend.build_inspectable(self, model, self._asked(given, options), options, self.item_catalog(device))
+            return recommend.build_inspectable(self, model, self._asked(parsed_input, options), options, self.item_catalog(device))
 
     def save(self, folder: Path) -> None:
         """Write users, items and ratings."""

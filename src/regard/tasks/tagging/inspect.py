@@ -20,7 +20,7 @@ from regard.data.text import tagged_corpus, tagged_files
 from regard.data.text.tag_schemes import SEQEVAL_NAMES, OUTSIDE
 from regard.data.text.tagged_corpus import EncodedSentence
 from regard.data.text.tagged_files import Sentence
-from regard.layers.document_batch import Units, marked
+from regard.layers.document_batch import UnitBatch, add_bos_eos
 
 NUM_ALTERNATIVES = 4  # tags that are named for each unit
 SCHEME = SEQEVAL_NAMES["bio"]  # scores are computed on tags in this scheme
@@ -107,7 +107,7 @@ class Replay:
     """The model run again over a sentence."""
 
     model: Any
-    units: Units
+    units: UnitBatch
 
     def __call__(self) -> Tensor:
         """Logits (u v)."""
@@ -118,10 +118,10 @@ class Replay:
         """Each token in turn replaced by the unknown one, its letters too -> (m u v); `before` marks change nothing."""
         length, rows = self.units.tokens.shape[1], list[Tensor]()
         for place in range(-num_special, length + num_special):
-            tokens, letters = self.units.tokens.clone(), self.units.letters.clone()
+            tokens, letters = self.units.tokens.clone(), self.units.characters.clone()
             if 0 <= place < length:
-                tokens[0, place] = SpecialTokens.unknown
-                letters[0, self.units.firsts[0] == place] = 0
+                tokens[0, place] = SpecialTokens.unk
+                letters[0, self.units.first_token_indices[0] == place] = 0
             rows.append(self.model.readout(self.model(self.units._replace(tokens=tokens, letters=letters)))[0])
         return torch.stack(rows)
 
@@ -137,7 +137,7 @@ def build_inspectable(
     replay = Replay(model, batch.sentences)
     items = _items(encoded, token_name)
     units = tuple(Item(result.sentence.text[a:b], word=i, span=(a, b)) for i, (a, b) in enumerate(encoded.sentence.units))
-    first, last = (Item(token_name(mark), special=True) for mark in (SpecialTokens.start, SpecialTokens.end))
+    first, last = (Item(token_name(mark), special=True) for mark in (SpecialTokens.bos, SpecialTokens.eos))
     alone = len(items) == len(units)
     axes = {
         "sentence": Axis(units if alone else items, "sentence", input="sentence"),
@@ -149,19 +149,19 @@ def build_inspectable(
         Token(tags[tag], float(odds[i, tag]), tuple((tags[t], float(p)) for t, p in zip(*pair, strict=True)))
         for i, (tag, *pair) in enumerate(zip(chosen.tolist(), best.indices.tolist(), best.values.tolist(), strict=True))
     )
-    whole = marked(Padded(batch.sentences.tokens, batch.sentences.lengths), SpecialTokens())
+    whole = add_bos_eos(Padded(batch.sentences.tokens, batch.sentences.lengths), SpecialTokens())
     places: dict[str, tuple[AxisRef, ...]] = {"sentence": (AxisRef("sentence"),), "text": (AxisRef("text"),)}
     return Inspectable(
         title=" ".join(result.sentence.text.split()),
         axes=axes,
-        rows=places,
-        columns=places,
+        query_axes=places,
+        key_axes=places,
         outputs=(Output(to_prediction(result).text, result.score, result.score, tokens),),
         replay=replay,
-        chosen=chosen,
+        predicted_ids=chosen,
         seconds=seconds,
-        answered="sentence" if alone else "units",
-        without={"sentence": lambda: replay.ablate_tokens(0), "text": lambda: replay.ablate_tokens(1)},
+        output_axis="sentence" if alone else "units",
+        ablations={"sentence": lambda: replay.ablate_tokens(0), "text": lambda: replay.ablate_tokens(1)},
         inputs={"sentence": batch.sentences.tokens, "text": whole.tokens},
         views=("entities",),
         extra={"entities": _extra(result, encoded, tags=[tags[tag] for tag in chosen.tolist()])},

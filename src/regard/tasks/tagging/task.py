@@ -96,7 +96,7 @@ class Options:
 class Tagging(Task):
     """Tagged sentences as a task: batches, loss, F1 of entities, entities of new texts, and how they are shown."""
 
-    goal = TargetMetric("f1", more=True)
+    target_metric = TargetMetric("f1", higher_is_better=True)
     counted, opens = "units", ()
 
     def __init__(self, config: Config, encoder: SentenceEncoder, *, examples: Sequence[str] = ()) -> None:
@@ -105,7 +105,7 @@ class Tagging(Task):
         letters = len(encoder.alphabet) + len(SPECIAL_TOKENS) if encoder.alphabet else 0
         rules = tag_schemes.tag_transitions(encoder.tags, encoder.scheme)
         self.spec = TaggingSpec(
-            encoder.tokenizer.vocab_size, letters, longest=config.max_length, rules=rules, marks=self.special_tokens
+            encoder.tokenizer.vocab_size, letters, max_length=config.max_length, allowed_transitions=rules, special_tokens=self.special_tokens
         )
 
     @cached_property
@@ -239,9 +239,9 @@ class Tagging(Task):
         parts = len(self.encoder.encode(sentence))
         return (f"longer than {self.config.max_length} tokens: read in {parts} parts",) if parts > 1 else ()
 
-    def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
+    def inspect(self, model: Any, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
         """A text -> its tags, and where the model looked for each; of a long text, its first part."""
-        sentence = self.encoder.split_units(given)
+        sentence = self.encoder.split_units(parsed_input)
         begun = time.perf_counter()
         part = self.encoder.encode(sentence)[0]
         found = self._find(model, [part.sentence])[0]

@@ -76,31 +76,31 @@ class TranslatedText(NamedTuple):
 
 def build_inspectable(model: Decoder, translated: TranslatedText, *, vocabularies: TokenizerPair, special_tokens: SpecialTokens) -> Inspectable:
     """A text and its translations -> axes, outputs, and ways to run the model again."""
-    source, best = translated.source, [*translated.hypotheses[0].tokens, special_tokens.end]
-    target = torch.tensor([[special_tokens.start, *best]], device=source.tokens.device)
+    source, best = translated.source, [*translated.hypotheses[0].tokens, special_tokens.eos]
+    target = torch.tensor([[special_tokens.bos, *best]], device=source.tokens.device)
     output = vocabularies.target.decode([best])[0]
     items = {
         "source": _items(translated.text, vocabularies.source.encode_with_offsets(translated.text)),
         "output": _items(output, vocabularies.target.decode_with_offsets(best[:-1])),
     }
-    items["read"] = (Item(vocabularies.target.token_text(special_tokens.start), special=True), *items["output"][:-1])
+    items["read"] = (Item(vocabularies.target.token_text(special_tokens.bos), special=True), *items["output"][:-1])
     inputs = {"source": source.tokens, "read": target[:, :-1]}
     replay = Replay(model, source, target)
     return Inspectable(
         title=translated.text,
         axes={name: Axis(each, name, input=name if name in inputs else "") for name, each in items.items()},
-        rows={"source": (AxisRef("source"),), "target": (AxisRef("output"),)},
-        columns={"source": (AxisRef("source"),), "target": (AxisRef("read"),)},
+        query_axes={"source": (AxisRef("source"),), "target": (AxisRef("output"),)},
+        key_axes={"source": (AxisRef("source"),), "target": (AxisRef("read"),)},
         outputs=_outputs(model, translated, vocabulary=vocabularies.target, marks=special_tokens),
         replay=replay,
-        chosen=target[0, 1:],
+        predicted_ids=target[0, 1:],
         seconds=translated.seconds,
-        answered="output",
-        without={
+        output_axis="output",
+        ablations={
             "source": replay.ablate_source,
-            "read": lambda: ablate_tokens(model, source, target[:, :-1], unk=special_tokens.unknown),
+            "read": lambda: ablate_tokens(model, source, target[:, :-1], unk=special_tokens.unk),
         },
-        taken_out={"source": True},
+        deletion_axes={"source": True},
         inputs=inputs,
         truth=None if translated.links is None else Truth("output", "source", translated.links),
         vocabularies=(
@@ -138,20 +138,20 @@ def find_reference(splits: Iterable[Pairs], text: str, vocabulary: Tokenizer) ->
     """The translation of a sentence that is in the data, as tokens with their end mark."""
     pairs = (pair for split in splits for pair in split)
     target = next((target for source, target in pairs if source == text), None)
-    return None if target is None else (*vocabulary.encode([target])[0], SpecialTokens.end)
+    return None if target is None else (*vocabulary.encode([target])[0], SpecialTokens.eos)
 
 
 def _items(text: str, pieces: Sequence[TokenSpan]) -> tuple[Item, ...]:
     words = word_indices(text, pieces)
     items = [Item(p.text, word=n, span=(p.start, p.stop)) for p, n in zip(pieces, words, strict=True)]
-    return (*items, Item(SPECIAL_TOKENS[SpecialTokens.end].strip(), special=True))
+    return (*items, Item(SPECIAL_TOKENS[SpecialTokens.eos].strip(), special=True))
 
 
 def _outputs(
     model: Decoder, translated: TranslatedText, *, vocabulary: Tokenizer, marks: SpecialTokens
 ) -> tuple[Output, ...]:
     """The translations with log p of every token, and what else might have stood there."""
-    rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in translated.hypotheses]
+    rows = [[marks.bos, *hypothesis.tokens, marks.eos] for hypothesis in translated.hypotheses]
     tokens = batching.pad(rows, marks.pad).tokens.to(translated.source.tokens.device)
     logits, _ = model(tokens[:, :-1], repeat_rows(model.start(translated.source), len(rows)))
     scores = logits.float().log_softmax(dim=-1)  # (n t v)

@@ -14,7 +14,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import _TOKENIZERS, BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from regard.attention.record import attentions, record
+from regard.attention.record import attention_modules, record
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError, MissingExtra, did_you_mean
 from regard.core.inference_mode import eval_mode
@@ -91,7 +91,7 @@ def alignment_errors(
 
     The model reads the reference translations. Empty where it has no such attention.
     """
-    if CROSS_ATTENTION_AXES not in {(attend.queries, attend.keys) for attend in attentions(model).values()}:
+    if CROSS_ATTENTION_AXES not in {(attend.queries, attend.keys) for attend in attention_modules(model).values()}:
         return {}
     guesses: dict[str, list[Links]] = defaultdict(list)
     with eval_mode(model):
@@ -111,8 +111,8 @@ def _aligned(
         [word_indices(pair[side], pieces) for pair, pieces in zip(pairs, sides[side], strict=True)] for side in (0, 1)
     ]
     device = next(model.parameters()).device
-    source = batching.pad([[*row, marks.end] for row in sources], marks.pad)
-    target = batching.pad([[marks.start, *row] for row in targets], marks.pad)
+    source = batching.pad([[*row, marks.eos] for row in sources], marks.pad)
+    target = batching.pad([[marks.bos, *row] for row in targets], marks.pad)
     with record(model) as maps:
         model(target.tokens.to(device), model.start(map_tensors(source, lambda x: x.to(device))))
     return {

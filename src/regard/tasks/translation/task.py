@@ -121,9 +121,9 @@ class Translation(Task):
         self.config, self.vocabularies = config, vocabularies
         self.special_tokens, self.evaluation_options, self.comparison_inputs = SpecialTokens(), Evaluation(), tuple(probes)
         sizes = vocabularies.source.vocab_size, vocabularies.target.vocab_size
-        self.spec = Seq2SeqSpec(*sizes, longest=config.max_length, marks=self.special_tokens, joint=config.joint)
+        self.spec = Seq2SeqSpec(*sizes, max_length=config.max_length, special_tokens=self.special_tokens, joint_vocab=config.joint)
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
-        self.goal = TargetMetric("bleu_lc" if config.lowercase else "bleu", more=True)
+        self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
         self.example_sources = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, "The nurse is reading a new book."),)
 
     @cached_property
@@ -133,13 +133,13 @@ class Translation(Task):
             self.config.data_source, count=self.config.pairs, split_function=example_splits.split_function_for(self)
         )
 
-    def with_evaluation_options(self, asked: Evaluation) -> Translation:
+    def with_evaluation_options(self, options: Evaluation) -> Translation:
         """The same for an evaluation with other texts, or of translations that were made elsewhere."""
         other = copy.copy(self)
-        other.evaluation_options = asked
-        if asked.target is not None:
+        other.evaluation_options = options
+        if options.target is not None:
             other.pairs = dict.fromkeys(
-                ("valid", "test"), pair_files.read_parallel(asked.source or asked.target, asked.target)
+                ("valid", "test"), pair_files.read_parallel(options.source or options.target, options.target)
             )
         return other
 
@@ -237,7 +237,7 @@ class Translation(Task):
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-        return encode(texts, self.vocabularies.source, eos=self.special_tokens.end, max_length=self.spec.longest)
+        return encode(texts, self.vocabularies.source, eos=self.special_tokens.eos, max_length=self.spec.longest)
 
     def max_output_lengths(self, lengths: Tensor) -> Tensor:
         """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
@@ -262,25 +262,25 @@ class Translation(Task):
     def _searching(self, decoding: DecodingStrategy) -> inspect.SearchSettings:
         return inspect.SearchSettings(decoding, self.special_tokens, self.max_output_lengths, budget=self.config.max_batch_tokens)
 
-    def inspect(self, model: Decoder, given: str, options: Options, decoding: DecodingStrategy) -> Inspectable:
+    def inspect(self, model: Decoder, parsed_input: str, options: Options, decoding: DecodingStrategy) -> Inspectable:
         """A text -> its translations, and how the model came to the best one."""
-        if not given.strip():
+        if not parsed_input.strip():
             raise DataError("there is no sentence to look at; give some text")
         with eval_mode(model) as device:
-            source = map_tensors(self.encode_sources([given]), lambda x: x.to(device))
+            source = map_tensors(self.encode_sources([parsed_input]), lambda x: x.to(device))
             begun = time.perf_counter()
             (hypotheses,) = n_best(lambda how: self._searching(how)(model, source), decoding, count=options.n)
             seconds = time.perf_counter() - begun
-            pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
+            pair = parsed_input, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = pair_sources.true_links_of_pair(self.config.data_source, pair, count=self.config.pairs)
-            translated = inspect.TranslatedText(given, source, hypotheses, seconds, links)
+            translated = inspect.TranslatedText(parsed_input, source, hypotheses, seconds, links)
             return inspect.build_inspectable(model, translated, vocabularies=self.vocabularies, special_tokens=self.special_tokens)
 
     def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.vocabularies.target.decode([tokens])[0]
 
-    def reference(self, given: str) -> tuple[int, ...] | None:
-        return inspect.find_reference(self.pairs.values(), given, self.vocabularies.target)
+    def reference(self, parsed_input: str) -> tuple[int, ...] | None:
+        return inspect.find_reference(self.pairs.values(), parsed_input, self.vocabularies.target)
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary (tokenizer.json, or one file for each language), the examples and the probes."""
