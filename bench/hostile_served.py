@@ -31,7 +31,7 @@ from regard.core.registry import find, registered_names
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training import train as runs
-from regard.training.console import Silent
+from regard.training.console import SilentConsole
 
 STEPS = ["training.steps=3", "training.evaluation.every=3"]
 SMALL = {
@@ -57,7 +57,7 @@ def train(folder: Path) -> list[Path]:
             model = compatible_models(find("regard.tasks", task).SIZES)[0]
             tiny = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
             whole = recipes.read(task, settings=[f"model={model}", *SMALL.get(task, []), *STEPS]).to_dict()
-            runs.train(recipes.from_dict(configs.merge(whole, tiny)), folder / task, console=Silent())
+            runs.train(recipes.from_dict(configs.merge(whole, tiny)), folder / task, console=SilentConsole())
     return [folder / task for task in registered_names("regard.tasks")]
 
 

@@ -34,9 +34,9 @@ from regard.data.builtin import english_korean
 from regard.training import log, tensor_files
 from regard.training import recipe as recipes
 from regard.training import train as runs
-from regard.training.console import Silent
+from regard.training.console import SilentConsole
 from regard.training.recipe import Recipe
-from regard.training.run_folder import Folder
+from regard.training.run_folder import RunFolder
 
 SETTINGS = [
     "model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "model.dropout=0.2",
@@ -82,14 +82,14 @@ def in_a_process(work: Callable[[], None], notes: Path) -> int:
 def go_on(recipe: Recipe, path: Path) -> None:
     """Train, or resume what is there."""
     if (path / "config.json").exists():
-        runs.resume(path, console=Silent())
+        runs.resume(path, console=SilentConsole())
     else:
-        runs.train(recipe, path, console=Silent())
+        runs.train(recipe, path, console=SilentConsole())
 
 
 def outcome(path: Path) -> tuple[bytes, bytes, int]:
     """What must be the same: the weights, the log, and that nothing half-written is left."""
-    folder = Folder(path)
+    folder = RunFolder(path)
     debris = [*path.rglob(".*"), *path.parent.glob(".*")]
     return folder.model.read_bytes(), folder.log.read_bytes(), len(debris)
 
@@ -184,10 +184,10 @@ def read_while_writing(recipe: Recipe, work: Path, rounds: int) -> dict[str, int
             if not (path / "model.safetensors").exists():
                 continue
             try:
-                runs.load_parts(path)
-                tensor_files.read_facts(path / "model.safetensors")
+                runs.load_run(path)
+                tensor_files.read_metadata(path / "model.safetensors")
                 tally["loadings while it was written"] += 1
-                log.read(path / "log.jsonl")
+                log.read_rows(path / "log.jsonl")
             except RegardError as wrong:
                 if "a line is not JSON" not in str(wrong):  # the row that is being appended
                     tally["broken"] += 1

@@ -17,7 +17,7 @@ from hostile_kinds.calling import call
 from hostile_kinds.samples import Sample, samples
 from regard.training import train as runs
 from regard.training.average import average
-from regard.training.console import Silent
+from regard.training.console import SilentConsole
 
 ZEROS = b"0" * 64
 ACTIONS = {"load": 30, "answer": 30, "info": 12, "average": 8, "evaluate": 4, "resume": 4, "look": 1}
@@ -47,7 +47,7 @@ def _use(action: str, path: Path, sample: Sample) -> Any:
         return average(path, last=1, out=path.with_name("mean"))
     if action == "resume":
         settings = [f"training.steps={sample.steps + 1}", "training.epochs=1000", "training.evaluation.every=100000"]
-        return runs.resume(path, settings, console=Silent())
+        return runs.resume(path, settings, console=SilentConsole())
     run = regard.load(path)
     uses = {
         "load": lambda: run,

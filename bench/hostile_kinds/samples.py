@@ -13,7 +13,7 @@ from regard.core.registry import find
 from regard.data.builtin import english_korean
 from regard.training import recipe as recipes
 from regard.training import train as runs
-from regard.training.console import Silent
+from regard.training.console import SilentConsole
 
 STEPS = 3
 COMMON = [f"training.steps={STEPS}", "training.files.save_every=2", "training.evaluation.every=2"]
@@ -69,4 +69,4 @@ def samples(work: Path) -> list[Sample]:
 def _train(task: str, model: str, settings: list[str], out: Path) -> None:
     tiny = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
     whole = recipes.read(task, settings=[f"model={model}", *settings, *COMMON]).to_dict()
-    runs.train(recipes.from_dict(configs.merge(whole, tiny)), out, console=Silent())
+    runs.train(recipes.from_dict(configs.merge(whole, tiny)), out, console=SilentConsole())

@@ -24,7 +24,7 @@ from regard.tasks._shared.teacher_forcing import teacher_forcing_loss
 from regard.training import checkpoint, tensor_files
 from regard.training import recipe as recipes
 from regard.training.device import keep_freed_memory
-from regard.training.distributed import join, joined
+from regard.training.distributed import wrap_model, distributed_context
 from regard.training.optimizer import build as build_optimizer
 from regard.training.step import Stepper
 from systems import names
@@ -82,13 +82,13 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
     keep_freed_memory()
     recipe = recipes.read("translation", settings=["training.optimizer.lr=5e-4"])
     net, task = model(name), Given()
-    processes = joined("cpu").__enter__()
+    processes = distributed_context("cpu").__enter__()
     stepper = Stepper(
         recipe,
         task,  # type: ignore[arg-type]
-        engine=join(net, processes, shard="none", example=lambda net: None),
+        engine=wrap_model(net, processes, shard="none", example_loss=lambda net: None),
         optimizer=build_optimizer(recipe.training.optimizer, net),
-        factor=lambda step: 1.0,
+        lr_factor=lambda step: 1.0,
         processes=processes,
         loss=lambda net, batch: teacher_forcing_loss(net, batch, pad=0, smoothing=0.1),
     )

@@ -21,7 +21,7 @@ def main(folder: Path) -> None:
     models = {name: ours.model(name) for name in work.SHAPES}
     models[names.ENDING] = endings.fit(ours.untied("tiny"), sentences)
     for name, net in models.items():
-        tensor_files.write_tensors(names.weights(folder, name), checkpoint.weights(net), {})
+        tensor_files.write_tensors(names.weights(folder, name), checkpoint.model_weights(net), {})
         export(net, ours.SIZES, names.exported(folder, name))
     texts.prepare(folder, models[names.ENDING], *work.texts())
     marian.model(names.LOADED).save_pretrained(names.loaded(folder))

@@ -32,7 +32,7 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     from regard.engines.ctranslate2 import cache, export
     from regard.training import checkpoint, pretrained, tensor_files
     from regard.training import recipe as recipes
-    from regard.training.run_folder import Folder, identify, write_config
+    from regard.training.run_folder import RunFolder, new_identity, write_config
     from systems import ours
 
     shape = work.SHAPES["tiny"]
@@ -40,13 +40,13 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     model = [f"model.{name}={value}" for name, value in sizes.items()]
     data = ["data.joint=true", f"data.max_length={ours.SIZES.max_length}", "decoding=greedy"]
     recipe = recipes.read("translation", settings=[*model, "model.tie_embeddings=false", "model.bias=true", *data])
-    run = Folder(names.run(folder))
+    run = RunFolder(names.run(folder))
     run.path.mkdir(parents=True)
     tokenizer.save(run.path / "tokenizer.json")
-    identity = identify(recipe, pretrained.digests(run), {})
+    identity = new_identity(recipe, pretrained.file_checksums(run), {})
     write_config(run, recipe, identity)
-    facts: dict[str, Any] = {"run": identity.run, "step": 0, "metrics": {}}
-    tensor_files.write_tensors(run.model, checkpoint.weights(net), facts)
+    facts: dict[str, Any] = {"run": identity.run_id, "step": 0, "metrics": {}}
+    tensor_files.write_tensors(run.model, checkpoint.model_weights(net), facts)
     place, weights = cache.cache_path(run.path)
     export.export(net, ours.SIZES, place, weights=weights)
     write_text(folder / "texts.json", json.dumps(texts))

@@ -130,7 +130,7 @@ def test_greedy_decoding_of_tiny_is_less_work_than_the_plain_loop():
 def test_a_corpus_job_takes_lines_and_gives_lines(tmp_path):
     """The benchmark's job is the path of `regard translate`; of other weights than its own, to be quick."""
     checkpoint_file = names.weights(tmp_path, names.ENDING)
-    tensor_files.write_tensors(checkpoint_file, checkpoint.weights(systems.untied("tiny")), {})
+    tensor_files.write_tensors(checkpoint_file, checkpoint.model_weights(systems.untied("tiny")), {})
     lines = [" ".join(map(str, row)) for row in rows(5, 4)]
     found = corpus.regard_job(tmp_path, width=1)(lines)
     assert len(found) == 5 and all(0 < int(token) < work.VOCABULARY for line in found for token in line.split())

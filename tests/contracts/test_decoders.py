@@ -15,7 +15,7 @@ from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Hypothesis, Padded
 from regard.core.registry import find, registered_names
 from regard.core.state_tree import Shared, map_tensors
-from regard.decoding.strategy import DecodingStrategy, Search, optimised
+from regard.decoding.strategy import DecodingStrategy, Search, optimize_for_decoding
 
 MARKS = SpecialTokens()
 SIZES = Seq2SeqSpec(source_vocab_size=17, target_vocab_size=13, max_length=12)
@@ -248,19 +248,19 @@ def finish(search: Search, running: Any) -> dict[int, list[Hypothesis]]:
 @pytest.mark.parametrize("later", [0, 1, 4, 20])
 def test_joined_is_apart(decoder, case, later, fast):
     """Sources that join after so many steps get what they get alone, and so do those that were there."""
-    model = optimised(case.model) if fast else case.model
-    search = decoding_of(decoder).search(model, marks=MARKS)
+    model = optimize_for_decoding(case.model) if fast else case.model
+    search = decoding_of(decoder).search(model, special_tokens=MARKS)
 
     def begin(rows: list[int]) -> Any:
-        return search.begin(model.start(part(case.source, rows)), torch.tensor([LIMITS[row] for row in rows]))
+        return search.start(model.start(part(case.source, rows)), torch.tensor([LIMITS[row] for row in rows]))
 
     apart = finish(search, begin([1, 2, 3]))
     apart |= {3 + source: found for source, found in finish(search, begin([0, 4])).items()}
     running, joined = begin([1, 2, 3]), {}
     for _ in range(later):
-        running, finished = search.step(running) if running.sources.numel() else (running, {})
+        running, finished = search.step(running) if running.source_ids.numel() else (running, {})
         joined |= finished
-    joined |= finish(search, search.join(running, begin([0, 4])))
+    joined |= finish(search, search.merge(running, begin([0, 4])))
     assert joined.keys() == apart.keys()
     for source, hypotheses in apart.items():
         assert [h.tokens for h in joined[source]] == [h.tokens for h in hypotheses]

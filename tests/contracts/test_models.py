@@ -19,7 +19,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import find, registered_names
 from regard.core.state_tree import concat_states, map_tensors, select_sources
-from regard.decoding.strategy import optimised
+from regard.decoding.strategy import optimize_for_decoding
 from regard.inspection import invariants
 from regard.layers.kv_cache import KV
 from regard.tasks import compatible_models
@@ -146,7 +146,7 @@ def test_the_laws_of_decoding_are_kept(case: Case) -> None:
     few = invariants.DecoderInputs(map_tensors(trial.source, lambda part: part[:3]), trial.target[:3], trial.marks)
     assert [verdict for verdict in invariants.check_decoder(model, few) if not verdict.passed] == []
     with torch.no_grad():
-        fast = optimised(model)
+        fast = optimize_for_decoding(model)
         assert (fast(few.target, fast.start(few.source))[0] - examples.output(model)[:3]).abs().max() < invariants.LOGIT_TOLERANCE
         assert joined_equals_apart(model, few) < invariants.LOGIT_TOLERANCE
         assert joined_equals_apart(fast, few) < invariants.LOGIT_TOLERANCE
@@ -190,9 +190,9 @@ def test_saved_and_loaded_it_is_the_same(case: Case, tmp_path: Path) -> None:
         for parameter in other.parameters():
             parameter.add_(1.0)
     files = [tmp_path / "first.safetensors", tmp_path / "second.safetensors"]
-    tensor_files.write_tensors(files[0], checkpoint.weights(model), {})
+    tensor_files.write_tensors(files[0], checkpoint.model_weights(model), {})
     checkpoint.restore_weights(other, tensor_files.read_tensors(files[0])[0], files[0])
-    tensor_files.write_tensors(files[1], checkpoint.weights(other), {})
+    tensor_files.write_tensors(files[1], checkpoint.model_weights(other), {})
     assert files[0].read_bytes() == files[1].read_bytes()
     examples = case.examples()
     assert torch.equal(examples.output(model.eval()), examples.output(other.eval()))

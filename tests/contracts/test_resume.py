@@ -19,8 +19,8 @@ from regard.core.registry import find, registered_names
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training import tensor_files
-from regard.training.console import Silent
-from regard.training.run_folder import Folder
+from regard.training.console import SilentConsole
+from regard.training.run_folder import RunFolder
 from regard.training.train import resume, train
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
@@ -30,13 +30,13 @@ TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32
 STEPS = ["training.steps=7", "training.files.log_every=2", "training.files.save_every=3", "training.evaluation.every=3"]
 
 
-class Killer(Silent):
+class Killer(SilentConsole):
     """Dies after some steps, as a process does that is killed: nothing is saved or said."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
 
-    def moved(self, done: float) -> None:
+    def set_progress(self, done: float) -> None:
         self.steps -= 1
         if self.steps < 0:
             raise Killed
@@ -62,7 +62,7 @@ def recipe_of(task: str) -> recipes.Recipe:
 
 def outcome(path):
     """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
-    folder = Folder(path)
+    folder = RunFolder(path)
     tensors, facts = tensor_files.read_tensors(folder.checkpoints()[-1])
     facts["progress"].pop("seconds")
     return folder.model.read_bytes(), folder.log.read_bytes(), facts, {k: t.tolist() for k, t in tensors.items()}
@@ -80,10 +80,10 @@ def test_every_task_is_killed_and_resumed_as_if_it_never_was(task, tmp_path, mon
     build, fresh = module.build, module.build(recipe.task.config)  # read once; a resumed run reads its data again
     monkeypatch.setattr(type(fresh), "evaluate", score_by_weights)
     monkeypatch.setattr(module, "build", lambda config, folder=None: build(config, folder=folder) if folder else fresh)
-    whole = train(recipe, tmp_path / "whole", console=Silent())
+    whole = train(recipe, tmp_path / "whole", console=SilentConsole())
     with pytest.raises(Killed):
         train(recipe, tmp_path / "run", console=Killer(4))  # after the checkpoint of step 3, before that of step 6
-    resume(tmp_path / "run", console=Silent())
+    resume(tmp_path / "run", console=SilentConsole())
     assert outcome(tmp_path / "run") == outcome(whole)
 
 

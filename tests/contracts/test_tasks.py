@@ -19,7 +19,7 @@ from regard.core.inspectable import AxisRef, Inspectable
 from regard.core.registry import find, registered_names
 from regard.core.state_tree import map_tensors
 from regard.core.task import Task
-from regard.decoding.strategy import DecodingStrategy, optimised
+from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 
@@ -214,7 +214,7 @@ def test_every_example_is_answered_alike_alone_and_beside_others(case: Case) -> 
 
 def test_every_kind_of_file_is_made(case: Case) -> None:
     task = case.task
-    for model in (case.model, optimised(case.model.eval())):  # the copy is what answers where engine is native
+    for model in (case.model, optimize_for_decoding(case.model.eval())):  # the copy is what answers where engine is native
         ((answer, *_),) = task.predict(
             model, [task.parse_input(task.example_sources[0])], case.module.Options(), case.decoding
         )

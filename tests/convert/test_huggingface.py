@@ -12,7 +12,7 @@ from regard.convert.import_model import import_model
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.protocols import Padded
 from regard.training import recipe as recipes
-from regard.training.train import load_parts, train
+from regard.training.train import load_run, train
 
 TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]
 TEXT = ["data.vocab_size=300", "data.context=24", "data.batch_size=4", "data.eval_tokens=500"]
@@ -64,7 +64,7 @@ def test_transformers_translates_it(library, run, tmp_path):
     model = library.MarianMTModel.from_pretrained(tmp_path / "theirs").eval()
     tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / "theirs")
     text = "The cook is reading a book."
-    parts = load_parts(folder)
+    parts = load_run(folder)
     rows = parts.task.encode_sources([text])
     assert tokenizer(text)["input_ids"] == rows.tokens[0].tolist()
     start = torch.tensor([[2, 7, 9]])
@@ -127,7 +127,7 @@ def test_a_folder_that_is_there_is_not_written_over(run, tmp_path):
 
 
 def test_a_head_for_another_task_has_no_layout(run, tmp_path):
-    parts = load_parts(run("gpt2"))
+    parts = load_run(run("gpt2"))
     other = parts.__class__(parts.folder, parts.recipe, parts.task, torch.nn.Linear(1, 1))
     with pytest.raises(ConfigError, match="a gpt with a head for another task; only its own head has a layout"):
         huggingface.export(other, tmp_path / "theirs")

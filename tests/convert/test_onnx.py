@@ -10,7 +10,7 @@ from regard.core.errors import CheckpointError, ConfigError
 from regard.decoding.strategy import build as decoder
 from regard.tasks.language.generate import empty_source
 from regard.training import recipe as recipes
-from regard.training.train import load_parts, train
+from regard.training.train import load_run, train
 
 runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]
@@ -50,7 +50,7 @@ def test_a_transformer_as_two_programs(tmp_path):
         "encoder.onnx: tokens, lengths -> source_keys, source_values",
         "step.onnx: tokens, place, keys, values, source_keys, source_values, lengths -> logits, new_keys, new_values",
     ]
-    parts = load_parts(folder)
+    parts = load_run(folder)
     source = parts.task.encode_sources(["The cook is reading a book."])
     given = {"lengths": source.lengths.numpy()}
     read = session(tmp_path / "onnx" / "encoder.onnx").run(None, {"tokens": source.tokens.numpy(), **given})
@@ -65,7 +65,7 @@ def test_a_transformer_as_two_programs(tmp_path):
 def test_a_language_model_as_one_program(tmp_path):
     folder = trained(tmp_path / "run", "language", *TWO, *TEXT)
     export_run(folder, "onnx", tmp_path / "onnx")
-    parts = load_parts(folder)
+    parts = load_run(folder)
     state = parts.model.start(empty_source(1, torch.device("cpu")))
     with torch.no_grad():
         ((best,),) = decoder("greedy")(parts.model, state, marks=parts.task.marks, limits=torch.tensor([9]))

@@ -105,7 +105,7 @@ def second_derivative_of_words(_):
         with torch.nn.utils.stateless._reparametrize_module(
             model, {"vectors.weight": vectors, "contexts.weight": contexts}
         ):
-            return model.loss(words, reach, others, negatives=2.0)[0]
+            return model.loss(words, reach, others, negatives_per_pair=2.0)[0]
 
     return loss, (make(6, 2), make(6, 2))
 

@@ -107,7 +107,7 @@ def test_draws_depend_on_the_source_s_number(toys, model):
         state = model.start(source)
     limits = torch.tensor([12] * 3)
     counted, turned, same = (
-        one.run(state, limits=limits, numbers=None if numbers is None else torch.tensor(numbers))
+        one.run(state, limits=limits, sample_indices=None if numbers is None else torch.tensor(numbers))
         for numbers in (None, [2, 1, 0], [5, 5, 5])
     )
     assert counted == turned[::-1] and len({found[0].tokens for found in counted}) == 3

@@ -6,7 +6,7 @@ import torch
 from regard.core.errors import ConfigError
 from regard.core.protocols import Hypothesis
 from regard.decoding.strategies import beam
-from regard.decoding.strategy import MOST, DecodingStrategy, build, n_best, optimised
+from regard.decoding.strategy import MAX_NBEST, DecodingStrategy, build, n_best, optimize_for_decoding
 
 
 class Own(DecodingStrategy):
@@ -15,8 +15,8 @@ class Own(DecodingStrategy):
 
 def test_settings_are_changed_in_a_copy():
     decoding = build("beam", width=3)
-    assert decoding.changed(width=8).config == beam.Config(beam_width=8) and decoding.beam_width == 3
-    assert decoding.has("width") and not decoding.has("samples")
+    assert decoding.with_settings(width=8).config == beam.Config(beam_width=8) and decoding.beam_width == 3
+    assert decoding.has_setting("width") and not decoding.has_setting("samples")
     assert (build("greedy").width, build("sample", samples=4).width) == (1, 4)
     with pytest.raises(ConfigError, match=r"unknown decoding 'bem'; did you mean 'beam'\?"):
         build("bem")
@@ -36,7 +36,7 @@ def test_the_n_best_come_from_a_beam_that_is_wide_enough(name, settings, width):
 
 
 def test_more_than_a_batch_holds_is_refused():
-    assert build("greedy").with_nbest(MOST).config.nbest == MOST
+    assert build("greedy").with_nbest(MAX_NBEST).config.nbest == MAX_NBEST
     with pytest.raises(ConfigError, match=r"^nbest=1000000 is too many to search for; ask for at most 1000$"):
         build("beam", width=3).with_nbest(1_000_000)
 
@@ -54,7 +54,7 @@ def test_several_begin_with_what_is_found_alone():
 
 def test_what_is_asked_for_is_drawn_where_the_decoder_cannot_do_it():
     sampling = build("sample", top_k=3)
-    assert sampling.with_overrides(seed=7, temperature=None) == sampling.changed(seed=7)
+    assert sampling.with_overrides(seed=7, temperature=None) == sampling.with_settings(seed=7)
     greedy = Own("greedy", build("greedy", no_repeat=2).config)
     assert greedy.with_overrides(seed=None, samples=None) == greedy
     drawn = greedy.with_overrides(seed=7)
@@ -63,10 +63,10 @@ def test_what_is_asked_for_is_drawn_where_the_decoder_cannot_do_it():
 
 def test_a_model_without_a_faster_form_is_decoded_as_it_is():
     plain = torch.nn.Linear(2, 2)
-    assert optimised(plain) is plain
+    assert optimize_for_decoding(plain) is plain
 
     class Quick(torch.nn.Module):
         def for_decoding(self, precision):
             return precision
 
-    assert optimised(Quick()) == "float32" and optimised(Quick(), "int8") == "int8"
+    assert optimize_for_decoding(Quick()) == "float32" and optimize_for_decoding(Quick(), "int8") == "int8"

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.decoding.topk import BLOCK, FEW, top_k
+from regard.decoding.topk import BLOCK_COLUMNS, MAX_ARGMAX_K, top_k
 
 
 def by_sorting(scores, k):
@@ -14,7 +14,7 @@ def by_sorting(scores, k):
 
 
 @pytest.mark.parametrize("size", [1, 5, 63, 1000, 8000, 8000 + 17])
-@pytest.mark.parametrize("k", [1, 2, 5, FEW, FEW + 1, 40])
+@pytest.mark.parametrize("k", [1, 2, 5, MAX_ARGMAX_K, MAX_ARGMAX_K + 1, 40])
 def test_equals_torch(size, k):
     scores = torch.randn(7, size)
     values, columns = top_k(scores, k)
@@ -23,8 +23,8 @@ def test_equals_torch(size, k):
 
 
 @given(
-    size=st.integers(1, 20 * BLOCK),
-    k=st.integers(1, FEW + 4),
+    size=st.integers(1, 20 * BLOCK_COLUMNS),
+    k=st.integers(1, MAX_ARGMAX_K + 4),
     levels=st.sampled_from([1, 4, 300, 3000]),
     forbidden=st.floats(0, 1),
     seed=st.integers(0, 99),
@@ -48,6 +48,6 @@ def test_input_is_left_alone():
 
 def test_ties_across_blocks():
     """A block with a greater maximum is found first; its other entries still stand behind equal ones to their left."""
-    scores = torch.zeros(1, 20 * BLOCK)
-    scores[0, [3 * BLOCK, 3 * BLOCK + 1, 9 * BLOCK, 9 * BLOCK + 1]] = torch.tensor([4.0, 3.0, 5.0, 3.0])
-    assert top_k(scores, 3)[1].tolist() == [[9 * BLOCK, 3 * BLOCK, 3 * BLOCK + 1]]
+    scores = torch.zeros(1, 20 * BLOCK_COLUMNS)
+    scores[0, [3 * BLOCK_COLUMNS, 3 * BLOCK_COLUMNS + 1, 9 * BLOCK_COLUMNS, 9 * BLOCK_COLUMNS + 1]] = torch.tensor([4.0, 3.0, 5.0, 3.0])
+    assert top_k(scores, 3)[1].tolist() == [[9 * BLOCK_COLUMNS, 3 * BLOCK_COLUMNS, 3 * BLOCK_COLUMNS + 1]]

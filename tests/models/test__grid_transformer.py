@@ -6,7 +6,7 @@ import torch
 
 from regard.attention.record import record
 from regard.core.data_specs import CaptioningSpec
-from regard.decoding.strategy import optimised
+from regard.decoding.strategy import optimize_for_decoding
 from regard.models import captioner
 
 SIZES = CaptioningSpec(height=8, width=8, channels=3, vocab_size=11, max_length=8)
@@ -25,5 +25,5 @@ def test_a_faster_copy_says_the_same():
     model = captioner.build(replace(captioner.TINY, decoder="transformer"), SIZES).eval()
     images, tokens = torch.randn(2, 3, 8, 8), torch.randint(4, 11, (2, 5))
     with torch.no_grad():
-        fast = optimised(model)
+        fast = optimize_for_decoding(model)
         assert torch.allclose(fast(tokens, fast.start(images))[0], model(tokens, model.start(images))[0], atol=2e-4)

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.models.bahdanau import Config, gru
+from regard.models.bahdanau import Config, gru_step
 
 
 def test_the_gru_is_pytorchs():
     cell, x, hidden = torch.nn.GRUCell(3, 4), torch.randn(2, 3), torch.randn(2, 4)
     inputs = x @ cell.weight_ih.mT + cell.bias_ih
-    torch.testing.assert_close(gru(inputs, hidden @ cell.weight_hh.mT + cell.bias_hh, hidden), cell(x, hidden))
+    torch.testing.assert_close(gru_step(inputs, hidden @ cell.weight_hh.mT + cell.bias_hh, hidden), cell(x, hidden))
 
 
 @pytest.mark.parametrize("change", [{"dim": 0}, {"embedding": 0}])

@@ -11,7 +11,7 @@ from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.inspection import invariants
-from regard.models.luong import TINY, Config, Predictive, build
+from regard.models.luong import TINY, Config, PredictiveAlignmentScore, build
 
 SIZES = Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=12)
 
@@ -23,7 +23,7 @@ def test_every_law_is_kept(change):
 
 
 def test_a_window_is_a_gaussian_around_the_predicted_place():
-    local = Predictive(score("dot", 4), window=2)
+    local = PredictiveAlignmentScore(score("dot", 4), window=2)
     k = local.project_keys(torch.zeros(1, 1, 7, 4))
     place = torch.tensor([3.0]).expand(1, 1, 1, 1)
     weights = local(torch.cat([torch.zeros(1, 1, 1, 4), place], dim=-1), k).softmax(-1)[0, 0, 0]

@@ -145,11 +145,11 @@ def test_the_sign_of_a_preference_is_learnt(objective):
 
 def test_while_training_profiles_and_items_are_left_out_at_times():
     model, given, items = built(replace(TINY, profile_dropout=0.5, item_dropout=0.5)).train(), people(40), shelf()
-    told = model.known.fields.told(given.profiles)
+    told = model.known.fields.drop_fields(given.profiles)
     hidden = (told[:, :3] == torch.tensor([0.0, 0.0, 1.0])).all(dim=1)
     assert 5 < int(hidden.sum()) < 35 and torch.equal(told[~hidden, :3], given.profiles[~hidden, :3])
     assert not torch.equal(model.items(items), model.items(items))
-    assert torch.equal(model.eval().known.fields.told(given.profiles), given.profiles)
+    assert torch.equal(model.eval().known.fields.drop_fields(given.profiles), given.profiles)
 
 
 @pytest.mark.parametrize(

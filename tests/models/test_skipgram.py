@@ -76,7 +76,7 @@ def test_words_that_stand_together_come_together():
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     for _ in range(150):
         words = pairs[torch.randint(4, (16, 1)).expand(16, 4).reshape(-1)].view(16, 8)
-        total, count = model.loss(words, torch.full_like(words, 2), torch.randint(5, 13, (16, 4)), negatives=5)
+        total, count = model.loss(words, torch.full_like(words, 2), torch.randint(5, 13, (16, 4)), negatives_per_pair=5)
         optimizer.zero_grad()
         (total / count).backward()
         optimizer.step()

@@ -53,9 +53,9 @@ def test_laws(change):
 
 
 def test_a_patch_is_a_square_of_pixels():
-    patches = vit.Patches(3, 5, side=3).double()
+    patches = vit.PatchEmbedding(3, 5, patch_size=3).double()
     x = torch.randn(2, 3, 8, 11, dtype=torch.float64)
-    assert patches.grid(8, 11) == (3, 4)
+    assert patches.grid_size(8, 11) == (3, 4)
     tokens = patches(x).view(2, 3, 4, 5)
     torch.testing.assert_close(tokens[:, 1, 2], patches.project(x[:, :, 3:6, 6:9].flatten(1)))
     as_convolution = torch.nn.functional.conv2d(x[:, :, :6, :9], patches.project.weight.view(5, 3, 3, 3), stride=3)
@@ -74,7 +74,7 @@ def test_without_places_the_order_of_patches_does_not_matter():
 
 @pytest.mark.parametrize(("height", "width"), [(8, 11), (32, 32), (5, 4), (1, 1)])
 @pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("kind", [vit.Convolutions, vit.Stem])
+@pytest.mark.parametrize("kind", [vit.ConvTokenizer, vit.ConvStem])
 def test_the_grid_of_convolutions(height, width, count, kind):
     tokens = kind(3, 16, count=count).eval()
     rows, columns = tokens.grid(height, width)

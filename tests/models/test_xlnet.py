@@ -84,7 +84,7 @@ def test_places_of_scattered_queries_are_those_of_the_content_stream(model):
     memory = block.self_attn.memorize(x)
     whole = block.self_attn(x, memory)
     rows = x.gather(1, places[..., None].expand(-1, -1, 16))
-    found = model.queries[0](rows, xlnet.scattered(memory), beside=places[..., None])
+    found = model.queries[0](rows, xlnet.with_position_column(memory), beside=places[..., None])
     torch.testing.assert_close(found, whole.gather(1, places[..., None].expand(-1, -1, 16)))
 
 

@@ -123,15 +123,15 @@ def test_who_draws_and_is_over_does_not_end_the_batch_of_those_who_came_later(su
 
     decoding = build("sample", seed=3, min_length=3)
     source = subject.task.encode_sources(TEXTS[:2])
-    search = decoding.search(subject.model, marks=subject.task.marks)
+    search = decoding.search(subject.model, special_tokens=subject.task.marks)
     state = subject.model.start(source)
     short, long = (select_sources(state, torch.tensor([row])) for row in (0, 1))
     alone = search.run(long, limits=torch.tensor([9]))
     monkeypatch.setattr(decoding_search, "WORTHWHILE", -1.0)  # nothing leaves the batch before its limit
-    running, found = search.begin(short, torch.tensor([1])), {}
+    running, found = search.start(short, torch.tensor([1])), {}
     running, _ = search.step(running)
-    running = search.join(running, search.begin(long, torch.tensor([9])))
-    while running.sources.numel():
+    running = search.merge(running, search.start(long, torch.tensor([9])))
+    while running.source_ids.numel():
         running, finished = search.step(running)
         found |= finished
     assert sorted(found) == [0, 1] and [each.tokens for each in found[1]] == [each.tokens for each in alone[0]]

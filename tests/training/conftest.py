@@ -11,18 +11,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from regard.training import recipe as recipes  # after the path is set: the toys are part of what it reads
-from regard.training.console import Silent
+from regard.training.console import SilentConsole
 
 QUICK = ["training.files.log_every=3", "training.optimizer.lr=0.01", "training.schedule.warmup=4", "training.steps=12"]
 
 
-class Killer(Silent):
+class Killer(SilentConsole):
     """Dies after a number of steps, as a process does that is killed: nothing is saved or said."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
 
-    def moved(self, done: float) -> None:
+    def set_progress(self, done: float) -> None:
         self.steps -= 1
         if self.steps < 0:
             raise Killed
@@ -46,4 +46,4 @@ def death():
 
 @pytest.fixture
 def silent():
-    return Silent()
+    return SilentConsole()

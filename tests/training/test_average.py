@@ -7,17 +7,17 @@ import torch
 
 from regard.core.errors import CheckpointError
 from regard.training.average import average
-from regard.training.checkpoint import mean
-from regard.training.run_folder import Folder, read_identity
-from regard.training.train import load_parts, train
+from regard.training.checkpoint import mean_weights
+from regard.training.run_folder import RunFolder, read_identity
+from regard.training.train import load_run, train
 
 
 def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):
     train(toy("training.evaluation.every=3", "training.evaluation.average_last=3"), tmp_path / "run", console=silent)
     path = average(tmp_path / "run", last=2, out=tmp_path / "mean")
-    whole = Folder(tmp_path / "run")
-    expected = mean([whole.snapshot(step) for step in (9, 12)], read_identity(whole))
-    loaded = load_parts(path)
+    whole = RunFolder(tmp_path / "run")
+    expected = mean_weights([whole.snapshot(step) for step in (9, 12)], read_identity(whole))
+    loaded = load_run(path)
     assert path == tmp_path / "mean"
     assert torch.equal(loaded.model.embedding.weight, expected["embedding.weight"])
     assert "step 9, step 12" in (tmp_path / "mean" / "README.md").read_text()

@@ -11,18 +11,18 @@ from toys import gated, summing
 
 from regard.core.errors import CheckpointError
 from regard.training import checkpoint, tensor_files
-from regard.training.checkpoint import Best, Progress, Window, checksum, mean
+from regard.training.checkpoint import BestEvaluation, Progress, LogWindow, batches_checksum, mean_weights
 from regard.training.config import Optimizer
 from regard.training.optimizer import build
-from regard.training.run_folder import Folder, Identity
+from regard.training.run_folder import RunFolder, RunIdentity
 
-NOBODY = Identity(None, {}, None)  # of runs that are older than ids
+NOBODY = RunIdentity(None, {}, None)  # of runs that are older than ids
 
 
 @pytest.fixture
 def folder(tmp_path):
-    folder = Folder(tmp_path / "run")
-    folder.make()
+    folder = RunFolder(tmp_path / "run")
+    folder.mkdir()
     return folder
 
 
@@ -39,9 +39,9 @@ def trained(dim=8, seed=0):
 
 def test_tied_weights_are_stored_once_and_stay_tied(folder):
     model, optimizer = trained()
-    assert "readout.weight" not in checkpoint.weights(model)
-    assert "embedding.weight" in checkpoint.weights(model)
-    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(step=3), write=True)
+    assert "readout.weight" not in checkpoint.model_weights(model)
+    assert "embedding.weight" in checkpoint.model_weights(model)
+    checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(step=3), write=True)
     other, fresh = trained(seed=1)
     checkpoint.load(folder.checkpoint(3), other, optimizer=fresh, identity=NOBODY)
     assert other.readout.weight is other.embedding.weight
@@ -51,17 +51,17 @@ def test_tied_weights_are_stored_once_and_stay_tied(folder):
 def test_saved_loaded_saved_is_the_same_bytes(folder):
     model, optimizer = trained()
     now = Progress(step=3, seconds=1.25)
-    checkpoint.save(folder, model, optimizer=optimizer, now=now, write=True)
+    checkpoint.save(folder, model, optimizer=optimizer, progress=now, write=True)
     first = folder.checkpoint(3).read_bytes()
     other, fresh = trained(seed=1)
     assert checkpoint.load(folder.checkpoint(3), other, optimizer=fresh, identity=NOBODY) == now
-    checkpoint.save(folder, other, optimizer=fresh, now=now, write=True)
+    checkpoint.save(folder, other, optimizer=fresh, progress=now, write=True)
     assert folder.checkpoint(3).read_bytes() == first
 
 
 def test_the_optimizer_goes_on_as_if_nothing_had_happened(folder):
     model, optimizer = trained()
-    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=True)
+    checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(), write=True)
     other, fresh = trained(seed=1)
     checkpoint.load(folder.checkpoint(0), other, optimizer=fresh, identity=NOBODY)
     for network, adam in ((model, optimizer), (other, fresh)):
@@ -75,15 +75,15 @@ def test_every_saved_buffer_is_kept_and_no_other(folder):
     model = nn.BatchNorm1d(3)
     model.register_buffer("scratch", torch.ones(2), persistent=False)
     model(torch.randn(4, 3))
-    assert sorted(checkpoint.weights(model)) == ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]
+    assert sorted(checkpoint.model_weights(model)) == ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]
     other = nn.BatchNorm1d(3)
-    checkpoint.restore_weights(other, checkpoint.weights(model), folder.model)
+    checkpoint.restore_weights(other, checkpoint.model_weights(model), folder.model)
     assert torch.equal(other.running_mean, model.running_mean)
 
 
 def test_weights_of_another_model_are_refused_by_name(folder):
     model, optimizer = trained()
-    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=True)
+    checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(), write=True)
     wide, fresh = trained(dim=16)
     before = wide.embedding.weight.clone()
     with pytest.raises(CheckpointError, match=r"embedding\.weight is \(6, 8\) in the file, \(6, 16\) in the model"):
@@ -92,12 +92,12 @@ def test_weights_of_another_model_are_refused_by_name(folder):
     with pytest.raises(
         CheckpointError, match=r"does not fit the model: missing weight; unknown blocks\.0\.cell\.bias_hh"
     ):
-        checkpoint.restore_weights(nn.PReLU(), checkpoint.weights(model), folder.model)
+        checkpoint.restore_weights(nn.PReLU(), checkpoint.model_weights(model), folder.model)
 
 
 def test_a_file_of_weights_is_no_checkpoint(folder):
     model, optimizer = trained()
-    tensor_files.write_tensors(folder.checkpoint(1), checkpoint.weights(model), {"progress": {"step": 1}})
+    tensor_files.write_tensors(folder.checkpoint(1), checkpoint.model_weights(model), {"progress": {"step": 1}})
     with pytest.raises(CheckpointError, match="not a checkpoint of this version of regard; start the run anew"):
         checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer, identity=NOBODY)
 
@@ -105,8 +105,8 @@ def test_a_file_of_weights_is_no_checkpoint(folder):
 def test_only_the_last_ones_are_kept(folder):
     model, optimizer = trained()
     for step in (2, 10, 300):
-        checkpoint.save(folder, model, optimizer=optimizer, now=Progress(step=step), write=True)
-        tensor_files.write_tensors(folder.snapshot(step), checkpoint.weights(model), {})
+        checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(step=step), write=True)
+        tensor_files.write_tensors(folder.snapshot(step), checkpoint.model_weights(model), {})
     checkpoint.prune(folder, Progress(snapshots=[300]), keep=2)
     assert [path.name for path in folder.checkpoints()] == ["step-000000010.safetensors", "step-000000300.safetensors"]
     assert folder.snapshots() == [folder.snapshot(300)]
@@ -114,14 +114,14 @@ def test_only_the_last_ones_are_kept(folder):
 
 def test_a_process_that_does_not_write_writes_nothing(folder):
     model, optimizer = trained()
-    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=False)
+    checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(), write=False)
     assert folder.checkpoints() == []
 
 
 def test_a_damaged_checkpoint_is_never_loaded(folder):
     """The whole file, in ranges: cut off, turned over, or filled with zeros."""
     model, optimizer = trained()
-    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=True)
+    checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(), write=True)
     path = folder.checkpoint(0)
     data = path.read_bytes()
     before = model.embedding.weight.detach().clone()
@@ -136,17 +136,17 @@ def test_a_damaged_checkpoint_is_never_loaded(folder):
 
 
 def test_it_survives_json_to_the_last_digit():
-    window, best = Window(1 / 3, 5, 1, {"penalty": 0.1 + 0.2}), Best(4, 2 / 3, 1, {"loss": 1e-17})
+    window, best = LogWindow(1 / 3, 5, 1, {"penalty": 0.1 + 0.2}), BestEvaluation(4, 2 / 3, 1, {"loss": 1e-17})
     now = Progress(step=7, epoch=1, index=2, seconds=0.1 + 0.2, window=window, best=best, snapshots=[3, 6], plan="x")
     assert Progress.from_dict(json.loads(json.dumps(now.to_dict())), "here") == now
 
 
 def test_the_checksum_of_a_plan_changes_with_every_batch():
     plan = summing.build(summing.Config()).epoch_batches(0, 1)
-    same = checksum(plan)
-    assert checksum(list(plan)) == same
+    same = batches_checksum(plan)
+    assert batches_checksum(list(plan)) == same
     for other in (plan[:-1], plan[::-1], [plan[0][::-1], *plan[1:]], [], [plan[0][:1], plan[0][1:], *plan[1:]]):
-        assert checksum(other) != same
+        assert batches_checksum(other) != same
 
 
 @pytest.mark.parametrize(
@@ -164,33 +164,33 @@ def test_a_progress_of_the_wrong_kind_is_refused(change):
 
 def test_a_checkpoint_of_another_run_is_refused(folder):
     model, optimizer = trained()
-    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(run="abc"), write=True)
+    checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(run="abc"), write=True)
     path = folder.checkpoint(0)
-    mine = Identity("abc", {}, {})
+    mine = RunIdentity("abc", {}, {})
     assert checkpoint.load(path, model, optimizer=optimizer, identity=mine).run == "abc"
     with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state holds run other; put the file of this"):
-        checkpoint.load(path, model, optimizer=optimizer, identity=Identity("other", {}, {}))
+        checkpoint.load(path, model, optimizer=optimizer, identity=RunIdentity("other", {}, {}))
     with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state holds a run without an id"):
         checkpoint.load(path, model, optimizer=optimizer, identity=NOBODY)
     with pytest.raises(CheckpointError, match="belongs to run abc"):
-        mean([path], Identity("other", {}, {}))
+        mean_weights([path], RunIdentity("other", {}, {}))
 
 
 def test_the_mean_is_the_mean(tmp_path):
     paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
     for number, path in enumerate(paths):
         tensor_files.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
-    average = mean(paths, NOBODY)
+    average = mean_weights(paths, NOBODY)
     assert average["w"].tolist() == [1.0, 1.0] and average["w"].dtype == torch.float32
     assert average["n"] == 2
-    assert mean(paths[:1], NOBODY)["w"].tolist() == [0.0, 0.0]
+    assert mean_weights(paths[:1], NOBODY)["w"].tolist() == [0.0, 0.0]
 
 
 def test_what_cannot_be_averaged_is_named(tmp_path):
     with pytest.raises(CheckpointError, match=r"no weights to average; train with training\.evaluation\.average=N"):
-        mean([], NOBODY)
+        mean_weights([], NOBODY)
     paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, size in zip(paths, (2, 3), strict=True):
         tensor_files.write_tensors(path, {"w": torch.zeros(size)}, {})
     with pytest.raises(CheckpointError, match=r"b\.safetensors: holds other tensors than a\.safetensors"):
-        mean(paths, NOBODY)
+        mean_weights(paths, NOBODY)

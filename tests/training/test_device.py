@@ -16,7 +16,7 @@ from regard.core.protocols import Loss, Padded
 from regard.core.registry import find
 from regard.tasks import compatible_models
 from regard.training import device
-from regard.training.device import Compiled, autocast, has_bfloat16, number_format, pick, recompute_blocks
+from regard.training.device import CompiledLoss, autocast, has_bfloat16, resolve_dtype, select_device, enable_activation_checkpointing
 
 CPU = torch.device("cpu")
 
@@ -24,12 +24,12 @@ CPU = torch.device("cpu")
 def test_auto_takes_what_is_there(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert pick("auto") == pick("cpu") == CPU
+    assert select_device("auto") == select_device("cpu") == CPU
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert pick("auto") == torch.device("mps")
+    assert select_device("auto") == torch.device("mps")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert pick("auto", local_rank=3) == torch.device("cuda", 1)
+    assert select_device("auto", local_rank=3) == torch.device("cuda", 1)
 
 
 @pytest.mark.parametrize(("name", "said"), [("cuda", "no CUDA GPU here; use"), ("mps", "no Apple GPU here; use")])
@@ -37,20 +37,20 @@ def test_a_named_device_that_is_missing_is_refused(monkeypatch, name, said):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(ConfigError, match=said):
-        pick(name)
+        select_device(name)
 
 
 def test_bfloat16_is_never_used_on_a_cpu_without_it(monkeypatch):
     monkeypatch.setattr(device, "_processor_flags", lambda: {"avx2"})
-    assert number_format("auto", CPU) == number_format("float32", CPU) == torch.float32
+    assert resolve_dtype("auto", CPU) == resolve_dtype("float32", CPU) == torch.float32
     with pytest.raises(ConfigError, match=r"this cpu has no native bfloat16 .* use 'float32'"):
-        number_format("bfloat16", CPU)
+        resolve_dtype("bfloat16", CPU)
 
 
 def test_bfloat16_on_a_cpu_that_has_it_must_be_asked_for(monkeypatch):
     monkeypatch.setattr(device, "_processor_flags", lambda: {"avx512_bf16"})
-    assert number_format("auto", CPU) == torch.float32
-    assert number_format("bfloat16", CPU) == torch.bfloat16
+    assert resolve_dtype("auto", CPU) == torch.float32
+    assert resolve_dtype("bfloat16", CPU) == torch.bfloat16
     with autocast(CPU, torch.bfloat16):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
     with autocast(CPU, torch.float32):
@@ -62,7 +62,7 @@ def test_a_gpu_uses_it_where_it_is_native(monkeypatch):
     for native in (True, False):
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, native=native: native)
         assert has_bfloat16(gpu) == native
-        assert number_format("auto", gpu) == (torch.bfloat16 if native else torch.float32)
+        assert resolve_dtype("auto", gpu) == (torch.bfloat16 if native else torch.float32)
     assert not has_bfloat16(torch.device("mps"))
 
 
@@ -89,7 +89,7 @@ def test_nothing_changes_but_the_work():
     plain = gated.Gated(gated.Config(), 6)
     torch.manual_seed(0)
     other = gated.Gated(gated.Config(), 6)
-    recompute_blocks(other)
+    enable_activation_checkpointing(other)
     assert plain.state_dict().keys() == other.state_dict().keys()
     calls = []
     other.blocks[0].cell.register_forward_hook(lambda *_: calls.append(1))
@@ -116,7 +116,7 @@ def test_batch_normalisation_counts_a_batch_once():
     torch.manual_seed(0)
     plain, x = Normed(), torch.randn(8, 3)
     other = copy.deepcopy(plain)
-    recompute_blocks(other)
+    enable_activation_checkpointing(other)
     for model in (plain, other):
         model(x).square().sum().backward()
     torch.testing.assert_close(dict(plain.state_dict()), dict(other.state_dict()))
@@ -137,7 +137,7 @@ def test_models_of_text_allow_it(name):
     plain: nn.Module = module.build(module.TINY, sizes)
     torch.manual_seed(1)
     other = module.build(module.TINY, sizes)
-    recompute_blocks(other)
+    enable_activation_checkpointing(other)
     for expected, recomputed in zip(loss(plain), loss(other), strict=True):
         torch.testing.assert_close(expected, recomputed)
 
@@ -150,7 +150,7 @@ def test_it_computes_the_same(monkeypatch):
     said = []
     plain = torch.compile
     monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: plain(work, dynamic=dynamic, backend="eager"))
-    fast = Compiled(work, said.append)
+    fast = CompiledLoss(work, said.append)
     for length in (3, 5):
         loss = fast(torch.nn.ReLU(), torch.linspace(-1, 1, length))
         assert loss.count == length
@@ -166,7 +166,7 @@ def test_a_compiler_that_fails_is_left_alone_and_says_why_once(monkeypatch):
         raise RuntimeError("no C++ compiler\nand a long story")
 
     monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: broken)
-    fast = Compiled(work, said.append)
+    fast = CompiledLoss(work, said.append)
     for _ in range(3):
         assert fast(torch.nn.ReLU(), torch.ones(2)).total == 2
     assert calls == [1]
@@ -179,4 +179,4 @@ def test_an_error_of_the_task_is_the_tasks(monkeypatch):
 
     monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: work)
     with pytest.raises(DataError, match="line 3 is empty"):
-        Compiled(wrong, lambda text: None)(None, None)
+        CompiledLoss(wrong, lambda text: None)(None, None)

@@ -21,8 +21,8 @@ from regard.core.registry import find
 from regard.tasks import compatible_models
 from regard.training import distributed, log, tensor_files
 from regard.training import distributed as sharding
-from regard.training.distributed import Processes, blocks, join, joined, units
-from regard.training.run_folder import Folder
+from regard.training.distributed import Processes, repeated_blocks, wrap_model, distributed_context, shard_units
+from regard.training.run_folder import RunFolder
 from regard.training.train import resume, train
 
 HERE = Path(__file__).parent
@@ -46,12 +46,12 @@ def torchrun(processes, *arguments):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    from regard.training.console import Silent
+    from regard.training.console import SilentConsole
 
     out = tmp_path_factory.mktemp("alone")
-    train(together.recipe("plain", out), out / "plain", console=Silent())
-    train(together.recipe("short", out), out / "half", console=Silent())
-    train(together.recipe("frozen", out), out / "frozen", console=Silent())
+    train(together.recipe("plain", out), out / "plain", console=SilentConsole())
+    train(together.recipe("short", out), out / "half", console=SilentConsole())
+    train(together.recipe("frozen", out), out / "frozen", console=SilentConsole())
     return out
 
 
@@ -66,13 +66,13 @@ def two(tmp_path_factory, alone):
 
 def assert_same_run(first, second):
     """The same steps to rounding: every row of the log, and the weights and optimizer at the end."""
-    rows, others = log.read(first / "log.jsonl"), log.read(second / "log.jsonl")
+    rows, others = log.read_rows(first / "log.jsonl"), log.read_rows(second / "log.jsonl")
     assert [row.keys() for row in rows] == [row.keys() for row in others]
     for row, other in zip(rows, others, strict=True):
         assert all(
             row[key] == pytest.approx(other[key], rel=1e-4, abs=1e-6) for key in row if key not in ("end", "run")
         )
-    (tensors, _), (others, _) = (tensor_files.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
+    (tensors, _), (others, _) = (tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second))
     assert tensors.keys() == others.keys()
     for name, tensor in tensors.items():
         torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
@@ -97,7 +97,7 @@ def test_four_processes_compute_the_steps_of_one_though_some_have_nothing_to_do(
 
 
 def test_a_weight_without_gradient_does_not_stop_the_others(two):
-    assert log.read(two / "spare" / "log.jsonl")[-1]["end"] == "steps"
+    assert log.read_rows(two / "spare" / "log.jsonl")[-1]["end"] == "steps"
 
 
 def test_saved_by_two_resumed_by_one(alone, two, silent):
@@ -110,7 +110,7 @@ def test_saved_by_one_resumed_by_two(alone, two):
 
 
 def compare_end(first, second):
-    (tensors, _), (others, _) = (tensor_files.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
+    (tensors, _), (others, _) = (tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second))
     for name, tensor in tensors.items():
         torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
 
@@ -124,19 +124,19 @@ def test_a_dying_process_ends_the_job_with_its_reason(tmp_path):
 
 
 def test_alone_nothing_is_exchanged():
-    processes = Processes(rank=0, world=1, device=torch.device("cpu"))
-    assert processes.total([1.0, 2.0]) == [1.0, 2.0]
-    assert processes.agree(True) and not processes.agree(False)
-    processes.wait()
+    processes = Processes(rank=0, world_size=1, device=torch.device("cpu"))
+    assert processes.all_reduce_sum([1.0, 2.0]) == [1.0, 2.0]
+    assert processes.broadcast_from_main(True) and not processes.broadcast_from_main(False)
+    processes.barrier()
     model = nn.Linear(2, 2)
-    engine = join(model, processes, shard="full", example=lambda model: None)
-    assert engine.call(lambda inner, x: inner is model and x, 3) == 3
+    engine = wrap_model(model, processes, shard="full", example_loss=lambda model: None)
+    assert engine.wrapped(lambda inner, x: inner is model and x, 3) == 3
 
 
 def test_an_apple_gpu_is_not_shared(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setattr(distributed, "pick", lambda *_, **__: torch.device("mps"))
-    with pytest.raises(ConfigError, match="device='mps' cannot be shared by several processes"), joined("mps"):
+    with pytest.raises(ConfigError, match="device='mps' cannot be shared by several processes"), distributed_context("mps"):
         pass
 
 
@@ -166,12 +166,12 @@ class Model(nn.Module):
 def test_blocks_are_the_outermost_members_of_module_lists():
     model = Model()
     model.blocks[0].deeper = nn.ModuleList([nn.Linear(2, 2)])
-    assert blocks(model) == list(model.blocks)
+    assert repeated_blocks(model) == list(model.blocks)
 
 
 def test_a_block_entered_by_its_forward_is_one_unit():
     model = Model()
-    assert units(model, lambda: model(torch.ones(1, 20))) == list(model.blocks)
+    assert shard_units(model, lambda: model(torch.ones(1, 20))) == list(model.blocks)
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
 
 
@@ -183,15 +183,15 @@ def test_a_block_with_another_door_is_taken_apart():
         return model(torch.ones(1, 20) * model.blocks[1].scale)  # a weight of the block, from outside
 
     inner, door = model.blocks[0].inner, model.blocks[0].door
-    assert units(model, work) == [inner, door, model.blocks[1].inner, model.blocks[1].door]
+    assert shard_units(model, work) == [inner, door, model.blocks[1].inner, model.blocks[1].door]
 
 
 def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
     model = Model()
     model.blocks[1].inner.weight = model.readout.weight
-    assert units(model, lambda: model(torch.ones(1, 20))) == [model.blocks[0], model.blocks[1].door]
+    assert shard_units(model, lambda: model(torch.ones(1, 20))) == [model.blocks[0], model.blocks[1].door]
     monkeypatch.setattr(sharding, "SMALLEST", 10_000)
-    assert units(model, lambda: model(torch.ones(1, 20))) == []
+    assert shard_units(model, lambda: model(torch.ones(1, 20))) == []
 
 
 @pytest.mark.parametrize("name", compatible_models(Seq2SeqSpec))
@@ -199,7 +199,7 @@ def test_the_units_of_models_of_text_do_not_overlap(name):
     module, sizes = find("regard.models", name), Seq2SeqSpec(source_vocab_size=9, target_vocab_size=9, max_length=8)
     model = module.build(module.TINY, sizes)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
-    parts = units(model, lambda: model(torch.randint(4, 9, (2, 6)), model.start(source)))
+    parts = shard_units(model, lambda: model(torch.randint(4, 9, (2, 6)), model.start(source)))
     weights = [id(weight) for unit in parts for weight in unit.parameters()]
     assert len(weights) == len(set(weights))
     if name == "transformer":
@@ -220,7 +220,7 @@ def test_when_torchrun_is_killed_its_processes_end(tmp_path):
     parent.kill()
     parent.wait()
     wait_for(lambda: not any(alive(child) for child in children))
-    assert Folder(tmp_path / "run").checkpoints()  # and they saved first
+    assert RunFolder(tmp_path / "run").checkpoints()  # and they saved first
 
 
 def alive(number):

@@ -9,8 +9,8 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import TargetMetric
 from regard.training import log, tensor_files
 from regard.training import recipe as recipes
-from regard.training.run_folder import Folder
-from regard.training.train import load_parts, train
+from regard.training.run_folder import RunFolder
+from regard.training.train import load_run, train
 
 ACCURACY = TargetMetric("accuracy", higher_is_better=True)
 
@@ -25,14 +25,14 @@ def script(monkeypatch, scores, goal=ACCURACY):
 
 
 def rows(path):
-    return [row for row in log.read(path / "log.jsonl") if "valid" in row]
+    return [row for row in log.read_rows(path / "log.jsonl") if "valid" in row]
 
 
 def test_the_best_weights_are_kept_not_the_last(toy, tmp_path, silent, monkeypatch):
     script(monkeypatch, [{"accuracy": value} for value in (0.1, 0.7, 0.7, 0.3)])
     train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
     assert [row["best"] for row in rows(tmp_path / "run")] == [True, True, False, False]
-    facts = tensor_files.read_facts(tmp_path / "run" / "model.safetensors")
+    facts = tensor_files.read_metadata(tmp_path / "run" / "model.safetensors")
     assert (facts["step"], facts["metrics"]) == (6, {"accuracy": 0.7})
 
 
@@ -44,7 +44,7 @@ def test_what_better_means_is_said_by_the_task_not_guessed_from_the_name(toy, tm
         train(toy("training.evaluation.every=3"), tmp_path / str(more), console=silent)
         assert [row["best"] for row in rows(tmp_path / str(more))] == best
         step = 6 if not more else 3
-        assert tensor_files.read_facts(tmp_path / str(more) / "model.safetensors")["step"] == step
+        assert tensor_files.read_metadata(tmp_path / str(more) / "model.safetensors")["step"] == step
 
 
 def test_a_task_whose_score_falls_keeps_its_lowest(tmp_path, silent):
@@ -52,15 +52,15 @@ def test_a_task_whose_score_falls_keeps_its_lowest(tmp_path, silent):
     run = train(recipes.read("toys.falling", settings=settings), tmp_path / "run", console=silent)
     scores = {row["step"]: row["valid"]["score"] for row in rows(run)}
     lowest = min(scores, key=scores.get)
-    facts = tensor_files.read_facts(run / "model.safetensors")
+    facts = tensor_files.read_metadata(run / "model.safetensors")
     assert (facts["step"], facts["metrics"]) == (lowest, {"score": scores[lowest]})
-    assert lowest > 4 and load_parts(run).recipe.decoding is None
+    assert lowest > 4 and load_run(run).recipe.decoding is None
 
 
 def test_patience_counts_evaluations_without_a_new_best(toy, tmp_path, silent, monkeypatch):
     script(monkeypatch, [{"accuracy": value} for value in (0.5, 0.4, 0.6, 0.6, 0.5, 0.9)])
     train(toy("training.evaluation.every=1", "training.evaluation.patience=2"), tmp_path / "run", console=silent)
-    assert log.read(tmp_path / "run" / "log.jsonl")[-1] == {"step": 5, "end": "patience"}
+    assert log.read_rows(tmp_path / "run" / "log.jsonl")[-1] == {"step": 5, "end": "patience"}
 
 
 def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, silent, monkeypatch):
@@ -68,8 +68,8 @@ def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, sile
     script(monkeypatch, [{"accuracy": a, "loss": b} for a, b in ((0.5, 1.0), (0.6, 2.0), (0.4, 0.1), (0.3, 0.01))])
     settings = ["training.evaluation.every=2", "training.evaluation.patience=2"]
     train(toy(*settings), tmp_path / "run", console=silent)
-    assert tensor_files.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 4
-    assert log.read(tmp_path / "run" / "log.jsonl")[-1]["end"] == "patience"
+    assert tensor_files.read_metadata(tmp_path / "run" / "model.safetensors")["step"] == 4
+    assert log.read_rows(tmp_path / "run" / "log.jsonl")[-1]["end"] == "patience"
 
 
 def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, monkeypatch):
@@ -90,8 +90,8 @@ def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, mon
 def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_path, silent, monkeypatch):
     script(monkeypatch, [])
     train(toy("training.evaluation.every=5"), tmp_path / "run", console=silent)
-    assert tensor_files.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
-    assert load_parts(tmp_path / "run")
+    assert tensor_files.read_metadata(tmp_path / "run" / "model.safetensors")["step"] == 12
+    assert load_run(tmp_path / "run")
 
 
 def test_a_score_the_evaluation_does_not_have_is_named(toy, tmp_path, silent, monkeypatch):
@@ -107,7 +107,7 @@ def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, sil
     train(recipe, tmp_path / "run", console=silent)
     last = rows(tmp_path / "run")[-1]
     assert last["average"] == 2 and last["best"] == (score > 0.5)
-    folder = Folder(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
     kept = tensor_files.read_tensors(folder.model)[0]["embedding.weight"]
     snapshots = [tensor_files.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
     wanted = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
@@ -122,7 +122,7 @@ def test_equal_scores_are_decided_by_the_loss(toy, tmp_path, silent, monkeypatch
     script(monkeypatch, [{"accuracy": 0.0, "loss": loss} for loss in losses])
     train(toy("training.evaluation.every=3", "training.evaluation.patience=9"), tmp_path / "run", console=silent)
     assert [row["best"] for row in rows(tmp_path / "run")] == [True, True, False, True]
-    assert tensor_files.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
+    assert tensor_files.read_metadata(tmp_path / "run" / "model.safetensors")["step"] == 12
 
 
 def test_another_score_may_choose(toy, tmp_path, silent, monkeypatch):
@@ -134,13 +134,13 @@ def test_another_score_may_choose(toy, tmp_path, silent, monkeypatch):
     ):
         script(monkeypatch, scores)
         run = train(toy("training.evaluation.every=3", *settings), tmp_path / f"{len(settings)}{step}", console=silent)
-        assert tensor_files.read_facts(run / "model.safetensors")["step"] == step
+        assert tensor_files.read_metadata(run / "model.safetensors")["step"] == step
     script(monkeypatch, scores)
     monkeypatch.setattr("toys.summing.Summing.directions", {"loss": False})
     run = train(
         toy("training.evaluation.every=3", "training.evaluation.metric=loss"), tmp_path / "said", console=silent
     )
-    assert tensor_files.read_facts(run / "model.safetensors")["step"] == 9
+    assert tensor_files.read_metadata(run / "model.safetensors")["step"] == 9
     assert "chosen by `loss`: less is better" in (run / "README.md").read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match=r"metric=colour: the task does not say whether more of it is better; set"):
         train(toy("training.evaluation.metric=colour"), tmp_path / "run", console=silent)

@@ -11,36 +11,36 @@ from regard.core import files
 from regard.core.errors import CheckpointError, FileError, MissingExtra
 from regard.training import log
 from regard.training.checkpoint import Progress
-from regard.training.console import Silent
-from regard.training.log import Log, NoReport, Report, TensorBoardWriter, Throughput
-from regard.training.run_folder import Folder
+from regard.training.console import SilentConsole
+from regard.training.log import JsonlLog, NullReporter, Reporter, TensorBoardWriter, Throughput
+from regard.training.run_folder import RunFolder
 
 START = Progress().log
 
 
 def test_rows_come_back(tmp_path):
     path = tmp_path / "log.jsonl"
-    written = Log(path, START)
+    written = JsonlLog(path, START)
     written.add({"step": 1, "valid": {"bleu": 1 / 3}})
     written.add({"step": 2, "loss": float("nan"), "said": "무엇"})
-    assert log.read(path) == [{"step": 1, "valid": {"bleu": 1 / 3}}, {"step": 2, "loss": None, "said": "무엇"}]
-    assert log.read(tmp_path / "none.jsonl") == []
+    assert log.read_rows(path) == [{"step": 1, "valid": {"bleu": 1 / 3}}, {"step": 2, "loss": None, "said": "무엇"}]
+    assert log.read_rows(tmp_path / "none.jsonl") == []
 
 
 def test_what_came_after_the_checkpoint_is_cut_off(tmp_path):
     path = tmp_path / "log.jsonl"
-    written = Log(path, START)
+    written = JsonlLog(path, START)
     written.add({"step": 1})
     position = written.position()
     written.add({"step": 2})
     with path.open("ab") as file:
         file.write(b'{"step": 3, "lo')
     with pytest.raises(CheckpointError, match=r"a line is not JSON; regard train --resume .* cuts it off"):
-        log.read(path)
-    again = Log(path, position)
+        log.read_rows(path)
+    again = JsonlLog(path, position)
     again.add({"step": 2})
-    assert log.read(path) == [{"step": 1}, {"step": 2}]
-    assert again.position() == Log(path, again.position()).position()
+    assert log.read_rows(path) == [{"step": 1}, {"step": 2}]
+    assert again.position() == JsonlLog(path, again.position()).position()
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_what_came_after_the_checkpoint_is_cut_off(tmp_path):
 )
 def test_a_log_that_was_changed_is_named_with_what_can_be_done(tmp_path, damage, words):
     path = tmp_path / "log.jsonl"
-    written = Log(path, START)
+    written = JsonlLog(path, START)
     written.add({"step": 1})
     position = written.position()
     path.write_bytes(damage)
     with pytest.raises(
         CheckpointError, match=rf"not what it was at the checkpoint \({words}\); restore it .*--new-log"
     ):
-        Log(path, position)
+        JsonlLog(path, position)
 
 
 def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
-    written = Log(tmp_path / "log.jsonl", START)
+    written = JsonlLog(tmp_path / "log.jsonl", START)
     monkeypatch.setattr(files, "open_log", full)
     with pytest.raises(FileError, match=r"log\.jsonl: could not be written \(No space left on device\)"):
         written.add({"step": 1})
@@ -98,19 +98,19 @@ def test_tensorboard_that_is_not_installed_is_named(tmp_path, monkeypatch):
         TensorBoardWriter(tmp_path, 0)
 
 
-class Collector(Silent):
+class Collector(SilentConsole):
     def __init__(self):
         self.rows = []
 
-    def show(self, row, *, left):
+    def show_row(self, row, *, left):
         self.rows.append((row, left))
 
 
 def test_times_go_to_their_own_file_and_to_the_console(tmp_path):
-    folder, console, board = Folder(tmp_path), Collector(), Collector()
+    folder, console, board = RunFolder(tmp_path), Collector(), Collector()
     board.add = board.rows.append
-    report = Report(folder, console, position=Progress().log, board=board, counted="documents")
-    report.add({"step": 1, "loss": 2.0}, pace=Throughput(count=100, seconds=0.5), left=9.0)
+    report = Reporter(folder, console, position=Progress().log, tensorboard=board, throughput_unit="documents")
+    report.add({"step": 1, "loss": 2.0}, throughput=Throughput(count=100, seconds=0.5), remaining_s=9.0)
     report.add({"step": 1, "end": "steps"})
     assert folder.log.read_text() == '{"step": 1, "loss": 2.0}\n{"step": 1, "end": "steps"}\n'
     assert json.loads(folder.timing.read_text()) == {"step": 1, "seconds": 0.5, "documents/s": 200}
@@ -120,6 +120,6 @@ def test_times_go_to_their_own_file_and_to_the_console(tmp_path):
 
 
 def test_other_processes_report_nothing():
-    mute = NoReport()
+    mute = NullReporter()
     mute.add({"step": 1})
     assert mute.position() == {}

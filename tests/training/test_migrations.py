@@ -10,14 +10,14 @@ import pytest
 import regard
 from regard.core.errors import CheckpointError
 from regard.training import migrations
-from regard.training.migrations import VERSION, migrate
+from regard.training.migrations import CONFIG_VERSION, migrate
 
 WHERE = Path("runs/old/config.json")
 
 
 def test_versions_are_migrated_or_refused_in_words(monkeypatch):
     assert migrate({"version": 1, "seed": 2}, WHERE) == {"seed": 2}
-    with pytest.raises(CheckpointError, match=f"version 99 was written by a newer regard; .* up to {VERSION}"):
+    with pytest.raises(CheckpointError, match=f"version 99 was written by a newer regard; .* up to {CONFIG_VERSION}"):
         migrate({"version": 99}, WHERE)
     for wrong in ({}, {"version": "one"}, {"version": 0}):
         with pytest.raises(CheckpointError, match="is not a version of a run's configuration"):
@@ -54,7 +54,7 @@ def test_scores_had_each_others_names_before_version_3(before, after):
 def test_vectors_for_the_future_are_no_longer_kept(model):
     with pytest.raises(CheckpointError, match=r"config.json: a .* of an earlier regard holds vectors for the future"):
         migrate({"version": 3, "model": model}, WHERE)
-    assert migrate({"version": VERSION, "model": model}, WHERE) == {"model": model}
+    assert migrate({"version": CONFIG_VERSION, "model": model}, WHERE) == {"model": model}
     other = {"name": model["name"], "position": "sinusoidal"}
     assert migrate({"version": 3, "model": other}, WHERE) == {"model": other}
 
@@ -62,7 +62,7 @@ def test_vectors_for_the_future_are_no_longer_kept(model):
 def test_word_vectors_are_read_as_they_were_before_version_6():
     for name in ("seq2seq", "bahdanau", "luong"):
         assert migrate({"version": 5, "model": {"name": name}}, WHERE)["model"]["word_scale"] == 1
-        assert "word_scale" not in migrate({"version": VERSION, "model": {"name": name}}, WHERE)["model"]
+        assert "word_scale" not in migrate({"version": CONFIG_VERSION, "model": {"name": name}}, WHERE)["model"]
     with pytest.raises(CheckpointError, match=r"config.json: a recommender of an earlier regard .*; train it anew"):
         migrate({"version": 5, "model": {"name": "recommender"}}, WHERE)
     other = {"name": "transformer"}
@@ -79,7 +79,7 @@ def test_a_run_of_version_2_computes_what_it_did(tmp_path, score, old_name):
     now = [answer.to_json() for answers in run.predict(run.task.example_sources) for answer in answers]
     config = tmp_path / "run" / "config.json"
     table = json.loads(config.read_text(encoding="utf-8"))
-    assert table["version"] == VERSION and table["model"]["score"] == score
+    assert table["version"] == CONFIG_VERSION and table["model"]["score"] == score
     table["version"], table["model"]["score"] = 2, old_name
     del table["model"]["word_scale"]  # it was not there
     table.pop("sha256", None)

@@ -10,14 +10,14 @@ from toys import summing
 from regard.training import model_card, tensor_files
 from regard.training.checkpoint import Progress
 from regard.training.recipe import ComponentChoice
-from regard.training.run_folder import Folder
-from regard.training.train import load_parts, train
+from regard.training.run_folder import RunFolder
+from regard.training.train import load_run, train
 
 
 def test_it_says_what_was_measured(toy, tmp_path, silent):
-    run = load_parts(train(toy(), tmp_path / "sums", console=silent))
+    run = load_run(train(toy(), tmp_path / "sums", console=silent))
     text = (tmp_path / "sums" / "README.md").read_text()
-    facts = tensor_files.read_facts(tmp_path / "sums" / "model.safetensors")
+    facts = tensor_files.read_metadata(tmp_path / "sums" / "model.safetensors")
     assert text.startswith("---\n") and "# sums" in text
     assert f"{sum(p.numel() for p in run.model.parameters()):,} parameters" in text
     assert f"(step {facts['step']})" in text and f"| accuracy | {facts['metrics']['accuracy']:.4g} |" in text
@@ -26,7 +26,7 @@ def test_it_says_what_was_measured(toy, tmp_path, silent):
 
 
 def test_it_asks_the_task(toy, tmp_path, silent):
-    run = load_parts(train(toy(), tmp_path / "sums", console=silent))
+    run = load_run(train(toy(), tmp_path / "sums", console=silent))
     text = (tmp_path / "sums" / "README.md").read_text()
     assert "as the model is used. They were chosen by `accuracy`: more is better." in text
     assert "- accuracy: `share of right sums`" in text
@@ -42,13 +42,13 @@ def test_a_listed_task_has_its_verb_and_one_that_fails_to_answer_does_not_spoil_
     monkeypatch.setattr(summing.Summing, "read", lambda self, text: 1 / 0)
     monkeypatch.setattr(summing.Summing, "examples", ("",))
     recipe = toy()
-    parts = load_parts(train(recipe, tmp_path / "sums", console=silent))
+    parts = load_run(train(recipe, tmp_path / "sums", console=silent))
     assert "no answer (ZeroDivisionError: division by zero)" in (tmp_path / "sums" / "README.md").read_text()
     listed = replace(recipe, task=Listed("summing", recipe.task.config))
-    text = model_card.text(Folder(parts.folder), listed, task=parts.task, model=parts.model, now=Progress())
+    text = model_card.render(RunFolder(parts.folder), listed, task=parts.task, model=parts.model, progress=Progress())
     assert "regard add sums\n" in text
     monkeypatch.setattr(summing.Summing, "examples", ())
-    text = model_card.text(Folder(parts.folder), listed, task=parts.task, model=parts.model, now=Progress())
+    text = model_card.render(RunFolder(parts.folder), listed, task=parts.task, model=parts.model, progress=Progress())
     assert "regard add" not in text and 'print(run.evaluate("test"))' in text
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.core.errors import ConfigError
 from regard.training.config import Optimizer, Schedule
-from regard.training.optimizer import build, check, constant, cosine, inverse_sqrt, noam, schedule, set_rate
+from regard.training.optimizer import build, check_weight_decay, constant, cosine, inverse_sqrt, noam, schedule, set_lr
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ def test_gains_and_biases_do_not_decay():
 
 @pytest.mark.parametrize(("name", "decay"), [("adam", 0.0), ("adamw", 0.01), ("adagrad", 0.01)])
 def test_decay_that_does_what_it_says_is_taken(name, decay):
-    check(Optimizer(name=name, weight_decay=decay))
+    check_weight_decay(Optimizer(name=name, weight_decay=decay))
 
 
 def test_decay_within_the_gradient_of_adam_is_refused():
     with pytest.raises(ConfigError, match=r"decay=0.01 with name='adam' would be far stronger.*set name='adamw'"):
-        check(Optimizer(weight_decay=0.01))
+        check_weight_decay(Optimizer(weight_decay=0.01))
 
 
 def test_the_rate_is_set_for_all():
     optimizer = build(Optimizer(), nn.Linear(2, 2))
-    set_rate(optimizer, 0.25)
+    set_lr(optimizer, 0.25)
     assert {group["lr"] for group in optimizer.param_groups} == {0.25}
 
 

@@ -16,18 +16,18 @@ from regard.tasks import translation
 from regard.training import recipe as recipes
 from regard.training import tensor_files
 from regard.training.config import Pretrained
-from regard.training.console import Silent
-from regard.training.pretrained import take
-from regard.training.run_folder import Folder
+from regard.training.console import SilentConsole
+from regard.training.pretrained import collect_pretrained
+from regard.training.run_folder import RunFolder
 from regard.training.shape_check import named_weights
-from regard.training.train import load_parts, resume, train
+from regard.training.train import load_run, resume, train
 
 
-class Said(Silent):
+class Said(SilentConsole):
     def __init__(self):
         self.lines = []
 
-    def say(self, text):
+    def print_line(self, text):
         if text.startswith("start: "):
             self.lines.append(text)
 
@@ -83,20 +83,20 @@ def test_frozen_weights_stay_and_have_no_optimizer_state(first, toy, tmp_path, s
     run = train(recipe, tmp_path / "run", console=silent)
     old, new = weights(first), weights(run)
     assert all(torch.equal(old[name], new[name]) == name.startswith("blocks.") for name in old)
-    state = tensor_files.read_tensors(Folder(run).checkpoints()[-1])[0]
+    state = tensor_files.read_tensors(RunFolder(run).checkpoints()[-1])[0]
     trained = {name.split(".")[1] for name in state if name.startswith("optimizer.")}
     assert trained == {"embedding", "readout"}
     resume(run, ["training.steps=8"], console=silent)
     assert all(torch.equal(old[name], new) == name.startswith("blocks.") for name, new in weights(run).items())
-    assert all(weight.requires_grad for weight in load_parts(run).model.parameters())
+    assert all(weight.requires_grad for weight in load_run(run).model.parameters())
 
 
 def test_the_vocabulary_of_that_run(first, toy, tmp_path, silent):
     said = Said()
     run = train(started(first, toy, "data.words=9", "pretrained.vocabulary=true"), tmp_path / "run", console=said)
-    assert load_parts(run).task.spec.words == 6 and len(said.lines) == 1
+    assert load_run(run).task.spec.words == 6 and len(said.lines) == 1
     shutil.rmtree(first)
-    assert load_parts(run).task.spec.words == 6
+    assert load_run(run).task.spec.words == 6
     other = recipes.read("toys.falling", settings=[f"pretrained.run={run}", "pretrained.vocabulary=true", "training.steps=2"])
     assert train(other, tmp_path / "other", console=silent)  # another task that can be built from those files
 
@@ -118,17 +118,17 @@ def test_an_error_of_the_same_task_is_its_own(first, toy, tmp_path, monkeypatch)
 
     monkeypatch.setattr(summing, "load", broken)
     with pytest.raises(DataError, match=r"^words\.json: line 7 is empty$"):
-        train(started(first, toy, "pretrained.vocabulary=true"), tmp_path / "run", console=Silent())
+        train(started(first, toy, "pretrained.vocabulary=true"), tmp_path / "run", console=SilentConsole())
 
 
 @pytest.mark.parametrize("steps", range(4))
 def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tmp_path, death, steps):
     recipe = started(first, toy, 'pretrained.params="blocks.*"', "pretrained.freeze=true", "training.files.save_every=2")
-    whole = train(recipe, tmp_path / "whole", console=Silent())
+    whole = train(recipe, tmp_path / "whole", console=SilentConsole())
     with pytest.raises(death.Killed):
         train(recipe, tmp_path / "run", console=death.Killer(steps))
     shutil.rmtree(first)
-    resume(tmp_path / "run", console=Silent())
+    resume(tmp_path / "run", console=SilentConsole())
     for name in ("model.safetensors", "log.jsonl", "start.json"):
         assert (tmp_path / "run" / name).read_bytes() == (whole / name).read_bytes()
 
@@ -146,7 +146,7 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
 )
 def test_a_wrong_setting_is_named(first, toy, tmp_path, settings, said):
     with pytest.raises(ConfigError, match=said):
-        train(started(first, toy, *settings), tmp_path / "run", console=Silent())
+        train(started(first, toy, *settings), tmp_path / "run", console=SilentConsole())
     assert not (tmp_path / "run" / "config.json").exists()
 
 
@@ -189,12 +189,12 @@ def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_pat
     assert len(said.lines) == 1 and said.lines[0].startswith("start: word vectors: embedding.weight from ")
     assert said.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
     assert said.lines[0].removeprefix("start: ") in (run / "README.md").read_text()
-    plain = train(toy("training.steps=2", "training.optimizer.lr=1e-30"), tmp_path / "plain", console=Silent())
+    plain = train(toy("training.steps=2", "training.optimizer.lr=1e-30"), tmp_path / "plain", console=SilentConsole())
     new, old = weights(run)["embedding.weight"], weights(plain)["embedding.weight"]
     assert torch.equal(new[[0, 1, 3, 5]], old[[0, 1, 3, 5]])
     torch.testing.assert_close(new[4], 2 * new[2])  # "d" is 2 everywhere, "b" is 1
     (tmp_path / "words.vec").unlink()
-    assert resume(run, ["training.steps=4"], console=Silent())  # needs the file no more
+    assert resume(run, ["training.steps=4"], console=SilentConsole())  # needs the file no more
 
 
 def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_path, silent):
@@ -221,17 +221,17 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
 def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
     width, setting = given
     with pytest.raises((ConfigError, DataError), match=said):
-        train(toy(f"pretrained.word_vectors={vector_file(tmp_path, width)}", setting), tmp_path / "run", console=Silent())
+        train(toy(f"pretrained.word_vectors={vector_file(tmp_path, width)}", setting), tmp_path / "run", console=SilentConsole())
     assert not (tmp_path / "run").exists()
 
 
 def test_vectors_for_no_word_or_no_words_for_vectors(toy, tmp_path, monkeypatch):
     given = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight"]
     with pytest.raises(ConfigError, match=r"start\.vectors: the task has no words to give vectors to; take"):
-        train(toy(*given), tmp_path / "run", console=Silent())
+        train(toy(*given), tmp_path / "run", console=SilentConsole())
     monkeypatch.setattr(summing.Summing, "words", lambda self, table="": ["", *"tuvwx"])
     with pytest.raises(ConfigError, match=r"start\.vectors: .*words\.vec: vectors for 0 of 5 words .*another language"):
-        train(toy(*given), tmp_path / "run", console=Silent())
+        train(toy(*given), tmp_path / "run", console=SilentConsole())
 
 
 ENCODER, DECODER = "encoder.embedding.table.weight", "decoder.embedding.table.weight"
@@ -248,7 +248,7 @@ def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name,
     width, last = named_weights(model)[source].shape[1], [task.token_texts(table)[-1] for table in tables]
     path.write_text(f"2 {width}\n{last[0]}{' 1.0' * width}\n{last[1]}{' -1.0' * width}\n", encoding="utf-8")
     pattern = "*embedding.table.weight" if source == ENCODER else "[st][oa]*[et].weight"
-    taken, tensors = take(Pretrained(word_vectors=str(path), embedding=pattern), model, task)
+    taken, tensors = collect_pretrained(Pretrained(word_vectors=str(path), embedding=pattern), model, task)
     assert set(taken.vectors) == {source, target} and "vectors for 1 of 29" in taken.vectors[target]
     assert (tensors[source][-1] > 0).all() and (tensors[target][-1] < 0).all()
 

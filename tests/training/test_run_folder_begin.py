@@ -12,9 +12,9 @@ from toys import summing
 from regard.core.errors import CheckpointError, ConfigError, DataError, FileError, MissingExtra
 from regard.training import recipe as recipes
 from regard.training import run_folder
-from regard.training.console import Silent
-from regard.training.run_folder import Folder, check_free, create, locked
-from regard.training.train import load_parts, train
+from regard.training.console import SilentConsole
+from regard.training.run_folder import RunFolder, check_available, create_run_folder, lock_folder
+from regard.training.train import load_run, train
 
 
 def test_a_folder_with_something_in_it_is_left_alone(toy, tmp_path, silent):
@@ -40,18 +40,18 @@ def test_the_current_folder_is_not_a_place_for_a_run(toy, tmp_path, silent, monk
 def test_a_file_and_old_checkpoints_are_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match="file: there is a file of this name; choose another --out"):
-        check_free(tmp_path / "file")
-    old = Folder(tmp_path / "old")
-    old.make()
+        check_available(tmp_path / "file")
+    old = RunFolder(tmp_path / "old")
+    old.mkdir()
     old.checkpoint(7).touch()
     with pytest.raises(CheckpointError, match=r"old has checkpoints of a run \(step-000000007.* but no config\.json"):
-        check_free(old.path)
+        check_available(old.path)
 
 
 def test_an_empty_folder_and_a_new_one_will_do(toy, tmp_path, silent):
     (tmp_path / "empty").mkdir()
     for out in (tmp_path / "empty", tmp_path / "deep" / "new"):
-        assert load_parts(train(toy(), out, console=silent))
+        assert load_run(train(toy(), out, console=silent))
     assert {path.name for path in tmp_path.iterdir()} == {"empty", "deep"}
 
 
@@ -68,7 +68,7 @@ def test_an_empty_folder_and_a_new_one_will_do(toy, tmp_path, silent):
 def test_what_is_wrong_is_said_before_there_is_a_folder(tmp_path, monkeypatch, settings, error, words):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(error, match=words):
-        train(recipes.read("toys.summing", settings=settings), tmp_path / "run", console=Silent())
+        train(recipes.read("toys.summing", settings=settings), tmp_path / "run", console=SilentConsole())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,7 +89,7 @@ def test_a_faulty_plug_in_leaves_nothing_behind(toy, tmp_path, silent, monkeypat
         with pytest.raises(ZeroDivisionError):
             train(toy(), tmp_path / "run", console=silent)
     assert list(tmp_path.iterdir()) == []
-    assert load_parts(train(toy(), tmp_path / "run", console=silent))
+    assert load_run(train(toy(), tmp_path / "run", console=silent))
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path):
@@ -98,25 +98,25 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(FileError, match=r"run: could not be made \(No space left on device\); nothing was left there"):
-        create(tmp_path / "run", full)
+        create_run_folder(tmp_path / "run", full)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_start_left_is_removed_unless_it_is_still_at_work(tmp_path):
     left, busy, bare, empty, odd = (
-        Folder(tmp_path / f".run.{name}.part") for name in "left busy bare empty odd".split()
+        RunFolder(tmp_path / f".run.{name}.part") for name in "left busy bare empty odd".split()
     )
     for folder in (left, busy):
-        folder.make()
+        folder.mkdir()
         (folder.state / "lock").touch()
-    bare.make()  # killed before there was a lock
+    bare.mkdir()  # killed before there was a lock
     empty.path.mkdir()
     odd.path.mkdir()
     odd.config.touch()  # none of ours: what has files has a lock
-    with locked(busy):
-        create(tmp_path / "run", lambda draft: draft.config.write_text("{}", encoding="utf-8"))
+    with lock_folder(busy):
+        create_run_folder(tmp_path / "run", lambda draft: draft.config.write_text("{}", encoding="utf-8"))
     assert {path.name for path in tmp_path.iterdir()} == {"run", ".run.busy.part", ".run.odd.part"}
-    create(tmp_path / "deep" / "run", lambda draft: draft.config.touch())
+    create_run_folder(tmp_path / "deep" / "run", lambda draft: draft.config.touch())
     assert busy.path.exists()  # it is another run's
     run_folder._remove_old(tmp_path / "run")
     assert not busy.path.exists()
@@ -126,17 +126,17 @@ def test_the_lock_of_a_draft_is_on_the_disk_before_any_file(tmp_path, monkeypatc
     flushed = []
     monkeypatch.setattr(run_folder, "flush", lambda path: flushed.append((path.name, (path / "lock").exists())))
     with pytest.raises(ZeroDivisionError):
-        create(tmp_path / "run", lambda draft: 1 / 0)
+        create_run_folder(tmp_path / "run", lambda draft: 1 / 0)
     assert flushed[0] == ("state", True)
 
 
 def test_the_second_of_two_starts_is_refused(tmp_path):
     def slow(draft):
-        create(tmp_path / "run", lambda other: other.config.touch())
+        create_run_folder(tmp_path / "run", lambda other: other.config.touch())
         draft.config.touch()
 
     with pytest.raises(CheckpointError, match="run already holds a run; choose another --out, or go on training it"):
-        create(tmp_path / "run", slow)
+        create_run_folder(tmp_path / "run", slow)
 
 
 def test_the_root_of_a_disk_is_filled_with_config_json_last(tmp_path, monkeypatch):
@@ -155,6 +155,6 @@ def test_the_root_of_a_disk_is_filled_with_config_json_last(tmp_path, monkeypatc
         draft.config.touch()
         draft.model.touch()
 
-    create(tmp_path / "disk", fill)
+    create_run_folder(tmp_path / "disk", fill)
     assert moved == ["model.safetensors", "state", "config.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["disk"]

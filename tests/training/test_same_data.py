@@ -9,7 +9,7 @@ import pytest
 from regard.core.errors import DataError
 from regard.data.builtin import english_korean
 from regard.training import recipe as recipes
-from regard.training.console import Silent
+from regard.training.console import SilentConsole
 from regard.training.train import resume, train
 
 TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.ffn_dim=8", "model.heads=1", "data.max_batch_tokens=256",
@@ -27,7 +27,7 @@ def begun(tmp_path_factory):
             (folder / f"{split}.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     settings = [*TINY, f"data.path={folder}"]
     for name, budget in (("middle", "training.steps=2"), ("end", "training.epochs=1")):
-        train(recipes.read("translation", settings=[*settings, budget]), folder / "runs" / name, console=Silent())
+        train(recipes.read("translation", settings=[*settings, budget]), folder / "runs" / name, console=SilentConsole())
     return folder
 
 
@@ -67,8 +67,8 @@ def test_data_that_changed_is_refused(begun, name, change, words):
     try:
         change(begun)
         with pytest.raises(DataError, match=words):
-            resume(run, longer, console=Silent())
+            resume(run, longer, console=SilentConsole())
     finally:
         for path, content in kept.items():
             path.write_bytes(content)
-    resume(run, longer, console=Silent())  # other times of the files are no change
+    resume(run, longer, console=SilentConsole())  # other times of the files are no change

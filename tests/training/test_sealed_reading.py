@@ -38,7 +38,7 @@ def test_a_reader_never_sees_a_file_half_replaced(tmp_path):
             tensors, facts = tensor_files.read_tensors(path)
             number = facts.get("number")
             assert "b" in tensors if number is None else (tensors["a"] == number).all()
-            assert tensor_files.read_facts(path) and tensor_files.read_shapes(path)
+            assert tensor_files.read_metadata(path) and tensor_files.read_shapes(path)
     finally:
         stop.set()
         for thread in threads:
@@ -65,10 +65,10 @@ def test_a_file_that_is_being_copied_is_waited_for_and_never_called_damaged(tmp_
     monkeypatch.setattr(tensor_files.time, "sleep", arrive)
     with monkeypatch.context() as patch:
         patch.setattr(tensor_files, "_header", lambda file: plain(file) if len(pauses) >= 3 else grow(file))
-        assert tensor_files.read_facts(path)["step"] == 3 and len(pauses) == 3
+        assert tensor_files.read_metadata(path)["step"] == 3 and len(pauses) == 3
         patch.setattr(tensor_files, "_header", grow)
         with pytest.raises(CheckpointError, match="it changes while it is read; try again when whatever writes it has"):
-            tensor_files.read_facts(path)
+            tensor_files.read_metadata(path)
 
 
 def test_shapes_are_read_from_the_header_alone(tmp_path):
@@ -110,7 +110,7 @@ def test_a_sealed_file_whose_header_lies_is_refused(tmp_path, entry):
 def test_facts_that_are_no_table_are_refused(tmp_path, facts):
     path = tmp_path / "x.safetensors"
     forge(path, {}, facts)
-    for read in (tensor_files.read_tensors, tensor_files.read_facts, tensor_files.read_shapes):
+    for read in (tensor_files.read_tensors, tensor_files.read_metadata, tensor_files.read_shapes):
         with pytest.raises(CheckpointError, match="damaged or not written by regard"):
             read(path)
 
@@ -141,4 +141,4 @@ def test_what_is_no_plain_file_is_not_waited_for(tmp_path):
     with pytest.raises(CheckpointError, match=r"config\.json: could not be read \(not a plain file\)"):
         tensor_files.read_json(tmp_path / "config.json")
     with pytest.raises(CheckpointError, match=r"config\.json: could not be read \(not a plain file\)"):
-        tensor_files.read_facts(tmp_path / "config.json")
+        tensor_files.read_metadata(tmp_path / "config.json")

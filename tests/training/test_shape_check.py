@@ -13,7 +13,7 @@ from torch import nn
 
 from regard.core.errors import CheckpointError
 from regard.core.registry import find, registered_names
-from regard.training.shape_check import check_shapes, compare, named_weights
+from regard.training.shape_check import check_shapes, check_same_shapes, named_weights
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 
@@ -88,8 +88,8 @@ def test_a_model_that_cannot_be_built_without_memory_is_compared_later():
 
 def test_what_does_not_fit_is_named():
     with pytest.raises(CheckpointError, match=r"missing a; unknown b"):
-        compare({"a": (1,)}, {"b": (1,)}, Path("x"))
+        check_same_shapes({"a": (1,)}, {"b": (1,)}, Path("x"))
     with pytest.raises(
         CheckpointError, match=r"x: does not fit the model: a is \(2,\) in the file, \(1,\) in the model"
     ):
-        compare({"a": (1,)}, {"a": (2,)}, Path("x"))
+        check_same_shapes({"a": (1,)}, {"a": (2,)}, Path("x"))

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from regard.training.signals import Interrupted, listening
+from regard.training.signals import Interrupted, handle_signals
 
 
 def test_one_signal_is_noted_and_a_second_ctrl_c_interrupts():
-    with listening() as stop:
+    with handle_signals() as stop:
         assert not stop
         signal.raise_signal(signal.SIGINT)
         assert stop and stop.reason == "SIGINT"
@@ -22,7 +22,7 @@ def test_one_signal_is_noted_and_a_second_ctrl_c_interrupts():
 
 def test_the_handlers_are_put_back():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with listening():
+    with handle_signals():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
@@ -31,7 +31,7 @@ def test_elsewhere_than_in_the_main_thread_nothing_asks():
     stopped = []
 
     def work():
-        with listening() as stop:
+        with handle_signals() as stop:
             stopped.append(bool(stop))
 
     thread = threading.Thread(target=work)
@@ -43,7 +43,7 @@ def test_elsewhere_than_in_the_main_thread_nothing_asks():
 def test_nohup_is_respected():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with listening() as stop:
+        with handle_signals() as stop:
             signal.raise_signal(signal.SIGHUP)
             assert not stop
     finally:

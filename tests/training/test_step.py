@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from regard.core.errors import ConfigError
 from regard.training import log, optimizer
-from regard.training.distributed import Processes, join
+from regard.training.distributed import Processes, wrap_model
 from regard.training.optimizer import schedule
-from regard.training.run_folder import Folder
-from regard.training.step import Diverged, Stepper, move, pieces, plain
-from regard.training.train import build_model, load_parts, train
+from regard.training.run_folder import RunFolder
+from regard.training.step import Diverged, Stepper, move_to_device, micro_batches, to_jsonable
+from regard.training.train import build_model, load_run, train
 
-ALONE = Processes(rank=0, world=1, device=torch.device("cpu"))
+ALONE = Processes(rank=0, world_size=1, device=torch.device("cpu"))
 
 
 @given(count=st.integers(1, 30), world=st.integers(1, 5), accumulate=st.integers(1, 4))
 def test_the_pieces_of_all_processes_are_the_batch(count, world, accumulate):
     examples = np.arange(count) * 3
-    shares = [list(pieces(examples, rank=rank, world=world, accumulate=accumulate)) for rank in range(world)]
+    shares = [list(micro_batches(examples, rank=rank, world_size=world, accumulation_steps=accumulate)) for rank in range(world)]
     assert {len(share) for share in shares} == {accumulate}  # every process does as many pieces
     real = [number for share in shares for piece in share if piece.weight for number in piece.examples]
     assert sorted(real) == list(examples)
@@ -34,10 +34,10 @@ def test_the_pieces_of_all_processes_are_the_batch(count, world, accumulate):
 
 def stepper(recipe):
     task = recipe.task.module("tasks").build(recipe.task.config)
-    engine = join(build_model(recipe, task), ALONE, shard="none", example=lambda model: None)
+    engine = wrap_model(build_model(recipe, task), ALONE, shard="none", example_loss=lambda model: None)
     adam = optimizer.build(recipe.training.optimizer, engine.model)
     factor = schedule(recipe.training.schedule, None)
-    return Stepper(recipe, task, engine=engine, optimizer=adam, factor=factor, processes=ALONE, loss=task.loss)
+    return Stepper(recipe, task, engine=engine, optimizer=adam, lr_factor=factor, processes=ALONE, loss=task.loss)
 
 
 def changes(recipe, examples):
@@ -53,7 +53,7 @@ def test_accumulating_changes_nothing(toy, accumulate):
     whole, first = changes(toy(*plain), np.arange(9))
     cut, second = changes(toy(*plain, f"training.optimizer.accumulation_steps={accumulate}"), np.arange(9))
     assert whole.loss == pytest.approx(cut.loss, rel=1e-5)
-    assert whole.norm == pytest.approx(cut.norm, rel=1e-4)
+    assert whole.grad_norm == pytest.approx(cut.grad_norm, rel=1e-4)
     assert whole.tokens == cut.tokens
     for name, change in first.items():
         torch.testing.assert_close(change, second[name], rtol=1e-3, atol=1e-6, msg=name)
@@ -62,8 +62,8 @@ def test_accumulating_changes_nothing(toy, accumulate):
 def test_the_parts_of_a_loss_are_summed_as_the_loss_is(toy):
     whole, _ = changes(toy("model.dropout=0.0"), np.arange(9))
     cut, _ = changes(toy("model.dropout=0.0", "training.optimizer.accumulation_steps=4"), np.arange(9))
-    assert sum(whole.parts.values()) == pytest.approx(whole.loss) and set(whole.parts) == {"first", "later"}
-    assert cut.parts == pytest.approx(whole.parts, rel=1e-5)
+    assert sum(whole.loss_parts.values()) == pytest.approx(whole.loss) and set(whole.loss_parts) == {"first", "later"}
+    assert cut.loss_parts == pytest.approx(whole.loss_parts, rel=1e-5)
 
 
 def test_other_parts_in_another_batch_are_refused(toy):
@@ -80,13 +80,13 @@ def test_other_parts_in_another_batch_are_refused(toy):
 def test_flags_and_rate_are_handed_on(toy):
     outcome, _ = changes(toy("training.schedule.warmup=6"), np.arange(4))
     assert outcome.flags == (True, False)
-    assert outcome.rate == pytest.approx(0.01 * 3 / 6)
+    assert outcome.lr == pytest.approx(0.01 * 3 / 6)
 
 
 def test_the_loss_is_the_mean_over_tokens_so_the_norm_does_not_grow_with_the_batch(toy):
     once, _ = changes(toy("model.dropout=0.0"), np.arange(4))
     twice, _ = changes(toy("model.dropout=0.0"), np.concatenate([np.arange(4), np.arange(4)]))
-    assert once.norm == pytest.approx(twice.norm, rel=1e-4)
+    assert once.grad_norm == pytest.approx(twice.grad_norm, rel=1e-4)
     assert twice.tokens == 2 * once.tokens
 
 
@@ -95,13 +95,13 @@ def test_clipping_bounds_what_reaches_the_optimizer(toy):
     seen = []
     take.optimizer.step = lambda: seen.extend(p.grad.clone() for p in take.engine.model.parameters())
     outcome = take(np.arange(4), step=1, flags=tuple)
-    assert outcome.norm > 0.001
+    assert outcome.grad_norm > 0.001
     assert float(torch.cat([g.flatten() for g in seen]).norm()) == pytest.approx(0.001, rel=0.01)
 
 
 def test_a_batch_that_is_not_finite_changes_nothing(toy):
     outcome, change = changes(toy("data.poison=2"), np.arange(4))
-    assert not outcome.finite
+    assert not outcome.is_finite
     assert all(not tensor.any() for tensor in change.values())
 
 
@@ -115,8 +115,8 @@ def test_the_same_step_is_the_same_whatever_came_before(toy):
 
 def test_a_batch_is_moved_as_it_is():
     batch = (torch.ones(2), (torch.zeros(1), None))
-    assert move(batch, torch.device("cpu")) is batch
-    assert move(batch, torch.device("meta"))[1][0].device.type == "meta"
+    assert move_to_device(batch, torch.device("cpu")) is batch
+    assert move_to_device(batch, torch.device("meta"))[1][0].device.type == "meta"
 
 
 def test_it_stops_and_keeps_the_examples(toy, tmp_path, silent):
@@ -130,13 +130,13 @@ def test_it_stops_and_keeps_the_examples(toy, tmp_path, silent):
     said = str(stopped.value)
     assert f"loss nan is not finite at step {step} (epoch 1, batch {step})" in said
     assert before in said and "nonfinite.json" in said and "training.optimizer.on_nonfinite=skip" in said
-    assert not Folder(tmp_path / "run").checkpoint(step).exists()
+    assert not RunFolder(tmp_path / "run").checkpoint(step).exists()
 
 
 def test_or_it_skips_and_counts(toy, tmp_path, silent):
     settings = ["data.poison=3", "training.optimizer.on_nonfinite=skip", "training.files.log_every=5"]
-    run = load_parts(train(toy(*settings, "training.steps=10"), tmp_path / "run", console=silent))
-    rows = [row for row in log.read(tmp_path / "run" / "log.jsonl") if "loss" in row]
+    run = load_run(train(toy(*settings, "training.steps=10"), tmp_path / "run", console=silent))
+    rows = [row for row in log.read_rows(tmp_path / "run" / "log.jsonl") if "loss" in row]
     assert [row["skipped"] for row in rows] == [1, 1]
     assert all(row["loss"] is not None for row in rows)
     assert all(torch.isfinite(p).all() for p in run.model.parameters())
@@ -151,7 +151,7 @@ class Batch(NamedTuple):
 
 def test_a_batch_as_plain_values():
     batch = Batch(torch.tensor([[1, 2]]), ("a", None, 3), torch.arange(30_000.0), {1})
-    assert plain(batch) == {
+    assert to_jsonable(batch) == {
         "tokens": [[1, 2]],
         "names": ["a", None, 3],
         "image": {"shape": [30_000], "least": 0.0, "greatest": 29_999.0},

@@ -16,9 +16,9 @@ from regard.core.errors import CheckpointError, RegardError, TrustError
 from regard.training import recipe as recipes
 from regard.training import tensor_files
 from regard.training.average import average
-from regard.training.console import Silent
-from regard.training.run_folder import Folder, read_identity
-from regard.training.train import load_parts, resume, train
+from regard.training.console import SilentConsole
+from regard.training.run_folder import RunFolder, read_identity
+from regard.training.train import load_run, resume, train
 
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "data.pairs=300",
         "data.max_batch_tokens=256", "data.vocab_size=300", "training.steps=2", "training.evaluation.every=2",
@@ -29,7 +29,7 @@ TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32
 def trained(tmp_path_factory):
     """A small run of our own parts."""
     recipe = recipes.read("translation", settings=TINY)
-    return train(recipe, tmp_path_factory.mktemp("own") / "run", console=Silent())
+    return train(recipe, tmp_path_factory.mktemp("own") / "run", console=SilentConsole())
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def run(trained, tmp_path):
 
 def change(run, edit):
     """Another configuration, sealed as it should be."""
-    path = Folder(run).config
+    path = RunFolder(run).config
     table = tensor_files.read_json(path)
     edit(table)
     tensor_files.write_json(path, table)
@@ -71,7 +71,7 @@ def evil(tmp_path, monkeypatch):
 )
 def test_a_dotted_name_anywhere_in_a_configuration_imports_nothing(run, evil, edit):
     change(run, edit)
-    for use in (load_parts, resume, lambda run: average(run, last=1, out=run.parent / "mean")):
+    for use in (load_run, resume, lambda run: average(run, last=1, out=run.parent / "mean")):
         with pytest.raises(
             TrustError, match=r"would import code from outside regard: evil_lab\.part; it was not trained"
         ):
@@ -81,22 +81,22 @@ def test_a_dotted_name_anywhere_in_a_configuration_imports_nothing(run, evil, ed
 
 def test_a_stranger_s_run_is_used_when_it_is_trusted(toy, silent, tmp_path, monkeypatch):
     run = train(toy(), tmp_path / "run", console=silent)
-    assert load_parts(run).trusted  # trained here
+    assert load_run(run).trusted  # trained here
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "elsewhere"))
     with pytest.raises(TrustError, match=r"outside regard: toys\.summing, toys\.gated; .* use --trust, or trust=True"):
-        load_parts(run)
+        load_run(run)
     with pytest.raises(TrustError, match=r"toys\.summing"):
         resume(run, console=silent)
-    assert load_parts(run, trust=True).trusted
+    assert load_run(run, trust=True).trusted
     resume(run, ["training.steps=13"], console=silent, trust=True)
-    assert load_parts(run)  # it was trained here now
+    assert load_run(run)  # it was trained here now
 
 
 def test_weights_of_a_stranger_s_run_are_taken_without_importing_its_task(toy, silent, tmp_path, monkeypatch):
     first = train(toy(), tmp_path / "first", console=silent)
     change(first, lambda table: table.update(task="no_such.module"))
     started = train(toy(f"pretrained.run={first}"), tmp_path / "run", console=silent)
-    assert load_parts(started)
+    assert load_run(started)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_weights_of_a_stranger_s_run_are_taken_without_importing_its_task(toy, s
 )
 def test_a_name_that_leads_out_of_the_folder_is_refused(run, name):
     change(run, lambda table: table["files"].update({name: "0" * 64}))
-    for use in (load_parts, resume, lambda run: average(run, last=1, out=run.parent / "mean")):
+    for use in (load_run, resume, lambda run: average(run, last=1, out=run.parent / "mean")):
         with pytest.raises(CheckpointError, match=r"is no plain name inside the run folder; regard never wrote this"):
             use(run)
     assert not (run.parent / "mean").exists()
@@ -124,7 +124,7 @@ def test_nothing_is_written_through_a_link(run, tmp_path, place):
     path.unlink(missing_ok=True)
     path.symlink_to(victim)
     with pytest.raises(CheckpointError, match=rf"{path.name}: a link; nothing in a run is written through a link: put"):
-        resume(run, ["training.steps=3"], console=Silent())
+        resume(run, ["training.steps=3"], console=SilentConsole())
     kept = victim / "mine" if victim.is_dir() else victim
     assert kept.read_text(encoding="utf-8") == "mine"
     if victim.is_dir():
@@ -132,10 +132,10 @@ def test_nothing_is_written_through_a_link(run, tmp_path, place):
 
 
 def test_a_log_with_a_second_name_is_copied_first(run, tmp_path):
-    log = Folder(run).log
+    log = RunFolder(run).log
     before = log.read_bytes()
     os.link(log, tmp_path / "backup")
-    resume(run, ["training.steps=3"], console=Silent())
+    resume(run, ["training.steps=3"], console=SilentConsole())
     assert (tmp_path / "backup").read_bytes() == before != log.read_bytes()
 
 
@@ -157,13 +157,13 @@ def test_a_log_with_a_second_name_is_copied_first(run, tmp_path):
 def test_a_configuration_is_compared_with_the_weights_before_anything_is_built(run, setting, value, words):
     change(run, lambda table: table["model"].update({setting: value}))
     with pytest.raises(CheckpointError, match=words):
-        load_parts(run)
+        load_run(run)
 
 
 def test_a_length_that_no_weight_depends_on_costs_nothing(run):
     change(run, lambda table: table["data"].update(longest=2 * 10**9))
     with suppress(RegardError):
-        load_parts(run)
+        load_run(run)
 
 
 WRONG = ([], {}, "", None, -1, 10**18, 1e308, float("nan"), True, "[/red]", "../x", ["x"], {"x": []}, "\x1b[31m")
@@ -171,7 +171,7 @@ WRONG = ([], {}, "", None, -1, 10**18, 1e308, float("nan"), True, "[/red]", "../
 
 def test_no_change_of_a_configuration_is_a_traceback(run):
     """Any value anywhere: it loads, or one line says what is wrong."""
-    original = json.loads(Folder(run).config.read_text(encoding="utf-8"))
+    original = json.loads(RunFolder(run).config.read_text(encoding="utf-8"))
     original.pop("sha256")
     places = list(paths(original))
     rng = random.Random(0)
@@ -182,9 +182,9 @@ def test_no_change_of_a_configuration_is_a_traceback(run):
         for key in above:
             inner = inner[key]
         inner[last] = rng.choice(WRONG)
-        Folder(run).config.write_text(json.dumps(table), encoding="utf-8")
+        RunFolder(run).config.write_text(json.dumps(table), encoding="utf-8")
         with suppress(RegardError):
-            load_parts(run)
+            load_run(run)
 
 
 def paths(table, above=()):
@@ -195,21 +195,21 @@ def paths(table, above=()):
 
 
 def test_another_run_s_model_of_the_same_shape_is_refused(run, tmp_path):
-    other = train(recipes.read("translation", settings=[*TINY, "seed=2"]), tmp_path / "other", console=Silent())
-    shutil.copy(Folder(other).model, Folder(run).model)
+    other = train(recipes.read("translation", settings=[*TINY, "seed=2"]), tmp_path / "other", console=SilentConsole())
+    shutil.copy(RunFolder(other).model, RunFolder(run).model)
     with pytest.raises(
         CheckpointError, match=r"model\.safetensors: belongs to run \w+, but .*run holds run \w+; put the"
     ):
-        load_parts(run)
-    for path in (*Folder(other).checkpoints(), Folder(other).log):
+        load_run(run)
+    for path in (*RunFolder(other).checkpoints(), RunFolder(other).log):
         shutil.copy(path, run / path.relative_to(other))
     with pytest.raises(CheckpointError, match=r"step-\d+\.safetensors: belongs to run"):
-        resume(run, ["training.steps=3"], console=Silent())
+        resume(run, ["training.steps=3"], console=SilentConsole())
 
 
 def age(run):
     """The run as an earlier version wrote it: no ids, no checksums of data."""
-    folder = Folder(run)
+    folder = RunFolder(run)
     for path in (folder.model, *folder.checkpoints(), *folder.snapshots()):
         tensors, facts = tensor_files.read_tensors(path)
         facts.pop("run")
@@ -220,24 +220,24 @@ def age(run):
     change(run, lambda table: [table.pop(key) for key in ("run", "fingerprint")] and table.update(version=1))
 
 
-class Said(Silent):
+class Said(SilentConsole):
     def __init__(self):
         self.lines = []
 
-    def say(self, text):
+    def print_line(self, text):
         self.lines.append(text)
 
 
 def test_a_run_without_an_id_still_works_and_it_is_said(run, trained):
     age(run)
-    assert read_identity(Folder(run)).run is None
-    assert load_parts(run)
+    assert read_identity(RunFolder(run)).run_id is None
+    assert load_run(run)
     said = Said()
     resume(run, ["training.steps=3"], console=said)
     assert any(
         "begun by an earlier regard: that its model, checkpoints and log belong together" in s for s in said.lines
     )
-    assert load_parts(run)
-    shutil.copy(Folder(trained).model, Folder(run).model)
+    assert load_run(run)
+    shutil.copy(RunFolder(trained).model, RunFolder(run).model)
     with pytest.raises(CheckpointError, match=r"belongs to run \w+, but .* holds a run without an id"):
-        load_parts(run)
+        load_run(run)

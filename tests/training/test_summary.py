@@ -13,7 +13,7 @@ from regard.training import console, log, summary
 from regard.training import recipe as recipes
 from regard.training import trainer as trainers
 from regard.training.config import Config, Evaluation
-from regard.training.console import Bar, Lines
+from regard.training.console import ProgressBarConsole, LineConsole
 from regard.training.step import Diverged
 from regard.training.train import resume, train
 
@@ -25,7 +25,7 @@ def said(toy, tmp_path, monkeypatch):
 
     def run(*settings):
         stream = io.StringIO()
-        train(toy(*settings), tmp_path / "run", console=Lines(stream))
+        train(toy(*settings), tmp_path / "run", console=LineConsole(stream))
         return stream.getvalue().splitlines()
 
     return run
@@ -64,7 +64,7 @@ def test_the_rate_is_of_what_the_task_counts(said, monkeypatch):
 
 def test_epochs_are_counted_from_one_on_every_line(said, tmp_path):
     said("training.files.log_every=1")
-    rows = [row for row in log.read(tmp_path / "run" / "log.jsonl") if "epoch" in row]
+    rows = [row for row in log.read_rows(tmp_path / "run" / "log.jsonl") if "epoch" in row]
     assert [row["epoch"] for row in rows if "loss" in row] == [1] * 5 + [2] * 5 + [3] * 2
     assert [(row["step"], row["epoch"]) for row in rows if "valid" in row] == [(5, 1), (10, 2), (12, 3)]
 
@@ -80,7 +80,7 @@ def test_epochs_are_counted_from_one_on_every_line(said, tmp_path):
     ],
 )
 def test_why_it_ended_in_words(reason, config, words):
-    assert summary.why(reason, config).startswith(words)
+    assert summary.end_reason(reason, config).startswith(words)
 
 
 def test_how_long_it_will_take_is_said_once(said, monkeypatch):
@@ -101,10 +101,10 @@ def test_a_bar_has_words_from_the_first_step_and_shows_how_far_an_evaluation_is(
     monkeypatch.setattr(summing.Summing, "evaluate", evaluate)
     texts = []
 
-    class Noted(Bar):
+    class Noted(ProgressBarConsole):
         def doing(self, text):
             texts.append(text)
-            super().doing(text)
+            super().set_status(text)
 
     bar = Noted(RichConsole(file=io.StringIO(), force_terminal=True, width=100))
     train(toy("training.files.log_every=4"), tmp_path / "run", console=bar)
@@ -118,9 +118,9 @@ def test_a_long_evaluation_says_so_in_plain_lines(monkeypatch):
     seconds = iter([0.0, 10.0, 40.0, 50.0])
     monkeypatch.setattr(console.time, "monotonic", lambda: next(seconds))
     stream = io.StringIO()
-    lines = Lines(stream)
+    lines = LineConsole(stream)
     for share in (0.0, 0.25, 0.5, 0.75):
-        lines.evaluating(share, None)
+        lines.show_evaluation(share, None)
     assert stream.getvalue() == "evaluating  50% after 0:40\n"
 
 
@@ -131,14 +131,14 @@ def test_a_log_that_was_lost_is_set_aside_on_request(toy, tmp_path, silent):
     with pytest.raises(Exception, match=r"\(its line ends were changed\); restore it from a copy, or begin a new one"):
         resume(tmp_path / "run", ["training.steps=14"], console=silent)
     stream = io.StringIO()
-    resume(tmp_path / "run", ["training.steps=14"], console=Lines(stream), new_log=True)
+    resume(tmp_path / "run", ["training.steps=14"], console=LineConsole(stream), new_log=True)
     assert "a new log is begun; the old one is log-1.jsonl" in stream.getvalue()
-    assert [row["step"] for row in log.read(path)] == [12, 14, 14]
+    assert [row["step"] for row in log.read_rows(path)] == [12, 14, 14]
     assert b"\r\n" in (tmp_path / "run" / "log-1.jsonl").read_bytes()
     resume(tmp_path / "run", ["training.steps=15"], console=silent)  # and the new one is as good as any
     path.unlink()
     stream = io.StringIO()
-    resume(tmp_path / "run", ["training.steps=16"], console=Lines(stream), new_log=True)
+    resume(tmp_path / "run", ["training.steps=16"], console=LineConsole(stream), new_log=True)
     assert "a new log is begun; the old one is gone" in stream.getvalue()
 
 
@@ -154,7 +154,7 @@ def test_a_short_run_of_bad_batches_is_no_success(toy, tmp_path, silent, monkeyp
     settings = ["training.optimizer.on_nonfinite=skip", "training.files.log_every=1"]
     with pytest.raises(Diverged, match="the loss of none of the 3 batches was a number, so nothing was learned; lower"):
         train(toy(*settings, "training.steps=3"), tmp_path / "short", console=silent)
-    assert all(row["loss"] is None for row in log.read(tmp_path / "short" / "log.jsonl") if "loss" in row)
+    assert all(row["loss"] is None for row in log.read_rows(tmp_path / "short" / "log.jsonl") if "loss" in row)
     with pytest.raises(Diverged, match=r"none of the last 5 batches, as many as an epoch has, gave a finite loss and"):
         train(toy(*settings, "training.steps=99"), tmp_path / "long", console=silent)
 

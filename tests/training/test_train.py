@@ -11,15 +11,15 @@ import torch
 
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.training import tensor_files
-from regard.training.run_folder import Folder
-from regard.training.train import load_parts, resume, train
+from regard.training.run_folder import RunFolder
+from regard.training.train import load_run, resume, train
 
 RICH = ["training.evaluation.every=4", "training.evaluation.average_last=2", "training.files.save_every=3"]
 
 
 def outcome(path):
     """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
-    folder = Folder(path)
+    folder = RunFolder(path)
     tensors, facts = tensor_files.read_tensors(folder.checkpoints()[-1])
     facts["progress"].pop("seconds")
     return folder.model.read_bytes(), folder.log.read_bytes(), facts, {k: t.tolist() for k, t in tensors.items()}
@@ -28,7 +28,7 @@ def outcome(path):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     from regard.training import recipe as recipes
-    from regard.training.console import Silent
+    from regard.training.console import SilentConsole
 
     settings = [
         "training.files.log_every=5",
@@ -38,7 +38,7 @@ def whole(tmp_path_factory):
     ]
     recipe = recipes.read("toys.summing", settings=[*settings, *RICH])
     path = tmp_path_factory.mktemp("whole") / "run"
-    train(recipe, path, console=Silent())
+    train(recipe, path, console=SilentConsole())
     return recipe, outcome(path)
 
 
@@ -74,7 +74,7 @@ def test_a_longer_budget_lets_a_finished_run_go_on(toy, tmp_path, silent):
     resume(tmp_path / "short", ["training.steps=12"], console=silent)
     train(toy("training.evaluation.every=5"), tmp_path / "long", console=silent)
     short, long = (
-        tensor_files.read_tensors(Folder(tmp_path / name).checkpoints()[-1])[0] for name in ("short", "long")
+        tensor_files.read_tensors(RunFolder(tmp_path / name).checkpoints()[-1])[0] for name in ("short", "long")
     )
     assert all(torch.equal(short[name], long[name]) for name in long)
     assert json.loads((tmp_path / "short" / "config.json").read_text())["training"]["steps"] == 12
@@ -105,8 +105,8 @@ def test_other_data_is_not_mixed_into_a_run(toy, tmp_path, death, silent, monkey
 
 def test_loading_gives_the_best_weights_ready_to_use(toy, tmp_path, silent):
     path = train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
-    loaded = load_parts(path)
-    facts = tensor_files.read_facts(path / "model.safetensors")
+    loaded = load_run(path)
+    facts = tensor_files.read_metadata(path / "model.safetensors")
     with torch.no_grad():
         assert loaded.task.evaluate(loaded.model, "valid", None) == pytest.approx(facts["metrics"])
     assert (path, loaded.folder, loaded.recipe.decoding) == (tmp_path / "run", tmp_path / "run", None)
@@ -116,14 +116,14 @@ def test_loading_gives_the_best_weights_ready_to_use(toy, tmp_path, silent):
 
 def test_a_missing_run_and_one_without_weights_are_named(toy, tmp_path, death):
     with pytest.raises(CheckpointError, match="nowhere: no such run folder"):
-        load_parts(tmp_path / "nowhere")
+        load_run(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"config\.json: no such file; is .*empty a run folder"):
-        load_parts(tmp_path / "empty")
+        load_run(tmp_path / "empty")
     with pytest.raises(death.Killed):
         train(toy(), tmp_path / "run", console=death.Killer(1))
     with pytest.raises(CheckpointError, match="no weights yet; train on with: regard train --resume"):
-        load_parts(tmp_path / "run")
+        load_run(tmp_path / "run")
 
 
 def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
@@ -131,10 +131,10 @@ def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
     words = tmp_path / "run" / "words.json"
     words.write_text(words.read_text().replace("6", "7"))
     with pytest.raises(CheckpointError, match=r"words\.json: its checksum does not match config\.json; restore it"):
-        load_parts(tmp_path / "run")
+        load_run(tmp_path / "run")
     os.truncate(words, 2**40)  # a hole, which would be read for hours
     with pytest.raises(CheckpointError, match=r"words\.json: 1,099,511,627,776 bytes, more than a task writes; regard"):
-        load_parts(tmp_path / "run")
+        load_run(tmp_path / "run")
     words.unlink()
     with pytest.raises(CheckpointError, match=r"words\.json: missing; restore it"):
         resume(tmp_path / "run")
@@ -147,7 +147,7 @@ def test_settings_a_newer_or_older_regard_does_not_know_are_refused(toy, tmp_pat
     table["model"]["colour"] = "red"
     tensor_files.write_json(path, table)
     with pytest.raises(CheckpointError, match=r"config\.json: model: no setting 'colour'"):
-        load_parts(tmp_path / "run", trust=True)
+        load_run(tmp_path / "run", trust=True)
 
 
 def test_a_start_that_was_killed_can_be_started_again(toy, tmp_path, silent, monkeypatch):
@@ -164,4 +164,4 @@ def test_a_start_that_was_killed_can_be_started_again(toy, tmp_path, silent, mon
     with pytest.raises(CheckpointError, match="run: no such run folder"):
         resume(tmp_path / "run", console=silent)
     train(toy(), tmp_path / "run", console=silent)
-    assert load_parts(tmp_path / "run")
+    assert load_run(tmp_path / "run")

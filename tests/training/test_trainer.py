@@ -11,8 +11,8 @@ from toys import summing
 from regard.core.errors import CheckpointError, DataError, FileError
 from regard.training import log, tensor_files
 from regard.training import trainer as trainers
-from regard.training.console import Silent
-from regard.training.run_folder import Folder
+from regard.training.console import SilentConsole
+from regard.training.run_folder import RunFolder
 from regard.training.signals import Interrupted
 from regard.training.train import resume, train
 from regard.training.trainer import no_callback
@@ -20,13 +20,13 @@ from regard.training.trainer import no_callback
 SETTINGS = ["training.evaluation.every=4", "training.files.save_every=3"]
 
 
-class Signals(Silent):
+class Signals(SilentConsole):
     """Sends this process a signal after so many steps."""
 
     def __init__(self, number, steps):
         self.number, self.steps = number, steps
 
-    def moved(self, done):
+    def set_progress(self, done):
         self.steps -= 1
         if self.steps == 0:
             signal.raise_signal(self.number)
@@ -55,7 +55,7 @@ def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, 
     assert signal.getsignal(number) is before
     assert f"stopped by {number.name} at step {steps + 1}, all is saved" in str(stopped.value)
     assert f"go on with: regard train --resume {tmp_path / 'run'}" in str(stopped.value)
-    assert Folder(tmp_path / "run").checkpoint(steps + 1).exists()
+    assert RunFolder(tmp_path / "run").checkpoint(steps + 1).exists()
     resume(tmp_path / "run", console=silent)
     train(toy(*SETTINGS), tmp_path / "whole", console=silent)
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
@@ -73,7 +73,7 @@ def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path
         patch.setattr(tensor_files, "_bytes", until_full)
         with pytest.raises(FileError, match=r"could not be written .*No space left on device.* is untouched"):
             train(toy(*SETTINGS), tmp_path / "run", console=silent)
-    folder = Folder(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
     assert not list(folder.state.glob(".*.part"))
     for path in folder.checkpoints():
         tensor_files.read_tensors(path)
@@ -85,7 +85,7 @@ def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(toy, tmp_path, silent, death):
     with pytest.raises(death.Killed):
         train(toy(*SETTINGS), tmp_path / "run", console=death.Killer(10))
-    *_, older, newest = Folder(tmp_path / "run").checkpoints()
+    *_, older, newest = RunFolder(tmp_path / "run").checkpoints()
     newest.write_bytes(newest.read_bytes()[:-1])
     with pytest.raises(
         CheckpointError, match=f"{newest.name}: damaged .* or move it away to go on from the checkpoint before it"
@@ -106,7 +106,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(toy, tmp_pat
 )
 def test_the_first_budget_that_is_used_up_ends_the_run(toy, tmp_path, silent, settings, end):
     train(toy(*settings), tmp_path / "run", console=silent)
-    assert log.read(tmp_path / "run" / "log.jsonl")[-1] == end
+    assert log.read_rows(tmp_path / "run" / "log.jsonl")[-1] == end
 
 
 def test_minutes_are_counted_over_resumes(toy, tmp_path, silent, monkeypatch):
@@ -115,12 +115,12 @@ def test_minutes_are_counted_over_resumes(toy, tmp_path, silent, monkeypatch):
     monkeypatch.setattr(trainers.time, "monotonic", lambda: float(next(seconds)))
     settings = ["training.steps=100000", "training.minutes=3", "training.evaluation.every=100000"]
     train(toy(*settings), tmp_path / "whole", console=silent)
-    whole = log.read(tmp_path / "whole" / "log.jsonl")[-1]
+    whole = log.read_rows(tmp_path / "whole" / "log.jsonl")[-1]
     assert whole["end"] == "minutes" and 10 < whole["step"] < 180
     with pytest.raises(Interrupted):
         train(toy(*settings), tmp_path / "run", console=Signals(signal.SIGINT, 10))
     resume(tmp_path / "run", console=silent)
-    resumed = log.read(tmp_path / "run" / "log.jsonl")[-1]
+    resumed = log.read_rows(tmp_path / "run" / "log.jsonl")[-1]
     assert resumed["end"] == "minutes" and abs(resumed["step"] - whole["step"]) <= 3
 
 
@@ -140,13 +140,13 @@ def test_the_loss_falls(toy, tmp_path, silent):
     train(
         toy("training.steps=150", "training.files.log_every=15", "model.preset=wide"), tmp_path / "run", console=silent
     )
-    losses = [row["loss"] for row in log.read(tmp_path / "run" / "log.jsonl") if "loss" in row]
+    losses = [row["loss"] for row in log.read_rows(tmp_path / "run" / "log.jsonl") if "loss" in row]
     assert losses[-1] < 0.6 * losses[0]
 
 
 def test_the_parts_of_the_loss_are_in_every_row_and_add_up(toy, tmp_path, silent):
     train(toy("training.evaluation.every=100"), tmp_path / "run", console=silent)
-    rows = [row for row in log.read(tmp_path / "run" / "log.jsonl") if "loss" in row]
+    rows = [row for row in log.read_rows(tmp_path / "run" / "log.jsonl") if "loss" in row]
     assert [list(row) for row in rows] == [["step", "epoch", "loss", "first", "later", "lr", "norm"]] * 4
     assert all(row["first"] + row["later"] == pytest.approx(row["loss"], rel=1e-6) for row in rows)
 
@@ -164,7 +164,7 @@ def test_cosine_ends_with_the_run(toy, tmp_path, silent):
         "training.files.log_every=1",
     ]
     train(toy(*settings), tmp_path / "run", console=silent)
-    rates = [row["lr"] for row in log.read(tmp_path / "run" / "log.jsonl") if "lr" in row]
+    rates = [row["lr"] for row in log.read_rows(tmp_path / "run" / "log.jsonl") if "lr" in row]
     assert rates[-1] == pytest.approx(0) and max(rates) == pytest.approx(0.01)
 
 
@@ -175,7 +175,7 @@ def test_options_of_the_hardware_do_not_change_the_run(toy, tmp_path, silent, se
     monkeypatch.setattr("torch.compile", lambda work, dynamic: work)  # compiling itself is tested where it lives
     train(toy(*SETTINGS), tmp_path / "plain", console=silent)
     train(toy(*SETTINGS, *settings), tmp_path / "other", console=silent)
-    plain, other = (log.read(tmp_path / name / "log.jsonl") for name in ("plain", "other"))
+    plain, other = (log.read_rows(tmp_path / name / "log.jsonl") for name in ("plain", "other"))
     assert plain[1:] == other[1:] and plain[0].keys() == {"step", "run"}
 
 
@@ -187,10 +187,10 @@ def test_a_watcher_sees_every_step_and_the_run_is_the_same(toy, silent, tmp_path
         seen.append((step, run, last))
         model.train()
 
-    train(toy(), tmp_path / "watched", console=silent, watch=watch)
+    train(toy(), tmp_path / "watched", console=silent, step_callback=watch)
     train(toy(), tmp_path / "alone", console=silent)
     assert seen == [(step, tmp_path / "watched", step == 12) for step in range(1, 13)]
-    assert Folder(tmp_path / "watched").model.read_bytes() == Folder(tmp_path / "alone").model.read_bytes()
+    assert RunFolder(tmp_path / "watched").model.read_bytes() == RunFolder(tmp_path / "alone").model.read_bytes()
 
 
 def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
@@ -200,7 +200,7 @@ def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
     def watch(recipe, task, *, model, run, step, last):
         steps.append(step)
 
-    resume(tmp_path / "run", ["training.steps=8"], console=silent, watch=watch)
+    resume(tmp_path / "run", ["training.steps=8"], console=silent, step_callback=watch)
     assert steps == [6, 7, 8]
 
 

@@ -29,10 +29,10 @@ from regard.inspection.report import InspectionReport, inspect_run
 from regard.training import data_paths
 from regard.training import recipe as recipes
 from regard.training import train as runs
-from regard.training.console import Console, Silent
-from regard.training.device import pick
+from regard.training.console import Console, SilentConsole
+from regard.training.device import select_device
 from regard.training.recipe import Recipe
-from regard.training.run_folder import Folder, read_identity
+from regard.training.run_folder import RunFolder, read_identity
 from regard.training.train import LoadedRun
 
 
@@ -158,11 +158,11 @@ class Run(Verbs):
         own = self.recipe.decoding
         for name in options:
             if name not in (*names, "decoding"):
-                close = f"did you mean 'decoding.{name}'?" if own and own.has(name) else did_you_mean(name, names)
+                close = f"did you mean 'decoding.{name}'?" if own and own.has_setting(name) else did_you_mean(name, names)
                 raise ConfigError(f"{self.verb}: no setting {name!r}; {close}")
         wanted = options.get("decoding", own)
         if wanted is not None and not isinstance(wanted, DecodingStrategy):
-            wanted = self.recipe.changed(to_key_values({"decoding": wanted})).decoding
+            wanted = self.recipe.with_settings(to_key_values({"decoding": wanted})).decoding
         table = {name: value for name, value in options.items() if name != "decoding"}
         return configs.from_dict(self.options, table, self.verb), wanted
 
@@ -187,7 +187,7 @@ class Run(Verbs):
             try:
                 yield
             except DataError:
-                data_paths.check(self.recipe, self.folder)  # which says what to do where the data has moved
+                data_paths.check_paths_exist(self.recipe, self.folder)  # which says what to do where the data has moved
                 raise
 
     def evaluation_task(self, **asked: Any) -> Task:
@@ -206,7 +206,7 @@ class Run(Verbs):
         """Whether the data is what the run was trained with: it is unless settings name other data."""
         if not any(setting.startswith("data.") for setting in self.settings):
             return True
-        return data_paths.is_same(self.task, read_identity(Folder(self.folder)).data)
+        return data_paths.is_same_data(self.task, read_identity(RunFolder(self.folder)).fingerprint)
 
     def check(self) -> list[CheckResult]:
         """The laws that this model must keep, each with what was found."""
@@ -252,7 +252,7 @@ def load(
     machine imports nothing from outside regard and fetches nothing, unless you `trust` whoever made it.
     """
     words = to_key_values(settings)
-    parts = runs.load_parts(folder, words, device=pick(device), trust=trust)
+    parts = runs.load_run(folder, words, device=select_device(device), trust=trust)
     return Run(parts, words, device=device, engine=engine, precision=precision)
 
 
@@ -272,7 +272,7 @@ def train(
     words = [*to_key_values(settings), *_on(device)]
     chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=words)
     return load(
-        runs.train(chosen, out, watch=training_snapshots.record_snapshot, console=_console(quiet)), device=device or "cpu"
+        runs.train(chosen, out, step_callback=training_snapshots.record_snapshot, console=_console(quiet)), device=device or "cpu"
     )
 
 
@@ -290,7 +290,7 @@ def resume(
     `new_log` sets a log aside that was lost or changed; the others are those of `train` and `load`.
     """
     words = [*to_key_values(settings), *_on(device)]
-    runs.resume(folder, words, watch=training_snapshots.record_snapshot, console=_console(quiet), trust=trust, new_log=new_log)
+    runs.resume(folder, words, step_callback=training_snapshots.record_snapshot, console=_console(quiet), trust=trust, new_log=new_log)
     return load(folder, device=device or "cpu", trust=trust)
 
 
@@ -299,4 +299,4 @@ def _on(device: str | None) -> list[str]:
 
 
 def _console(quiet: bool) -> Console | None:
-    return Silent() if quiet else None
+    return SilentConsole() if quiet else None

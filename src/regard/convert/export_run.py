@@ -17,16 +17,16 @@ from regard.engines import engine
 from regard.engines.ctranslate2 import search as ct2_search
 from regard.engines.ctranslate2.export import export as to_spec
 from regard.engines.select import find_difference
-from regard.training.run_folder import check_free, create
-from regard.training.train import LoadedRun, load_parts
+from regard.training.run_folder import check_available, create_run_folder
+from regard.training.train import LoadedRun, load_run
 
 
 def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:
     """A run folder -> a folder `out` in the layout of another library; says what was made and how it was verified."""
     if to not in EXPORTERS:
         raise ConfigError(f"--to {to}: {did_you_mean(to, EXPORTERS)}")
-    check_free(out)
-    return EXPORTERS[to](load_parts(run, trust=trust), out)
+    check_available(out)
+    return EXPORTERS[to](load_run(run, trust=trust), out)
 
 
 def _huggingface(parts: LoadedRun, out: Path) -> list[str]:
@@ -40,7 +40,7 @@ def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
     try:
         to_spec(parts.model, parts.task.spec, folder, weights=file_sha256(parts.folder / "model.safetensors"))
         count = _compared(parts)
-        create(out, lambda draft: _copy(folder, draft.path, parts.folder))
+        create_run_folder(out, lambda draft: _copy(folder, draft.path, parts.folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return [f"{out}: for CTranslate2, tokens by their numbers; {count} texts are answered alike by greedy search"]

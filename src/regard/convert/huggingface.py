@@ -19,7 +19,7 @@ from regard.core.extras import require
 from regard.core.registry import find, registered_names
 from regard.core.seed import preserve_rng_state
 from regard.data.text import tokenizer
-from regard.training.run_folder import create
+from regard.training.run_folder import create_run_folder
 from regard.training.train import LoadedRun
 
 LAYOUTS = "regard.convert.architectures"
@@ -78,7 +78,7 @@ def _create(out: Path, fill: Callable[[Path], None]) -> None:
         fill(draft.path)
         shutil.rmtree(draft.state)
 
-    create(out, write)
+    create_run_folder(out, write)
 
 
 def _fill(theirs: nn.Module, tensors: weight_map.Tensors) -> None:

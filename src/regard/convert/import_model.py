@@ -26,17 +26,17 @@ from regard.core.seed import preserve_rng_state
 from regard.data.images.image_files import encode_png
 from regard.training import checkpoint, model_card, pretrained, tensor_files
 from regard.training import recipe as recipes
-from regard.training.checkpoint import Best, Progress
+from regard.training.checkpoint import BestEvaluation, Progress
 from regard.training.recipe import Recipe
-from regard.training.run_folder import Folder, check_free, create, identify, write_config
-from regard.training.train import build_model, load_parts
+from regard.training.run_folder import RunFolder, check_available, create_run_folder, new_identity, write_config
+from regard.training.train import build_model, load_run
 
 MASKED_EXAMPLES = ["The capital of France is [MASK]."]  # an example of a text with a gap
 
 
 def import_model(source: str, out: Path) -> Path:
     """A folder of transformers, or the name of a model on its hub -> a run folder `out`, which it returns."""
-    check_free(out)
+    check_available(out)
     library = require("transformers", extra="huggingface")
     layout, theirs = huggingface.load_pretrained(source, library)
     model, data = layout.inside(theirs)
@@ -44,15 +44,15 @@ def import_model(source: str, out: Path) -> Path:
     task = task_of(layout.MODEL)
     recipe = recipes.read(task, settings=to_key_values({"model": {"name": layout.MODEL, **model}, "data": data}))
 
-    def fill(draft: Folder) -> None:
+    def fill(draft: RunFolder) -> None:
         _write_files(draft.path, found, theirs, data)
         _write_run(draft, recipe, layout, theirs, found)
 
-    create(out, fill)
+    create_run_folder(out, fill)
     trusts.mark_trusted(out)
-    parts = load_parts(out, trust=True)
-    now = Progress(step=0, best=Best(step=0), run=None, ended=f"it was imported from {source}")
-    model_card.write(Folder(out), parts.recipe, task=parts.task, model=parts.model, now=now)
+    parts = load_run(out, trust=True)
+    now = Progress(step=0, best=BestEvaluation(step=0), run=None, ended=f"it was imported from {source}")
+    model_card.write(RunFolder(out), parts.recipe, task=parts.task, model=parts.model, progress=now)
     return out
 
 
@@ -116,7 +116,7 @@ def _write_files(folder: Path, found: Mapping[str, ImportedVocabulary], theirs: 
         write_bytes(folder / "example.png", encode_png(levels.reshape(data["height"], data["width"], data["channels"])))
 
 
-def _write_run(draft: Folder, recipe: Recipe, layout: ModuleType, theirs: Any, found: Mapping[str, ImportedVocabulary]) -> None:
+def _write_run(draft: RunFolder, recipe: Recipe, layout: ModuleType, theirs: Any, found: Mapping[str, ImportedVocabulary]) -> None:
     """config.json and weights, after the logits were found to be theirs."""
     task: Any = recipe.task.module("tasks").load(recipe.task.config, draft.path)
     with preserve_rng_state():
@@ -128,14 +128,14 @@ def _write_run(draft: Folder, recipe: Recipe, layout: ModuleType, theirs: Any, f
                 tensors[name] = found[table].select_rows(tensors[name])
         if "readout.bias" in tensors and found:
             tensors["readout.bias"] = found[layout.tables(task.sizes)["readout.bias"]].suppress_missing(tensors["readout.bias"])
-        wanted = checkpoint.weights(model)
+        wanted = checkpoint.model_weights(model)
         checkpoint.restore_weights(model, {name: tensors[name] for name in wanted}, draft.model)
         ids = lambda table, tokens: found[table].to_source_ids(tokens) if found else tokens  # noqa: E731  # an argument
         huggingface.check_logits(layout, model, theirs, task.sizes, ids=ids)
-        identity = identify(recipe, pretrained.digests(draft), {})
+        identity = new_identity(recipe, pretrained.file_checksums(draft), {})
         write_config(draft, recipe, identity)
-        facts: tensor_files.JSONObject = {"run": identity.run, "step": 0, "metrics": {}}
-        tensor_files.write_tensors(draft.model, _plain(checkpoint.weights(model)), facts)
+        facts: tensor_files.JSONObject = {"run": identity.run_id, "step": 0, "metrics": {}}
+        tensor_files.write_tensors(draft.model, _plain(checkpoint.model_weights(model)), facts)
 
 
 def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

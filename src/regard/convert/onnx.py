@@ -33,7 +33,7 @@ from regard.models.bert import Bert
 from regard.models.gpt import GPT
 from regard.models.transformer import Transformer
 from regard.models.vit import VisionTransformer
-from regard.training.run_folder import create
+from regard.training.run_folder import create_run_folder
 from regard.training.train import LoadedRun
 
 LOGIT_TOLERANCE = 1e-3  # largest difference of logits
@@ -64,7 +64,7 @@ def export(parts: LoadedRun, out: Path) -> list[str]:
         for path in parts.folder.glob("tokenizer*.json"):
             shutil.copyfile(path, draft.path / path.name)
 
-    create(out, fill)
+    create_run_folder(out, fill)
     told = [f"{name}.onnx: {', '.join(p.names)} -> {', '.join(p.outputs)}" for name, p in programs.items()]
     return [f"{out}: for onnxruntime, the same on batches and lengths other than exported", *told]
 

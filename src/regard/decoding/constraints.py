@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 
-NEVER = -torch.inf
+NEG_INF = -torch.inf
 
 
 class Constraints(Protocol):
@@ -33,7 +33,7 @@ class Constraints(Protocol):
         """Tokens that never come. With the end mark among them every output is as long as its limit."""
 
 
-def check(constraints: Constraints) -> None:
+def check_constraints(constraints: Constraints) -> None:
     """Raise an error for a setting that cannot be."""
     if constraints.min_length < 0:
         raise ConfigError(f"min_length is {constraints.min_length}; it must be 0 or more")
@@ -45,13 +45,13 @@ def check(constraints: Constraints) -> None:
         raise ConfigError(f"suppress_tokens holds {min(constraints.suppress_tokens)}; token numbers are 0 or more")
 
 
-def constrain(
+def apply_constraints(
     scores: Tensor,
     history: Tensor,
     *,
     lengths: Tensor,
-    full: Tensor | None,
-    marks: SpecialTokens,
+    at_limit: Tensor | None,
+    special_tokens: SpecialTokens,
     constraints: Constraints,
     allowed: Tensor | None = None,
 ) -> Tensor:
@@ -63,20 +63,20 @@ def constrain(
     """
     few = scores.shape[1] <= len(constraints.suppress_tokens) + 3  # so few that all of them may be forbidden one by one
     stuck = bool(constraints.no_repeat_ngram_size) or allowed is not None or few  # whether a row may be
-    end = scores[:, marks.eos].clone() if stuck or full is not None else None
-    _forbid(scores, (marks.pad, marks.bos, *constraints.suppress_tokens))
+    end = scores[:, special_tokens.eos].clone() if stuck or at_limit is not None else None
+    _forbid(scores, (special_tokens.pad, special_tokens.bos, *constraints.suppress_tokens))
     if constraints.no_repeat_ngram_size:
-        forbid_repeats(scores, history, size=constraints.no_repeat_ngram_size, spare=marks.pad)
+        forbid_repeated_ngrams(scores, history, ngram_size=constraints.no_repeat_ngram_size, dummy_token=special_tokens.pad)
     if constraints.min_length:
-        scores[:, marks.eos].masked_fill_(lengths < constraints.min_length, NEVER)
+        scores[:, special_tokens.eos].masked_fill_(lengths < constraints.min_length, NEG_INF)
     if allowed is not None:
-        scores.masked_fill_(~allowed, NEVER)
+        scores.masked_fill_(~allowed, NEG_INF)
     if stuck:
-        empty = scores.amax(dim=1) == NEVER
-        full = empty if full is None else full | empty
-    if full is not None and end is not None and bool(full.any()):
-        scores[full] = NEVER
-        scores[full, marks.eos] = end[full]
+        empty = scores.amax(dim=1) == NEG_INF
+        at_limit = empty if at_limit is None else at_limit | empty
+    if at_limit is not None and end is not None and bool(at_limit.any()):
+        scores[at_limit] = NEG_INF
+        scores[at_limit, special_tokens.eos] = end[at_limit]
     return scores
 
 
@@ -84,7 +84,7 @@ def _forbid(scores: Tensor, tokens: tuple[int, ...]) -> None:
     size = scores.shape[1]
     if max(tokens) >= size:
         raise ConfigError(f"suppress_tokens holds {max(tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}")
-    scores.index_fill_(1, _columns(tokens, scores.device), NEVER)
+    scores.index_fill_(1, _columns(tokens, scores.device), NEG_INF)
 
 
 @lru_cache(maxsize=16)  # the same at every step
@@ -92,13 +92,13 @@ def _columns(tokens: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor(tokens, device=device)
 
 
-def forbid_repeats(scores: Tensor, history: Tensor, *, size: int, spare: int) -> None:
+def forbid_repeated_ngrams(scores: Tensor, history: Tensor, *, ngram_size: int, dummy_token: int) -> None:
     """Scores (r v) with -inf for tokens that would complete an n-gram of the tokens (r t) again, and for `spare`."""
     length = history.shape[1]
-    if length < size:
+    if length < ngram_size:
         return
-    grams = history.unfold(1, size, 1)  # (r, t - size + 1, size); padding among them is met by no recent token
-    recent = history[:, None, length - size + 1 :]  # what the next token would complete
+    grams = history.unfold(1, ngram_size, 1)  # (r, t - size + 1, size); padding among them is met by no recent token
+    recent = history[:, None, length - ngram_size + 1 :]  # what the next token would complete
     repeated = (grams[..., :-1] == recent).all(dim=2)
     # Grams that do not match write to a column that is forbidden in any case.
-    scores.scatter_(1, torch.where(repeated, grams[..., -1], spare), NEVER)
+    scores.scatter_(1, torch.where(repeated, grams[..., -1], dummy_token), NEG_INF)

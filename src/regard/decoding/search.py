@@ -22,12 +22,12 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.state_tree import repeat_rows, select, select_sources
-from regard.decoding.constraints import Constraints, constrain
-from regard.decoding.stopping import Rule, ShrinkingBeam
+from regard.decoding.constraints import Constraints, apply_constraints
+from regard.decoding.stopping import StoppingRule, ShrinkingBeam
 
-NONE = -torch.inf  # the sum of a row without a hypothesis
-WORTHWHILE = 7 / 8  # the batch is made smaller when no more than this share of it is left: copying caches has a price
-Ended = dict[int, list[Hypothesis]]  # by source
+EMPTY_ROW_SCORE = -torch.inf  # the sum of a row without a hypothesis
+SHRINK_THRESHOLD = 7 / 8  # the batch is made smaller when no more than this share of it is left: copying caches has a price
+HypothesesBySource = dict[int, list[Hypothesis]]  # by source
 
 
 class SearchState(NamedTuple):
@@ -37,16 +37,16 @@ class SearchState(NamedTuple):
     next_input: Tensor  # (s w) the tokens that the model reads next
     tokens: Tensor  # (s w t) decoded so far, padded on the left where a source began later than others
     lengths: Tensor  # (s) how many of these tokens are the source's own
-    sums: Tensor  # (s w) of log probabilities
-    lanes: Tensor  # (s w) which of its source's first rows a hypothesis comes from
-    draws: Tensor  # (s l n) a random number for each lane and step; none for a decoder that does not draw
+    cum_log_probs: Tensor  # (s w) of log probabilities
+    root_index: Tensor  # (s w) which of its source's first rows a hypothesis comes from
+    uniforms: Tensor  # (s l n) a random number for each lane and step; none for a decoder that does not draw
     capacity: Tensor  # (s) how many more hypotheses the source may have
     best_ended_scores: Tensor  # (s n) rank scores of the best that have ended, best first
     limits: Tensor  # (s) the greatest length
-    sources: Tensor  # (s) their numbers, counted in the order in which they were begun
-    ended: Ended  # what has ended of the sources that are not finished
-    begun: int  # how many sources there were, finished ones included
-    spare: int  # no source reaches its limit in fewer steps than this
+    source_ids: Tensor  # (s) their numbers, counted in the order in which they were begun
+    ended: HypothesesBySource  # what has ended of the sources that are not finished
+    num_started: int  # how many sources there were, finished ones included
+    min_steps_to_limit: int  # no source reaches its limit in fewer steps than this
 
 
 class Candidates(NamedTuple):
@@ -54,7 +54,7 @@ class Candidates(NamedTuple):
 
     parents: Tensor  # (s k) the row that is continued
     tokens: Tensor  # (s k)
-    sums: Tensor  # (s k) with the token
+    cum_log_probs: Tensor  # (s k) with the token
 
 
 def _no_draws(limits: Tensor, numbers: Tensor) -> Tensor:
@@ -66,17 +66,17 @@ class StrategySpec:
     """What a decoder is: how it chooses, how many hypotheses a source has, and how they are ranked."""
 
     choose: Callable[[Tensor, SearchState], Candidates]  # given log probabilities (s w v), -inf for what is forbidden
-    lanes: int = 1  # rows at the start
+    initial_width: int = 1  # rows at the start
     capacity: int = 1  # hypotheses searched for
     nbest: int = 1  # hypotheses wanted
     length_penalty: float = 0.0
-    draws: Callable[[Tensor, Tensor], Tensor] = _no_draws  # limits (s) and numbers (s) -> random numbers (s l n)
-    rule: Rule = field(default_factory=ShrinkingBeam)  # when a source is over
+    draw_uniforms: Callable[[Tensor, Tensor], Tensor] = _no_draws  # limits (s) and numbers (s) -> random numbers (s l n)
+    stopping_rule: StoppingRule = field(default_factory=ShrinkingBeam)  # when a source is over
 
     @property
-    def compared(self) -> int:
+    def num_compared(self) -> int:
         """How many of the ended hypotheses of a source the growing ones are compared with."""
-        return self.rule.compared(nbest=self.nbest, capacity=self.capacity)
+        return self.stopping_rule.num_compared(nbest=self.nbest, capacity=self.capacity)
 
 
 class Search:
@@ -85,32 +85,32 @@ class Search:
     def __init__(
         self,
         model: Decoder,
-        plan: StrategySpec,
+        spec: StrategySpec,
         *,
-        marks: SpecialTokens,
+        special_tokens: SpecialTokens,
         constraints: Constraints,
         grammar: Grammar | None = None,
     ) -> None:
-        self.model, self.plan = model, plan
-        self.marks, self.constraints, self.grammar = marks, constraints, grammar
+        self.model, self.spec = model, spec
+        self.special_tokens, self.constraints, self.grammar = special_tokens, constraints, grammar
 
     def run(
-        self, state: State, *, limits: Tensor, first: Tensor | None = None, numbers: Tensor | None = None
+        self, state: State, *, limits: Tensor, first_input: Tensor | None = None, sample_indices: Tensor | None = None
     ) -> list[list[Hypothesis]]:
         """The arguments of `begin` -> the hypotheses of each source, best first."""
         if limits.numel() == 0:
             return []
-        running = self.begin(state, limits, first=first, numbers=numbers)
-        hypotheses: Ended = {}
-        while running.sources.numel():
+        running = self.start(state, limits, first_input=first_input, sample_indices=sample_indices)
+        hypotheses: HypothesesBySource = {}
+        while running.source_ids.numel():
             check_cancelled()
             running, finished = self.step(running)
             hypotheses |= finished
         return [hypotheses[source] for source in range(limits.numel())]
 
     @torch.inference_mode()
-    def begin(
-        self, state: State, limits: Tensor, *, first: Tensor | None = None, numbers: Tensor | None = None
+    def start(
+        self, state: State, limits: Tensor, *, first_input: Tensor | None = None, sample_indices: Tensor | None = None
     ) -> SearchState:
         """The state before the first token, one row a source, and the greatest length of each (s).
 
@@ -123,60 +123,60 @@ class Search:
             raise ShapeError(
                 f"limits has {limits.numel()} entries, the state {state_tree.batch_size(state)} rows; give one per source"
             )
-        sources, lanes = limits.numel(), self.plan.lanes
+        sources, lanes = limits.numel(), self.spec.initial_width
         limits = limits.clamp(min=0)
         order = torch.arange(sources, device=limits.device)
-        fed = torch.full_like(limits, self.marks.bos) if first is None else first
+        fed = torch.full_like(limits, self.special_tokens.bos) if first_input is None else first_input
         return SearchState(
             state=repeat_rows(state, lanes) if lanes > 1 else state,
             next_input=fed[:, None].expand(sources, lanes),
             tokens=limits.new_empty(sources, lanes, 0),
             lengths=torch.zeros_like(limits),
-            sums=torch.zeros(sources, lanes, dtype=torch.float64, device=limits.device),
-            lanes=torch.arange(lanes, device=limits.device).expand(sources, lanes),
-            draws=self.plan.draws(limits, order if numbers is None else numbers),
-            capacity=torch.full_like(limits, self.plan.capacity),
+            cum_log_probs=torch.zeros(sources, lanes, dtype=torch.float64, device=limits.device),
+            root_index=torch.arange(lanes, device=limits.device).expand(sources, lanes),
+            uniforms=self.spec.draw_uniforms(limits, order if sample_indices is None else sample_indices),
+            capacity=torch.full_like(limits, self.spec.capacity),
             best_ended_scores=torch.full(
-                (sources, self.plan.compared), NONE, dtype=torch.float64, device=limits.device
+                (sources, self.spec.num_compared), EMPTY_ROW_SCORE, dtype=torch.float64, device=limits.device
             ),
             limits=limits,
-            sources=order,
+            source_ids=order,
             ended={},
-            begun=sources,
-            spare=int(limits.min()) if sources else 0,
+            num_started=sources,
+            min_steps_to_limit=int(limits.min()) if sources else 0,
         )
 
     @torch.inference_mode()
-    def step(self, running: SearchState) -> tuple[SearchState, Ended]:
+    def step(self, search_state: SearchState) -> tuple[SearchState, HypothesesBySource]:
         """One token more for every hypothesis -> what runs on, and the hypotheses of the sources that are finished."""
-        scores, state = self._score(running)
-        candidates, running = self.plan.choose(scores, running), running._replace(state=state)
-        if self._all_grow(running, candidates):
-            return _grow(running, candidates), {}
-        running, candidates = self._set_aside(running, candidates)
-        alive = candidates.sums > NONE
+        scores, state = self._score(search_state)
+        candidates, search_state = self.spec.choose(scores, search_state), search_state._replace(state=state)
+        if self._all_grow(search_state, candidates):
+            return _grow(search_state, candidates), {}
+        search_state, candidates = self._set_aside(search_state, candidates)
+        alive = candidates.cum_log_probs > EMPTY_ROW_SCORE
         going = alive.any(dim=1)
-        running, finished = self._finish(running, going)
-        return _grow(*_shrink(running, candidates, alive=alive, going=going)), finished
+        search_state, finished = self._finish(search_state, going)
+        return _grow(*_shrink(search_state, candidates, alive=alive, going=going)), finished
 
     @torch.inference_mode()
-    def join(self, running: SearchState, more: SearchState) -> SearchState:
+    def merge(self, search_state: SearchState, incoming: SearchState) -> SearchState:
         """Sources beside others that may have begun earlier; each is decoded as if it were alone. Those of `more` are
         numbered after those of `running`."""
-        more = more._replace(
-            sources=more.sources + running.begun,
-            ended={source + running.begun: hypotheses for source, hypotheses in more.ended.items()},
-            begun=more.begun + running.begun,
+        incoming = incoming._replace(
+            sources=incoming.source_ids + search_state.num_started,
+            ended={source + search_state.num_started: hypotheses for source, hypotheses in incoming.ended.items()},
+            begun=incoming.num_started + search_state.num_started,
         )
-        if not running.sources.numel() or not more.sources.numel():
-            return (running if running.sources.numel() else more)._replace(begun=more.begun)
-        width = max(running.sums.shape[1], more.sums.shape[1])
-        length = max(int(part.lengths.max()) for part in (running, more))
-        steps = max(part.draws.shape[2] for part in (running, more))
-        parts = [_widened(part, width, length=length, steps=steps, mark=self.marks.pad) for part in (running, more)]
+        if not search_state.source_ids.numel() or not incoming.source_ids.numel():
+            return (search_state if search_state.source_ids.numel() else incoming)._replace(begun=incoming.num_started)
+        width = max(search_state.cum_log_probs.shape[1], incoming.cum_log_probs.shape[1])
+        length = max(int(part.lengths.max()) for part in (search_state, incoming))
+        steps = max(part.uniforms.shape[2] for part in (search_state, incoming))
+        parts = [_widened(part, width, length=length, steps=steps, mark=self.special_tokens.pad) for part in (search_state, incoming)]
         joined = state_tree.concat_states(*(part._replace(ended=None, begun=0, spare=0) for part in parts))  # type: ignore[arg-type]  # plain values are joined below
-        ended = running.ended | more.ended
-        return joined._replace(ended=ended, begun=more.begun, spare=min(running.spare, more.spare))
+        ended = search_state.ended | incoming.ended
+        return joined._replace(ended=ended, begun=incoming.num_started, spare=min(search_state.min_steps_to_limit, incoming.min_steps_to_limit))
 
     def _score(self, running: SearchState) -> tuple[Tensor, State]:
         logits, state = self.model(running.next_input.reshape(-1, 1), running.state)
@@ -184,47 +184,47 @@ class Search:
         sources, width, _ = running.tokens.shape
         lengths = running.lengths.repeat_interleave(width) if width > 1 else running.lengths
         history = running.tokens.flatten(0, 1)
-        constrain(
+        apply_constraints(
             scores,
             history,
             lengths=lengths,
-            full=(running.limits <= running.lengths).repeat_interleave(width) if running.spare <= 0 else None,
+            at_limit=(running.limits <= running.lengths).repeat_interleave(width) if running.min_steps_to_limit <= 0 else None,
             allowed=None if self.grammar is None else _allowed(self.grammar, history, lengths),
-            marks=self.marks,
+            special_tokens=self.special_tokens,
             constraints=self.constraints,
         )
         return scores.view(sources, width, -1), state
 
     def _all_grow(self, running: SearchState, candidates: Candidates) -> bool:
         """Whether nothing has ended so far and nothing does now, so that there is nothing to compare: the rule."""
-        fit = not running.ended and candidates.sums.shape[1] <= self.plan.capacity
-        return fit and bool(((candidates.tokens != self.marks.eos) & (candidates.sums > NONE)).all())
+        fit = not running.ended and candidates.cum_log_probs.shape[1] <= self.spec.capacity
+        return fit and bool(((candidates.tokens != self.special_tokens.eos) & (candidates.cum_log_probs > EMPTY_ROW_SCORE)).all())
 
     def _set_aside(self, running: SearchState, candidates: Candidates) -> tuple[SearchState, Candidates]:
         """Move the candidates that end to `ended`, and drop those that cannot come among the n best any more."""
-        alive, ends = candidates.sums > NONE, candidates.tokens == self.marks.eos
+        alive, ends = candidates.cum_log_probs > EMPTY_ROW_SCORE, candidates.tokens == self.special_tokens.eos
         done = alive & ends & (alive.cumsum(dim=1) <= running.capacity[:, None])
-        penalty = self.plan.length_penalty
+        penalty = self.spec.length_penalty
         if bool(done.any()):
-            ranks = candidates.sums.masked_fill(~done, NONE) / (running.lengths[:, None] + 1).double() ** penalty
-            kept = torch.cat([running.best_ended_scores, ranks], dim=1).topk(self.plan.compared, dim=1).values
+            ranks = candidates.cum_log_probs.masked_fill(~done, EMPTY_ROW_SCORE) / (running.lengths[:, None] + 1).double() ** penalty
+            kept = torch.cat([running.best_ended_scores, ranks], dim=1).topk(self.spec.num_compared, dim=1).values
             ended = _noted(running, candidates, done=done, ranks=ranks)
-            capacity = self.plan.rule.left(running.capacity, done.sum(dim=1))
+            capacity = self.spec.stopping_rule.remaining_capacity(running.capacity, done.sum(dim=1))
             running = running._replace(best_ended_scores=kept, ended=ended, capacity=capacity)
         grows = alive & ~ends
-        sums = candidates.sums.masked_fill(~grows | (grows.cumsum(dim=1) > running.capacity[:, None]), NONE)
+        sums = candidates.cum_log_probs.masked_fill(~grows | (grows.cumsum(dim=1) > running.capacity[:, None]), EMPTY_ROW_SCORE)
         # Log probabilities only lower a sum, and a penalty helps most at the greatest length: where the rule ranks by
         # it, no continuation can rank above this. A source that cannot better what it has is over.
-        best = sums.amax(dim=1) / self.plan.rule.length(running.lengths, running.limits).double() ** penalty
+        best = sums.amax(dim=1) / self.spec.stopping_rule.ranking_length(running.lengths, running.limits).double() ** penalty
         return running, candidates._replace(
-            sums=sums.masked_fill((best <= running.best_ended_scores[:, -1])[:, None], NONE)
+            sums=sums.masked_fill((best <= running.best_ended_scores[:, -1])[:, None], EMPTY_ROW_SCORE)
         )
 
-    def _finish(self, running: SearchState, going: Tensor) -> tuple[SearchState, Ended]:
+    def _finish(self, running: SearchState, going: Tensor) -> tuple[SearchState, HypothesesBySource]:
         """Take the hypotheses of sources that have nothing left to grow out of `ended`."""
-        over = ~going & (running.sums > NONE).any(dim=1)  # those that were over before are in the batch at most
+        over = ~going & (running.cum_log_probs > EMPTY_ROW_SCORE).any(dim=1)  # those that were over before are in the batch at most
         ended, finished = dict(running.ended), dict[int, list[Hypothesis]]()
-        for source in running.sources[over].tolist():
+        for source in running.source_ids[over].tolist():
             hypotheses = ended.pop(source, [])
             if not hypotheses:
                 raise CheckpointError(
@@ -232,7 +232,7 @@ class Search:
                     "diverged: load an earlier checkpoint or train with a lower learning rate"
                 )
             ranked = sorted(hypotheses, key=lambda each: -each.rank_score)  # of equals the one that ended first
-            finished[source] = ranked[: self.plan.nbest]
+            finished[source] = ranked[: self.spec.nbest]
         return running._replace(ended=ended), finished
 
 
@@ -250,12 +250,12 @@ def _allowed(grammar: Grammar, history: Tensor, lengths: Tensor) -> Tensor:
     return torch.cat(parts)[torch.cat(groups).argsort()] if len(parts) > 1 else parts[0]
 
 
-def _noted(running: SearchState, candidates: Candidates, *, done: Tensor, ranks: Tensor) -> Ended:
+def _noted(running: SearchState, candidates: Candidates, *, done: Tensor, ranks: Tensor) -> HypothesesBySource:
     """What has ended so far, together with the candidates that end now."""
     ended = dict(running.ended)
     source, place = done.nonzero(as_tuple=True)
     rows = running.tokens[source, candidates.parents[source, place]]
-    facts = (running.sources[source], running.lengths[source], candidates.sums[source, place], ranks[source, place])
+    facts = (running.source_ids[source], running.lengths[source], candidates.cum_log_probs[source, place], ranks[source, place])
     for tokens, number, length, total, rank in zip(rows.tolist(), *(fact.tolist() for fact in facts), strict=True):
         hypothesis = Hypothesis(tuple(tokens[len(tokens) - length :]), score=total, rank_score=rank)
         ended[number] = [*ended.get(number, []), hypothesis]
@@ -268,11 +268,11 @@ def _shrink(
     """Drop finished sources and empty rows from the batch, once that saves more than copying the caches costs, or once
     one of them has reached its limit, behind which a model may have no places."""
     width, past = int(alive.sum(dim=1).max()), ~going & (running.lengths >= running.limits)
-    if int(going.sum()) * width > WORTHWHILE * alive.numel() and not bool(past.any()):
+    if int(going.sum()) * width > SHRINK_THRESHOLD * alive.numel() and not bool(past.any()):
         return running, candidates
     if not bool(going.all()):
         left = going.nonzero().flatten()
-        state = select_sources(running.state, left, width=running.sums.shape[1]) if width else None
+        state = select_sources(running.state, left, width=running.cum_log_probs.shape[1]) if width else None
         kept = select(running._replace(state=None, ended=None), left)  # type: ignore[arg-type]  # both are put back
         running = kept._replace(state=state, ended=running.ended)
         candidates, alive = select(candidates, left), alive[left]
@@ -285,7 +285,7 @@ def _grow(running: SearchState, candidates: Candidates) -> SearchState:
     sources, width, length = running.tokens.shape
     parents, new = candidates.parents, candidates.tokens
     running = running._replace(
-        next_input=new, sums=candidates.sums, lengths=running.lengths + 1, spare=running.spare - 1
+        next_input=new, sums=candidates.cum_log_probs, lengths=running.lengths + 1, spare=running.min_steps_to_limit - 1
     )
     if width == parents.shape[1] == 1:  # every row goes on by itself
         return running._replace(tokens=torch.cat([running.tokens, new[:, :, None]], dim=2))
@@ -294,21 +294,21 @@ def _grow(running: SearchState, candidates: Candidates) -> SearchState:
     if order.numel() and not torch.equal(order, torch.arange(sources * width, device=order.device)):
         state = select(state, order)
     return running._replace(
-        state=state, tokens=torch.cat([tokens, new[:, :, None]], dim=2), lanes=running.lanes.gather(1, parents)
+        state=state, tokens=torch.cat([tokens, new[:, :, None]], dim=2), lanes=running.root_index.gather(1, parents)
     )
 
 
 def _widened(running: SearchState, width: int, *, length: int, steps: int, mark: int) -> SearchState:
     """The same with `width` rows a source (those added hold nothing), `length` tokens and `steps` draws."""
-    sources, rows = running.sums.shape
+    sources, rows = running.cum_log_probs.shape
     more = width - rows
-    own = torch.arange(rows, device=running.sums.device)
+    own = torch.arange(rows, device=running.cum_log_probs.device)
     places = torch.cat([own, own.new_zeros(more)]) + rows * torch.arange(sources, device=own.device)[:, None]
     return running._replace(
         state=select(running.state, places.flatten()) if more else running.state,
         next_input=pad(running.next_input, (0, more), value=mark),
         tokens=pad(running.tokens, (length - running.tokens.shape[2], 0, 0, more), value=mark),
-        sums=pad(running.sums, (0, more), value=NONE),
-        lanes=pad(running.lanes, (0, more)),
-        draws=pad(running.draws, (0, steps - running.draws.shape[2])),
+        sums=pad(running.cum_log_probs, (0, more), value=EMPTY_ROW_SCORE),
+        lanes=pad(running.root_index, (0, more)),
+        draws=pad(running.uniforms, (0, steps - running.uniforms.shape[2])),
     )

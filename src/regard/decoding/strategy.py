@@ -16,8 +16,8 @@ from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.registry import find
 from regard.decoding.search import Candidates, Search, SearchState, StrategySpec
 
-__all__ = ["Candidates", "DecodingStrategy", "Search", "SearchState", "StrategySpec", "build", "n_best", "optimised"]
-MOST = 1_000  # hypotheses of one source that are searched for: each is a row of a batch
+__all__ = ["Candidates", "DecodingStrategy", "Search", "SearchState", "StrategySpec", "build", "n_best", "optimize_for_decoding"]
+MAX_NBEST = 1_000  # hypotheses of one source that are searched for: each is a row of a batch
 
 
 def build(name: str, **settings: Any) -> DecodingStrategy:
@@ -25,23 +25,23 @@ def build(name: str, **settings: Any) -> DecodingStrategy:
     return DecodingStrategy(name, find("regard.decoding.strategies", name).Config(**settings))
 
 
-def optimised(model: Decoder, precision: str = "float32") -> Decoder:
+def optimize_for_decoding(model: Decoder, precision: str = "float32") -> Decoder:
     """An equal model that decodes faster, of the weights as they are now; the model itself where it has none."""
     faster: Decoder = model.for_decoding(precision) if hasattr(model, "for_decoding") else model
     return faster
 
 
 def n_best(
-    find: Callable[[DecodingStrategy], list[list[Hypothesis]]], decoding: DecodingStrategy, *, count: int
+    search_fn: Callable[[DecodingStrategy], list[list[Hypothesis]]], decoding: DecodingStrategy, *, count: int
 ) -> list[list[Hypothesis]]:
     """The `count` best hypotheses of each source. The first of them is the one without asking for more; where a wider
     beam is needed for the others, they are its best."""
     wide = decoding.with_nbest(count)
-    found = find(wide)
+    found = search_fn(wide)
     if wide.name == decoding.name and wide.width == decoding.width:
         return found
     penalty = float(getattr(wide.config, "length_penalty", 0.0))
-    firsts = (own[0] for own in find(decoding))
+    firsts = (own[0] for own in search_fn(decoding))
     return [
         [
             first._replace(rank_score=first.score / (len(first.tokens) + 1) ** penalty),
@@ -55,10 +55,10 @@ class DecoderInputs(NamedTuple):
     """What is to be decoded: see Search.begin."""
 
     state: State  # before the first token, one row a source
-    marks: SpecialTokens
+    special_tokens: SpecialTokens
     limits: Tensor  # (s)
-    first: Tensor | None = None  # (s)
-    numbers: Tensor | None = None  # (s)
+    first_input: Tensor | None = None  # (s)
+    sample_indices: Tensor | None = None  # (s)
     grammar: Grammar | None = None
 
 
@@ -74,11 +74,11 @@ class DecodingStrategy:
         """How many hypotheses of a source stand side by side."""
         return int(getattr(self.config, "beam_width", getattr(self.config, "num_samples", 1)))
 
-    def has(self, setting: str) -> bool:
+    def has_setting(self, setting: str) -> bool:
         """Whether the decoder has such a setting."""
         return any(field.name == setting for field in fields(self.config))
 
-    def changed(self, **settings: Any) -> DecodingStrategy:
+    def with_settings(self, **settings: Any) -> DecodingStrategy:
         """The same decoder with other settings."""
         return replace(self, config=replace(self.config, **settings))
 
@@ -86,10 +86,10 @@ class DecodingStrategy:
         """The search for the `count` best: a beam at least as wide. 1 leaves the decoder as it is."""
         if count == 1:
             return self
-        if count > MOST:
-            raise ConfigError(f"nbest={count} is too many to search for; ask for at most {MOST}")
-        if self.has("beam_width") and self.has("nbest"):
-            return self.changed(width=max(self.config.width, count), nbest=count)
+        if count > MAX_NBEST:
+            raise ConfigError(f"nbest={count} is too many to search for; ask for at most {MAX_NBEST}")
+        if self.has_setting("beam_width") and self.has_setting("nbest"):
+            return self.with_settings(width=max(self.config.width, count), nbest=count)
         return self.as_strategy("beam", beam_width=max(5, count), nbest=count)
 
     def with_overrides(self, **settings: Any) -> DecodingStrategy:
@@ -98,40 +98,40 @@ class DecodingStrategy:
         given = {name: value for name, value in settings.items() if value is not None}
         if given.get("temperature") == 0:
             return self.as_strategy("greedy")
-        return self.changed(**given) if all(map(self.has, given)) else self.as_strategy("sample", **given)
+        return self.with_settings(**given) if all(map(self.has_setting, given)) else self.as_strategy("sample", **given)
 
     def as_strategy(self, name: str, **settings: Any) -> DecodingStrategy:
         """Another decoder with the same constraints."""
         config = find("regard.decoding.strategies", name).Config
-        kept = {field.name: getattr(self.config, field.name) for field in fields(config) if self.has(field.name)}
+        kept = {field.name: getattr(self.config, field.name) for field in fields(config) if self.has_setting(field.name)}
         return replace(self, name=name, config=config(**kept | settings))
 
-    def numbers(self, count: int) -> list[int]:
+    def sample_indices(self, count: int) -> list[int]:
         """So many inputs -> the number by which each draws: its place. Where inputs of several requests are answered
         together, each request counts its own (serve/continuous_batching.py)."""
         return list(range(count))
 
-    def search(self, model: Decoder, *, marks: SpecialTokens, grammar: Grammar | None = None) -> Search:
+    def search(self, model: Decoder, *, special_tokens: SpecialTokens, grammar: Grammar | None = None) -> Search:
         """The decoder applied to a model, to be run step by step; tokens that a grammar does not allow never come."""
         plan: StrategySpec = find("regard.decoding.strategies", self.name).plan(self.config)
-        return Search(model, plan, marks=marks, constraints=self.config, grammar=grammar)
+        return Search(model, plan, special_tokens=special_tokens, constraints=self.config, grammar=grammar)
 
     def __call__(
         self,
         model: Decoder,
         state: State,
         *,
-        marks: SpecialTokens,
+        special_tokens: SpecialTokens,
         limits: Tensor,
-        first: Tensor | None = None,
-        numbers: Tensor | None = None,
+        first_input: Tensor | None = None,
+        sample_indices: Tensor | None = None,
         grammar: Grammar | None = None,
     ) -> list[list[Hypothesis]]:
         """The state before the first token, one row a source -> hypotheses of each source, best first (Search.begin
         says what the arguments are)."""
-        return self.decode(model, DecoderInputs(state, marks, limits, first, numbers, grammar))
+        return self.decode(model, DecoderInputs(state, special_tokens, limits, first_input, sample_indices, grammar))
 
-    def decode(self, model: Decoder, sources: DecoderInputs) -> list[list[Hypothesis]]:
+    def decode(self, model: Decoder, inputs: DecoderInputs) -> list[list[Hypothesis]]:
         """The same of one value: what a decoder that searches in a way of its own overrides."""
-        search = self.search(model, marks=sources.marks, grammar=sources.grammar)
-        return search.run(sources.state, limits=sources.limits, first=sources.first, numbers=sources.numbers)
+        search = self.search(model, special_tokens=inputs.special_tokens, grammar=inputs.grammar)
+        return search.run(inputs.state, limits=inputs.limits, first_input=inputs.first_input, sample_indices=inputs.sample_indices)

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-BLOCK = 64  # columns whose maximum is taken at once
-FEW = 16  # up to so many entries, taking one maximum after the other beats sorting
+BLOCK_COLUMNS = 64  # columns whose maximum is taken at once
+MAX_ARGMAX_K = 16  # up to so many entries, taking one maximum after the other beats sorting
 
 Matrix = NDArray[np.floating]
 Index = NDArray[np.int64]
@@ -21,10 +21,10 @@ Index = NDArray[np.int64]
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """(r v) -> values and columns (r k), greatest first; as `torch.topk`, but of equal entries the leftmost first."""
     k = min(k, scores.shape[1])
-    if k > FEW or scores.device.type != "cpu":
+    if k > MAX_ARGMAX_K or scores.device.type != "cpu":
         return _by_sorting(scores, k)
     matrix = scores.numpy()
-    blocked = k > 1 and scores.shape[1] > 2 * k * BLOCK
+    blocked = k > 1 and scores.shape[1] > 2 * k * BLOCK_COLUMNS
     columns = torch.from_numpy(_two_levels(matrix, k) if blocked else _one_by_one(matrix, k))
     return scores.gather(1, columns), columns
 
@@ -44,15 +44,15 @@ def _one_by_one(matrix: Matrix, k: int) -> Index:
 
 def _two_levels(matrix: Matrix, k: int) -> Index:
     rows, size = matrix.shape
-    whole = size // BLOCK * BLOCK  # the columns after this are too few for a block: they are searched in any case
-    blocks = matrix[:, :whole].reshape(rows, -1, BLOCK)
+    whole = size // BLOCK_COLUMNS * BLOCK_COLUMNS  # the columns after this are too few for a block: they are searched in any case
+    blocks = matrix[:, :whole].reshape(rows, -1, BLOCK_COLUMNS)
     maxima = torch.from_numpy(blocks).amax(dim=2).numpy()
     winners = np.sort(_one_by_one(maxima, k), axis=1)  # left to right, so that ties stay in order
     searched = blocks[np.arange(rows)[:, None], winners].reshape(rows, -1)
     chosen = _one_by_one(np.concatenate([searched, matrix[:, whole:]], axis=1), k)
-    inside = np.minimum(chosen, k * BLOCK - 1)
-    columns = np.take_along_axis(winners, inside // BLOCK, axis=1) * BLOCK + inside % BLOCK
-    return np.asarray(np.where(chosen < k * BLOCK, columns, chosen - k * BLOCK + whole), dtype=np.int64)
+    inside = np.minimum(chosen, k * BLOCK_COLUMNS - 1)
+    columns = np.take_along_axis(winners, inside // BLOCK_COLUMNS, axis=1) * BLOCK_COLUMNS + inside % BLOCK_COLUMNS
+    return np.asarray(np.where(chosen < k * BLOCK_COLUMNS, columns, chosen - k * BLOCK_COLUMNS + whole), dtype=np.int64)
 
 
 def _by_sorting(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from regard.core.errors import ConfigError, did_you_mean
-from regard.decoding.strategy import DecodingStrategy, optimised
+from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.engines.ctranslate2 import models
 from regard.engines.ctranslate2 import search as ct2_search
 from regard.training.train import LoadedRun
@@ -67,7 +67,7 @@ class OptimizedModelCache:
         """The copy, or the model itself where it has none."""
         now = model_fingerprint(self._model)
         if self._seen != now:
-            self._optimised, self._seen = optimised(self._model), now
+            self._optimised, self._seen = optimize_for_decoding(self._model), now
         return self._optimised
 
 
@@ -78,7 +78,7 @@ def _native(parts: LoadedRun, precision: str) -> Engine:
 
 def _rounded(parts: LoadedRun, precision: str) -> Engine:
     whole: Any = parts.model
-    model = optimised(whole, "int8")
+    model = optimize_for_decoding(whole, "int8")
     if model is whole:
         raise ConfigError(f"engine int8 is for the Transformer; {type(whole).__name__} needs engine native")
     return lambda decoding: EngineHandle(model, decoding)

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import torch
 
 from regard.experiments._experiment import STOPPED
-from regard.training.console import Silent
+from regard.training.console import SilentConsole
 from regard.training.recipe import read
 from regard.training.signals import Interrupted
-from regard.training.train import LoadedRun, load_parts, train
+from regard.training.train import LoadedRun, load_run, train
 
 
 class TrainedModel(NamedTuple):
@@ -43,12 +43,12 @@ def train_small(task: str, settings: Sequence[str], *, steps: int, seed: int) ->
     ]
     with TemporaryDirectory(prefix="regard-experiment-") as folder:
         try:
-            run = train(read(task, settings=given), Path(folder) / "run", console=Silent())
+            run = train(read(task, settings=given), Path(folder) / "run", console=SilentConsole())
         except Interrupted as stopped:
             again = Interrupted(STOPPED)
             again.code = stopped.code
             raise again from None
-        yield TrainedModel(load_parts(run, trust=True), _scores(run))
+        yield TrainedModel(load_run(run, trust=True), _scores(run))
 
 
 def _scores(run: Path) -> dict[str, float]:

@@ -50,8 +50,8 @@ class PreviousStateLuong(Luong):
     """Luong's model, whose question is the state that the decoder had before the step."""
 
     def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
-        before = state.memory.hidden[:, -1:]
-        hidden, memory = self.decoder(torch.cat([words, state.fed[:, None]], dim=-1), state.memory)
+        before = state.rnn_state.hidden[:, -1:]
+        hidden, memory = self.decoder(torch.cat([words, state.attentional_state[:, None]], dim=-1), state.rnn_state)
         context = self._look(before, state.source.value)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))
         return attentional, state._replace(memory=memory, fed=attentional[:, -1])

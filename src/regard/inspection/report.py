@@ -94,6 +94,6 @@ def target_of(
 
 def with_nbest_outputs(decoding: DecodingStrategy | None) -> DecodingStrategy | None:
     """The same decoder, asked for several outputs where it can give them."""
-    if decoding is None or not decoding.has("nbest"):
+    if decoding is None or not decoding.has_setting("nbest"):
         return decoding
-    return decoding.changed(nbest=max(decoding.config.nbest, min(NBEST, decoding.width)))
+    return decoding.with_settings(nbest=max(decoding.config.nbest, min(NBEST, decoding.width)))

@@ -14,10 +14,10 @@ class BagOfWordsLoss(nn.Module):
     word follows which. Here it is asked at once, as word detectors are (Fang et al. 2015, section 3.1).
     """
 
-    def __init__(self, wide: int, size: int, *, marks: SpecialTokens, weight: float) -> None:
+    def __init__(self, in_features: int, vocab_size: int, *, special_tokens: SpecialTokens, weight: float) -> None:
         super().__init__()
-        self.tell = nn.Linear(wide, size)
-        self.marks, self.weight = marks, weight
+        self.tell = nn.Linear(in_features, vocab_size)
+        self.marks, self.weight = special_tokens, weight
 
     def loss(self, cells: Tensor, captions: Tensor) -> Tensor:
         """Cells (b s d), the captions of each image side by side (b·n t) -> Σ -log p(word), weighted."""

@@ -26,7 +26,7 @@ from regard.models._bag_of_words_loss import BagOfWordsLoss
 from regard.models.transformer import DecoderStack, TransformerState
 
 
-class Shape(NamedTuple):
+class TransformerShape(NamedTuple):
     """How wide and how deep."""
 
     dim: int
@@ -42,14 +42,14 @@ class GridTransformer(nn.Module):
     def __init__(
         self,
         grid: GridEncoder,
-        into: nn.Linear,
+        projection: nn.Linear,
         *,
         decoder: DecoderStack,
         readout: Readout,
-        named: BagOfWordsLoss | None = None,
+        bag_of_words: BagOfWordsLoss | None = None,
     ) -> None:
         super().__init__()
-        self.grid, self.into, self.decoder, self.readout, self.named = grid, into, decoder, readout, named
+        self.grid, self.into, self.decoder, self.readout, self.named = grid, projection, decoder, readout, bag_of_words
 
     def start(self, source: Tensor) -> TransformerState:
         return self.decoder.start(self.into(self.grid(source)), NO_MASK)
@@ -77,7 +77,7 @@ class GridTransformer(nn.Module):
 
 
 def build(
-    grid: GridEncoder, wide: int, shape: Shape, sizes: CaptioningSpec, *, named: BagOfWordsLoss | None = None
+    grid: GridEncoder, feature_dim: int, shape: TransformerShape, sizes: CaptioningSpec, *, bag_of_words: BagOfWordsLoss | None = None
 ) -> GridTransformer:
     """A grid whose cells are `wide`, and what stands behind it."""
     words = embedding_table(sizes.vocab_size, shape.dim, pad=sizes.special_tokens.pad)
@@ -95,9 +95,9 @@ def build(
     readout = Readout(shape.dim, sizes.vocab_size, bias=False)
     readout.weight = words.weight
     decoder = DecoderStack(embedding, layers, PreNorm.final_norm(shape.dim))
-    return GridTransformer(grid, nn.Linear(wide, shape.dim), decoder=decoder, readout=readout, named=named)
+    return GridTransformer(grid, nn.Linear(feature_dim, shape.dim), decoder=decoder, readout=readout, bag_of_words=bag_of_words)
 
 
-def _heads(shape: Shape, queries: str, keys: str) -> MultiHeadAttention:
+def _heads(shape: TransformerShape, queries: str, keys: str) -> MultiHeadAttention:
     widths = HeadDims.split_evenly(shape.dim, shape.heads)
     return MultiHeadAttention(Attend(scores.build(shape.score, widths.head_dim), queries=queries, keys=keys), widths)

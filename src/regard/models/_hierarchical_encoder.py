@@ -56,55 +56,55 @@ class Config:
             raise ConfigError(f"2·dim={2 * self.dim} cannot be divided among heads={self.heads}; choose a divisor")
 
 
-SMALL = Config(embedding=8, dim=6, attention_dim=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
+TINY_CONFIG = Config(embedding=8, dim=6, attention_dim=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
 
 
-class Sequences(NamedTuple):
+class PackedFeatures(NamedTuple):
     """Packed features of some sequences."""
 
     features: Tensor  # (N d)
-    how: Packing
+    packing: Packing
     lengths: Tensor  # (n)
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def padded_shape(self) -> tuple[int, int]:
         """Of the same features when they are padded."""
-        return len(self.lengths), len(self.how.batch_sizes)
+        return len(self.lengths), len(self.packing.batch_sizes)
 
 
-def pack(x: Tensor, lengths: Tensor) -> Sequences:
+def pack(x: Tensor, lengths: Tensor) -> PackedFeatures:
     """Padded features (n s …) -> packed ones; columns beyond the longest sequence are dropped."""
     width = int(lengths.max()) if len(lengths) else 0
     how = make_packing(lengths, width)
-    return Sequences(how.pack(x[:, :width]), how, lengths)
+    return PackedFeatures(how.pack(x[:, :width]), how, lengths)
 
 
-class Recurrent(nn.Module):
+class GRUEncoder(nn.Module):
     """Mixed by a GRU from left to right and one from right to left: Yang et al. 2016, section 2.2."""
 
-    def __init__(self, inputs: int, dim: int, *, gate: float) -> None:
+    def __init__(self, input_size: int, dim: int, *, update_gate_bias: float) -> None:
         super().__init__()
-        self.both = BidirectionalRNN("gru", inputs, dim)
-        if gate:
+        self.both = BidirectionalRNN("gru", input_size, dim)
+        if update_gate_bias:
             with torch.no_grad():  # PyTorch has the gates in this order: reset, update, new
                 for name, bias in self.both.net.named_parameters():
                     if name.startswith("bias_hh"):
-                        bias[dim : 2 * dim] = gate
+                        bias[dim : 2 * dim] = update_gate_bias
 
-    def forward(self, given: Sequences) -> Tensor:
-        mixed: Tensor = self.both(given.features, given.how)
+    def forward(self, sequences: PackedFeatures) -> Tensor:
+        mixed: Tensor = self.both(sequences.features, sequences.packing)
         return mixed
 
 
-class Blocks(nn.Module):
+class BlockEncoder(nn.Module):
     """Mixed by Transformer blocks."""
 
-    def __init__(self, inputs: int, config: Config, *, longest: int, axis: str) -> None:
+    def __init__(self, input_size: int, config: Config, *, max_length: int, axis: str) -> None:
         super().__init__()
         dim = 2 * config.dim
-        self.widen = Linear(inputs, dim)
+        self.widen = Linear(input_size, dim)
         self.enter = nn.LayerNorm(dim)  # words are embedded small; beside places of size 1 they would not be seen
-        self.position = positions.build(config.position, dim, max_length=longest)
+        self.position = positions.build(config.position, dim, max_length=max_length)
         widths = HeadDims.split_evenly(dim, config.heads)
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
@@ -114,45 +114,45 @@ class Blocks(nn.Module):
             self.layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(dim, 2 * dim), make_norm=around))
         self.last = PreNorm.final_norm(dim)
 
-    def forward(self, given: Sequences) -> Tensor:
-        x = self.position(given.how.pad(self.enter(self.widen(given.features)), given.shape))
-        mask = Mask.lengths(given.lengths, given.shape[1])
+    def forward(self, sequences: PackedFeatures) -> Tensor:
+        x = self.position(sequences.packing.pad(self.enter(self.widen(sequences.features)), sequences.padded_shape))
+        mask = Mask.lengths(sequences.lengths, sequences.padded_shape[1])
         for layer in self.layers:
             x, _ = layer(x, mask)
-        mixed: Tensor = given.how.pack(self.last(x))
+        mixed: Tensor = sequences.packing.pack(self.last(x))
         return mixed
 
 
-class Apart(nn.Module):
+class PointwiseEncoder(nn.Module):
     """Not mixed: where each item alone says what it means, attention then shows which one counts."""
 
-    def __init__(self, inputs: int, dim: int) -> None:
+    def __init__(self, input_size: int, dim: int) -> None:
         super().__init__()
-        self.widen = Linear(inputs, 2 * dim)
+        self.widen = Linear(input_size, 2 * dim)
 
-    def forward(self, given: Sequences) -> Tensor:
-        return torch.tanh(self.widen(given.features))
+    def forward(self, sequences: PackedFeatures) -> Tensor:
+        return torch.tanh(self.widen(sequences.features))
 
 
-class Level(nn.Module):
+class HierarchyLevel(nn.Module):
     """Packed features of sequences -> one vector (n 2·dim) for each."""
 
-    def __init__(self, inputs: int, config: Config, *, mixer: str, longest: int, axis: str) -> None:
+    def __init__(self, input_size: int, config: Config, *, encoder: str, max_length: int, axis: str) -> None:
         super().__init__()
         kinds: dict[str, Callable[[], nn.Module]] = {
-            "gru": lambda: Recurrent(inputs, config.dim, gate=config.gate),
-            "blocks": lambda: Blocks(inputs, config, longest=longest, axis=axis),
-            "none": lambda: Apart(inputs, config.dim),
+            "gru": lambda: GRUEncoder(input_size, config.dim, update_gate_bias=config.gate),
+            "blocks": lambda: BlockEncoder(input_size, config, max_length=max_length, axis=axis),
+            "none": lambda: PointwiseEncoder(input_size, config.dim),
         }
-        self.mixer = kinds[mixer]()
+        self.mixer = kinds[encoder]()
         self.pool = AttentionPooling(2 * config.dim, config.attention_dim, score=config.score, keys=axis)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, given: Sequences) -> Tensor:
-        if given.shape[1] == 0:  # every sequence is empty
-            return given.features.new_zeros(given.shape[0], self.pool.hidden.in_features)
-        x: Tensor = self.mixer(given)
-        keys = given.how.pad(self.pool.project(x), given.shape)
-        mask = Mask.lengths(given.lengths, given.shape[1])
-        pooled: Tensor = self.dropout(self.pool(given.how.pad(x, given.shape), mask, projected=keys))
+    def forward(self, sequences: PackedFeatures) -> Tensor:
+        if sequences.padded_shape[1] == 0:  # every sequence is empty
+            return sequences.features.new_zeros(sequences.padded_shape[0], self.pool.hidden.in_features)
+        x: Tensor = self.mixer(sequences)
+        keys = sequences.packing.pad(self.pool.project(x), sequences.padded_shape)
+        mask = Mask.lengths(sequences.lengths, sequences.padded_shape[1])
+        pooled: Tensor = self.dropout(self.pool(sequences.packing.pad(x, sequences.padded_shape), mask, projected=keys))
         return pooled

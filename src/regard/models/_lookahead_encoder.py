@@ -17,24 +17,24 @@ from regard.layers.block import Block
 class LookaheadEncoder(nn.Module):
     """Tokens (b s), 0 where a place is open -> (b s d), what is added to the features of each place."""
 
-    def __init__(self, table: nn.Embedding, *, beat: nn.Module, layers: list[Block], last: nn.Module) -> None:
+    def __init__(self, table: nn.Embedding, *, beat: nn.Module, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
-        self.table, self.beat, self.last = table, beat, last
+        self.table, self.beat, self.last = table, beat, final_norm
         self.layers = nn.ModuleList(layers)
 
-    def forward(self, given: Padded) -> Tensor:
-        x = self.beat(self.table(given.tokens), 0)
+    def forward(self, fixed_tokens: Padded) -> Tensor:
+        x = self.beat(self.table(fixed_tokens.tokens), 0)
         for layer in cast("Iterable[Block]", self.layers):
-            x, _ = layer(x, Mask.lengths(given.lengths, given.tokens.shape[1]))
-        something = (given.tokens != 0).any(dim=1)[:, None, None]  # a piece of which nothing is given is told nothing
+            x, _ = layer(x, Mask.lengths(fixed_tokens.lengths, fixed_tokens.tokens.shape[1]))
+        something = (fixed_tokens.tokens != 0).any(dim=1)[:, None, None]  # a piece of which nothing is given is told nothing
         seen: Tensor = self.last(x) * something
         return seen
 
 
-def at_places(seen: Tensor, start: Tensor | int, length: int) -> Tensor:
+def gather_positions(features: Tensor, start: Tensor | int, length: int) -> Tensor:
     """What every place is told (r s d) -> (r t d) that of the places from `start` on; nothing beyond the last."""
-    places = torch.arange(length, device=seen.device) + (start[:, None] if isinstance(start, Tensor) else start)
-    places = places.expand(len(seen), length)
-    inside = (places >= 0) & (places < seen.shape[1])
-    rows = torch.arange(len(seen), device=seen.device)[:, None]
-    return seen[rows, places.clamp(0, max(0, seen.shape[1] - 1))] * inside[..., None]
+    places = torch.arange(length, device=features.device) + (start[:, None] if isinstance(start, Tensor) else start)
+    places = places.expand(len(features), length)
+    inside = (places >= 0) & (places < features.shape[1])
+    rows = torch.arange(len(features), device=features.device)[:, None]
+    return features[rows, places.clamp(0, max(0, features.shape[1] - 1))] * inside[..., None]

@@ -62,7 +62,7 @@ class Tagger(nn.Module):
         return features
 
 
-def headed(
+def with_task_head(
     encoder: nn.Module,
     dim: int,
     sizes: DocumentSpec | TaggingSpec,

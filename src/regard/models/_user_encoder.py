@@ -24,7 +24,7 @@ class ProfileEncoder(nn.Module):
         self.widths, self.dropout = list(widths), dropout
         self.matrices = nn.ModuleList(nn.Linear(width, dim) for width in widths)
 
-    def told(self, profiles: Tensor) -> Tensor:
+    def drop_fields(self, profiles: Tensor) -> Tensor:
         """(b p) -> the same; while training with some fields not told."""
         if not (self.training and self.dropout and self.widths):
             return profiles
@@ -67,16 +67,16 @@ class UserEncoder(nn.Module):
     """Users and the vectors of what they chose (b t d) -> (b 1+f+t d)."""
 
     def __init__(
-        self, fields: ProfileEncoder, moments: EventFeatures, position: PositionScheme, *, dim: int, dropout: float
+        self, profile_encoder: ProfileEncoder, event_features: EventFeatures, position: PositionScheme, *, dim: int, dropout: float
     ) -> None:
         super().__init__()
-        self.fields, self.moments, self.position = fields, moments, position
+        self.fields, self.moments, self.position = profile_encoder, event_features, position
         self.anyone = nn.Parameter(torch.randn(dim) * 0.02)
         self.dropout, self.scale = Dropout(dropout), math.sqrt(dim)
 
-    def forward(self, people: UserBatch, items: Tensor) -> Tensor:
-        chosen = items * self.scale + self.moments(people.times, people.ratings)
+    def forward(self, users: UserBatch, items: Tensor) -> Tensor:
+        chosen = items * self.scale + self.moments(users.times, users.ratings)
         anyone = self.anyone.expand(len(chosen), 1, -1)
-        parts = [anyone, self.fields(people.profiles), self.position(chosen)]
+        parts = [anyone, self.fields(users.profiles), self.position(chosen)]
         known: Tensor = self.dropout(torch.cat([part for part in parts if part.shape[1]], dim=1))
         return known

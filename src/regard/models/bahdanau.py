@@ -90,7 +90,7 @@ class Bahdanau(nn.Module):
         hidden, states, contexts = state.hidden, [], []
         for step in range(tokens.shape[1]):
             context = self._look(hidden, state.source.value)
-            hidden = gru(from_word[:, step] + self.gates_context(context), self.gates_hidden(hidden), hidden)
+            hidden = gru_step(from_word[:, step] + self.gates_context(context), self.gates_hidden(hidden), hidden)
             states.append(hidden)
             contexts.append(context)
         joined = torch.cat([self.dropout(torch.stack(states, 1)), torch.stack(contexts, 1), words], dim=-1)
@@ -106,7 +106,7 @@ class Bahdanau(nn.Module):
         return context[:, 0, 0]
 
 
-def gru(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
+def gru_step(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     """One step of a GRU from its gates' inputs (b 3d), both halves: Cho et al. 2014, equations 5 to 8."""
     reset_in, update_in, new_in = inputs.chunk(3, dim=-1)
     reset_hidden, update_hidden, new_hidden = recurrent.chunk(3, dim=-1)

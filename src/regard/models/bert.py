@@ -33,9 +33,9 @@ from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import NORMS, with_norm_eps
 from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
-from regard.models._task_heads import Classifier, Tagger, headed
+from regard.models._task_heads import Classifier, Tagger, with_task_head
 
-SPREAD = 0.02  # standard deviation of the first weights of tables
+INIT_STD = 0.02  # standard deviation of the first weights of tables
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,12 @@ class BertEmbedding(nn.Module):
     """Tokens (b t) and segments (b t) -> (b t d): their sum with the place, normalised, widened where narrow."""
 
     def __init__(
-        self, table: nn.Embedding, position: PositionScheme, *, segments: int, dim: int, dropout: float
+        self, table: nn.Embedding, position: PositionScheme, *, num_segments: int, dim: int, dropout: float
     ) -> None:
         super().__init__()
         width = table.embedding_dim
         self.table, self.position = table, position
-        self.segments = nn.Embedding(segments, width) if segments else None
+        self.segments = nn.Embedding(num_segments, width) if num_segments else None
         self.norm = nn.LayerNorm(width)
         self.dropout = Dropout(dropout)
         self.widen = Linear(width, dim) if width != dim else nn.Identity()
@@ -116,9 +116,9 @@ class BertEmbedding(nn.Module):
 class Encoder(nn.Module):
     """Texts (b t) -> features (b t d) of each token, from the whole text."""
 
-    def __init__(self, embedding: BertEmbedding, layers: list[Block], last: nn.Module) -> None:
+    def __init__(self, embedding: BertEmbedding, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
-        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), final_norm
 
     def forward(self, text: Padded, segments: Tensor | None = None) -> Tensor:
         mask = Mask.lengths(text.lengths, text.tokens.shape[1])
@@ -129,7 +129,7 @@ class Encoder(nn.Module):
         return features
 
 
-class Head(nn.Module):
+class MaskedLMHead(nn.Module):
     """Features (n d) of the gaps -> what the table of tokens is compared with (n e)."""
 
     def __init__(self, dim: int, width: int) -> None:
@@ -146,14 +146,14 @@ class Bert(nn.Module):
     """The whole model, a `Filler` in the sense of core.gaps."""
 
     def __init__(
-        self, encoder: Encoder, head: Head, readout: Readout, *, pooler: nn.Module, pairs: Readout | None
+        self, encoder: Encoder, head: MaskedLMHead, readout: Readout, *, pooler: nn.Module, pairs: Readout | None
     ) -> None:
         super().__init__()
         self.encoder, self.head, self.readout, self.pooler, self.pairs = encoder, head, readout, pooler, pairs
 
-    def forward(self, given: MaskedBatch) -> MaskedLMOutput:
-        x = self.encoder(given.inputs, given.segments)
-        return MaskedLMOutput(self.head(x[given.prediction_mask]), None if self.pairs is None else self.pooler(x[:, 0]))
+    def forward(self, batch: MaskedBatch) -> MaskedLMOutput:
+        x = self.encoder(batch.inputs, batch.segments)
+        return MaskedLMOutput(self.head(x[batch.prediction_mask]), None if self.pairs is None else self.pooler(x[:, 0]))
 
 
 def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Bert | Classifier | Tagger:
@@ -161,7 +161,7 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> B
     encoder = _encoder(config, sizes)
     with_norm_eps(encoder, config.eps)
     if not isinstance(sizes, MaskedLMSpec):
-        return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
+        return with_task_head(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     readout = Readout(config.width, sizes.vocab_size)
     readout.weight = encoder.embedding.table.weight
     nn.init.zeros_(readout.bias)
@@ -169,7 +169,7 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> B
         raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.sentence_pairs='none'")
     pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if sizes.has_pairs else nn.Identity()
     pairs = Readout(config.dim, 2) if sizes.has_pairs else None
-    head = Head(config.dim, config.width)
+    head = MaskedLMHead(config.dim, config.width)
     with_norm_eps(head, config.eps)
     return Bert(encoder, head, readout, pooler=pooler, pairs=pairs)
 
@@ -178,16 +178,16 @@ def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -
     """All that stands before the head."""
     table = nn.Embedding(sizes.vocab_size, config.width, padding_idx=sizes.special_tokens.pad)
     position = positions.build(config.position, config.width, max_length=sizes.max_length)
-    embedding = BertEmbedding(table, position, segments=config.segments, dim=config.dim, dropout=config.dropout)
+    embedding = BertEmbedding(table, position, num_segments=config.segments, dim=config.dim, dropout=config.dropout)
     with torch.no_grad():
         for part in embedding.modules():
             if isinstance(part, nn.Embedding):
-                part.weight.normal_(std=SPREAD)
+                part.weight.normal_(std=INIT_STD)
         table.weight[sizes.special_tokens.pad] = 0
     layers = [_layer(config, position)]
     for _ in range(config.layers - 1):
         layer = _layer(config, position)
-        layers.append(share(layer, layers[0]) if config.share_layers else layer)
+        layers.append(share_weights(layer, layers[0]) if config.share_layers else layer)
     return Encoder(embedding, layers, NORMS[config.norm].final_norm(config.dim))
 
 
@@ -202,7 +202,7 @@ def _layer(config: Config, position: PositionScheme) -> Block:
     )
 
 
-def share(block: Block, first: Block) -> Block:
+def share_weights(block: Block, first: Block) -> Block:
     """The block with the weights of the first. Its attention stays a module of its own, to be looked at by itself."""
     for name in ("q", "k", "v", "o"):
         setattr(block.self_attn, name, getattr(first.self_attn, name))

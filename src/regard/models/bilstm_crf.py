@@ -71,8 +71,8 @@ class BiLstmCrf(nn.Module):
         given = pack(concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths)
         x = given.features
         for layer in self.layers:
-            x = self.dropout(layer(x, given.how))
-        return gather_first_tokens(given.how.pad(x, given.shape), sentences)
+            x = self.dropout(layer(x, given.packing))
+        return gather_first_tokens(given.packing.pad(x, given.padded_shape), sentences)
 
 
 def build(config: Config, sizes: TaggingSpec) -> BiLstmCrf:

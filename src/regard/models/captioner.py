@@ -31,7 +31,7 @@ from regard.layers.positions._two_dimensional import Position2D
 from regard.layers.readout import Readout
 from regard.models import _grid_transformer
 from regard.models._bag_of_words_loss import BagOfWordsLoss
-from regard.models._caption_attention import AttentionTrace, CaptionAttention, CaptionTargets, Hard, MeanPooling, Soft
+from regard.models._caption_attention import AttentionTrace, CaptionAttention, CaptionTargets, HardAttention, MeanPooling, SoftAttention
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CaptionerState(NamedTuple):
 
     hidden: Tensor  # (r d)
     cell: Tensor  # (r d)
-    cells: Shared[KV]
+    grid_kv: Shared[KV]
 
 
 class Captioner(nn.Module):
@@ -110,12 +110,12 @@ class Captioner(nn.Module):
         sizes: CaptioningSpec,
         *,
         grid: GridEncoder,
-        looking: CaptionAttention,
-        named: BagOfWordsLoss | None = None,
+        attention: CaptionAttention,
+        bag_of_words: BagOfWordsLoss | None = None,
     ) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, config.feature_dim
-        self.grid, self.looking, self.named = grid, looking, named
+        self.grid, self.looking, self.named = grid, attention, bag_of_words
         self.dim, self.wide, self.unknown = dim, wide, sizes.special_tokens.unk
         self.target = embedding_table(sizes.vocab_size, words, pad=sizes.special_tokens.pad)
         self.scale = config.embedding_scale or math.sqrt(words)
@@ -138,7 +138,7 @@ class Captioner(nn.Module):
 
     def _begin(self, cells: Tensor) -> CaptionerState:
         hidden, cell = torch.tanh(self.first(cells.mean(dim=1))).chunk(2, dim=-1)
-        return CaptionerState(hidden, cell, Shared(self.looking.memorize(cells)))
+        return CaptionerState(hidden, cell, Shared(self.looking.project_kv(cells)))
 
     def features(self, tokens: Tensor, state: CaptionerState) -> tuple[Tensor, CaptionerState]:
         x, _, state = self._walk(self.target(tokens), state)
@@ -152,12 +152,12 @@ class Captioner(nn.Module):
         """Images (b c h w), the captions of each side by side (b·n t+1) -> the named parts of the loss, summed."""
         cells = self.grid(images)  # (b s d)
         state = repeat_rows(self._begin(cells), len(captions) // max(1, len(images)))
-        memory = state.cells.value
+        memory = state.grid_kv.value
         read, labels = captions[:, :-1], captions[:, 1:]
         if self.training and self.word_dropout:
             hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
             read = torch.where(hidden.index_fill(1, hidden.new_zeros(1).long(), False), self.unknown, read)
-        x, walk, _ = self._walk(self.target(read), state._replace(cells=Shared(self.looking.traced(memory))))
+        x, walk, _ = self._walk(self.target(read), state._replace(cells=Shared(self.looking.training_memory(memory))))
         parts = self.looking.losses(CaptionTargets(x, labels, labels != pad, self.readout, smoothing), walk, memory)
         return parts if self.named is None else parts | {"named": self.named.loss(cells, labels)}
 
@@ -168,17 +168,17 @@ class Captioner(nn.Module):
         hidden, cell, steps = state.hidden, state.cell, []
         for step in range(words.shape[1]):
             of_hidden = self.gates_hidden(hidden)
-            looked = self.looking(hidden, state.cells.value)  # (r d), or (r d+s) with the weights
+            looked = self.looking(hidden, state.grid_kv.value)  # (r d), or (r d+s) with the weights
             seen = torch.sigmoid(of_hidden[:, -1:]) * looked[:, : self.wide]
             steps.append((hidden, seen, looked[:, self.wide :]))
-            hidden, cell = lstm(from_word[:, step] + self.gates_seen(seen) + of_hidden[:, :-1], cell)
+            hidden, cell = lstm_step(from_word[:, step] + self.gates_seen(seen) + of_hidden[:, :-1], cell)
         queries, seens, weights = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
         hiddens = torch.cat([queries[:, 1:], hidden[:, None]], dim=1)
         x = self.bound(words + self.join(torch.cat([self.dropout(hiddens), seens], dim=-1)))  # equation 7
         return self.dropout(x), AttentionTrace(queries, weights), state._replace(hidden=hidden, cell=cell)
 
 
-def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     """One step of an LSTM from what its gates are given (r 4d): Hochreiter and Schmidhuber 1997, with a forget gate."""
     keep_in, forget, new, out = gates.chunk(4, dim=-1)
     cell = torch.sigmoid(forget) * cell + torch.sigmoid(keep_in) * torch.tanh(new)
@@ -189,14 +189,14 @@ def build(config: Config, sizes: CaptioningSpec) -> Captioner | _grid_transforme
     """The only function of this file that sees both the choices and what the data decided."""
     grid = _grid(config, sizes)
     named = (
-        BagOfWordsLoss(config.feature_dim, sizes.vocab_size, marks=sizes.special_tokens, weight=config.bag_of_words_weight)
+        BagOfWordsLoss(config.feature_dim, sizes.vocab_size, special_tokens=sizes.special_tokens, weight=config.bag_of_words_weight)
         if config.bag_of_words_weight
         else None
     )
     if config.decoder == "transformer":
-        shape = _grid_transformer.Shape(config.dim, config.layers, config.heads, config.dropout, config.score)
-        return _grid_transformer.build(grid, config.feature_dim, shape, sizes, named=named)
-    return Captioner(config, sizes, grid=grid, looking=_looking(config, sizes.max_length), named=named)
+        shape = _grid_transformer.TransformerShape(config.dim, config.layers, config.heads, config.dropout, config.score)
+        return _grid_transformer.build(grid, config.feature_dim, shape, sizes, bag_of_words=named)
+    return Captioner(config, sizes, grid=grid, attention=_looking(config, sizes.max_length), bag_of_words=named)
 
 
 def _grid(config: Config, sizes: CaptioningSpec) -> GridEncoder:
@@ -212,10 +212,10 @@ def _looking(config: Config, longest: int) -> CaptionAttention:
         return MeanPooling()
     score, key = scores.build(config.score, config.dim), nn.Linear(config.feature_dim, config.dim, bias=False)
     if config.attention == "soft":
-        return Soft(Attend(score, queries="words", keys="cells"), key, coverage=config.coverage_weight)
+        return SoftAttention(Attend(score, queries="words", keys="cells"), key, coverage_weight=config.coverage_weight)
     attend = Attend(
         score, normalizer=SoftOrHard(config.soft_prob, warmup_batches=config.hard_warmup), queries="words", keys="cells"
     )
-    return Hard(
-        attend, key, baseline=MovingAverage(longest), choices=config.policy_weight, openness=config.entropy_weight
+    return HardAttention(
+        attend, key, baseline=MovingAverage(longest), policy_weight=config.policy_weight, entropy_weight=config.entropy_weight
     )

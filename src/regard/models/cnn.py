@@ -31,15 +31,15 @@ PRESETS = {"small": Config(dim=16)}
 TINY = Config(dim=8, stages=2)  # for tests
 
 
-class Residual(nn.Module):
+class ResidualBlock(nn.Module):
     """Two convolutions around which the input is led: x + f(x)."""
 
-    def __init__(self, inner: int, outer: int, *, stride: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, *, stride: int) -> None:
         super().__init__()
-        self.one = nn.Conv2d(inner, outer, 3, stride=stride, padding=1, bias=False)
-        self.two = nn.Conv2d(outer, outer, 3, padding=1, bias=False)
-        self.norms = nn.ModuleList(nn.BatchNorm2d(outer) for _ in range(2))
-        self.around = nn.Identity() if stride == 1 and inner == outer else nn.Conv2d(inner, outer, 1, stride=stride)
+        self.one = nn.Conv2d(in_channels, out_channels, 3, stride=stride, padding=1, bias=False)
+        self.two = nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(out_channels) for _ in range(2))
+        self.around = nn.Identity() if stride == 1 and in_channels == out_channels else nn.Conv2d(in_channels, out_channels, 1, stride=stride)
 
     def forward(self, x: Tensor) -> Tensor:
         inner = self.norms[0](self.one(x)).relu()
@@ -50,15 +50,15 @@ class Residual(nn.Module):
 class CNN(nn.Module):
     """Images (b c h w) of -1 … 1 -> logits of their classes (b v)."""
 
-    def __init__(self, channels: int, config: Config, *, classes: int) -> None:
+    def __init__(self, channels: int, config: Config, *, num_classes: int) -> None:
         super().__init__()
         widths = [config.dim << number for number in range(config.stages)]
         parts: list[nn.Module] = [nn.Conv2d(channels, widths[0], 3, padding=1), nn.ReLU()]
         for number, width in enumerate(widths):
-            parts.append(Residual(widths[max(0, number - 1)], width, stride=2 if number else 1))
-            parts += [Residual(width, width, stride=1) for _ in range(config.blocks - 1)]
+            parts.append(ResidualBlock(widths[max(0, number - 1)], width, stride=2 if number else 1))
+            parts += [ResidualBlock(width, width, stride=1) for _ in range(config.blocks - 1)]
         self.parts, self.dropout = nn.Sequential(*parts), nn.Dropout(config.dropout)
-        self.readout = Readout(widths[-1], classes)
+        self.readout = Readout(widths[-1], num_classes)
 
     def features(self, images: Tensor) -> Tensor:
         """(b c h w) -> (b d)."""
@@ -72,4 +72,4 @@ class CNN(nn.Module):
 
 def build(config: Config, sizes: ImageClassificationSpec) -> CNN:
     """A fresh net for images of these sizes."""
-    return CNN(sizes.channels, config, classes=sizes.num_classes)
+    return CNN(sizes.channels, config, num_classes=sizes.num_classes)

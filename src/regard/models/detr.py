@@ -68,7 +68,7 @@ class Detections(NamedTuple):
     boxes: Tensor  # (l b q 4): middle across, middle down, width, height, as shares of the image
 
 
-class Boxes(nn.Module):
+class BoxHead(nn.Module):
     """Features (… d) and points (q 2) -> boxes (… 4): a net of three layers; zero stands for the point itself."""
 
     def __init__(self, dim: int) -> None:
@@ -79,9 +79,9 @@ class Boxes(nn.Module):
         with torch.no_grad():
             last.bias.copy_(torch.tensor([0.0, 0.0, -1.5, -1.5]))
 
-    def forward(self, x: Tensor, points: Tensor) -> Tensor:
+    def forward(self, x: Tensor, reference_points: Tensor) -> Tensor:
         middle, size = self.net(x).split(2, dim=-1)
-        return torch.cat([middle + points, size], dim=-1).sigmoid()
+        return torch.cat([middle + reference_points, size], dim=-1).sigmoid()
 
 
 class Detr(nn.Module):
@@ -90,22 +90,22 @@ class Detr(nn.Module):
     def __init__(
         self,
         backbone: Backbone,
-        plane: Position2D,
+        position: Position2D,
         *,
         encoder: list[Block],
         decoder: list[Block],
-        queries: int,
-        classes: int,
+        num_queries: int,
+        num_classes: int,
     ) -> None:
         super().__init__()
-        dim = plane.dim
-        self.backbone, self.plane = backbone, plane
+        dim = position.dim
+        self.backbone, self.plane = backbone, position
         self.encoder, self.decoder = nn.ModuleList(encoder), nn.ModuleList(decoder)
         self.read, self.last = PreNorm.final_norm(dim), PreNorm.final_norm(dim)
-        self.points = nn.Parameter(torch.logit(_spread(queries)))  # (q 2) across and down, before the sigmoid
-        self.queries = nn.Parameter(torch.randn(queries, dim) * 0.1)
+        self.points = nn.Parameter(torch.logit(_spread(num_queries)))  # (q 2) across and down, before the sigmoid
+        self.queries = nn.Parameter(torch.randn(num_queries, dim) * 0.1)
         self.where = nn.Linear(2, dim)
-        self.classes, self.boxes = nn.Linear(dim, classes + 1), Boxes(dim)
+        self.classes, self.boxes = nn.Linear(dim, num_classes + 1), BoxHead(dim)
 
     def forward(self, images: Tensor) -> Detections:
         x = self.backbone(images).flatten(2).mT + self.plane.encode_raster()  # (b s d)
@@ -138,8 +138,8 @@ def build(config: Config, sizes: DetectionSpec) -> Detr:
         Position2D("sinusoidal", config.dim, height=height, width=width),
         encoder=[_layer(config, axis="grid") for _ in range(config.layers)],
         decoder=[_layer(config, axis="objects", cross=over_grid()) for _ in range(config.decoder_layers)],
-        queries=config.queries or 3 * sizes.max_objects,
-        classes=sizes.num_classes,
+        num_queries=config.queries or 3 * sizes.max_objects,
+        num_classes=sizes.num_classes,
     )
 
 

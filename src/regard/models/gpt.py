@@ -33,7 +33,7 @@ from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm, with_norm_eps
 from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
-from regard.models._task_heads import Classifier, Tagger, headed
+from regard.models._task_heads import Classifier, Tagger, with_task_head
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ TINY = Config(layers=2, dim=16, heads=2, dropout=0.1)  # for tests
 class Encoder(nn.Module):
     """Tokens and what was before them -> features (b t d) of each token, from all up to it."""
 
-    def __init__(self, embedding: Embedding, layers: list[Block], last: nn.Module) -> None:
+    def __init__(self, embedding: Embedding, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
-        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), final_norm
 
     def forward(self, text: Padded) -> Tensor:
         """Whole texts -> features (b t d). No token sees the padding behind it."""
-        features, _ = self.read(text.tokens, self.empty(text.tokens))
+        features, _ = self.forward_with_cache(text.tokens, self.empty_cache(text.tokens))
         return features
 
-    def read(self, tokens: Tensor, past: tuple[KV, ...]) -> tuple[Tensor, tuple[KV, ...]]:
+    def forward_with_cache(self, tokens: Tensor, past: tuple[KV, ...]) -> tuple[Tensor, tuple[KV, ...]]:
         """Tokens (b t) behind a past -> features (b t d), and the past with them."""
         x = self.embedding(tokens, past[0].position)
         memories = []
@@ -94,7 +94,7 @@ class Encoder(nn.Module):
             memories.append(memory)
         return self.last(x), tuple(memories)
 
-    def empty(self, tokens: Tensor) -> tuple[KV, ...]:
+    def empty_cache(self, tokens: Tensor) -> tuple[KV, ...]:
         """The past before the first token, for as many rows as there are in `tokens`."""
         like = next(self.parameters()).new_zeros(len(tokens), 0)
         return tuple(layer.empty_cache(like) for layer in cast("Iterable[Block]", self.layers))
@@ -115,10 +115,10 @@ class GPT(nn.Module):
 
     def start(self, source: Padded) -> GPTState:
         """The state before the first token. There is no source: only its number of rows counts."""
-        return GPTState(self.encoder.empty(source.tokens))
+        return GPTState(self.encoder.empty_cache(source.tokens))
 
     def features(self, tokens: Tensor, state: GPTState) -> tuple[Tensor, GPTState]:
-        x, past = self.encoder.read(tokens, state.past)
+        x, past = self.encoder.forward_with_cache(tokens, state.past)
         return x, GPTState(past)
 
     def forward(self, tokens: Tensor, state: GPTState) -> tuple[Tensor, GPTState]:
@@ -138,7 +138,7 @@ def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> G
     encoder = Encoder(embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.final_norm(config.dim))
     with_norm_eps(encoder, config.eps)
     if not isinstance(sizes, LanguageSpec):
-        return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
+        return with_task_head(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     readout = Readout(config.dim, sizes.vocab_size, bias=config.bias)
     readout.weight = tokens.weight
     if config.bias:

@@ -16,10 +16,10 @@ from regard.core.data_specs import DocumentSpec
 from regard.layers.document_batch import SentenceBatch, group_by_document
 from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.readout import make_readout
-from regard.models._hierarchical_encoder import SMALL, Config, Level, pack
+from regard.models._hierarchical_encoder import TINY_CONFIG, Config, HierarchyLevel, pack
 
 PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
-TINY = SMALL
+TINY = TINY_CONFIG
 
 
 class Hierarchical(nn.Module):
@@ -29,9 +29,9 @@ class Hierarchical(nn.Module):
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = WordDropoutEmbedding(sizes.vocab_size, config.embedding, special_tokens=sizes.special_tokens, **dropout)
-        self.words = Level(config.embedding, config, mixer=config.encoder, longest=sizes.max_sentence_length, axis="words")
+        self.words = HierarchyLevel(config.embedding, config, encoder=config.encoder, max_length=sizes.max_sentence_length, axis="words")
         mixer = config.sentence_encoder or config.encoder
-        self.sentences = Level(2 * config.dim, config, mixer=mixer, longest=sizes.max_sentences, axis="sentences")
+        self.sentences = HierarchyLevel(2 * config.dim, config, encoder=mixer, max_length=sizes.max_sentences, axis="sentences")
         self.readout = make_readout(2 * config.dim, sizes.num_labels, multi_label=sizes.multi_label)
 
     def forward(self, documents: SentenceBatch) -> Tensor:

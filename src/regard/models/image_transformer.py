@@ -84,54 +84,54 @@ TINY = Config(
 )  # for tests
 
 
-class Told(NamedTuple):
+class EncodedCondition(NamedTuple):
     """What is known before the first place: the class, what every place is told, what layers see of a small image."""
 
-    condition: Tensor  # (b d)
-    guide: Tensor  # (b t d) for every place: where it is, and the small image there
-    cross: tuple[KV, ...]
+    class_embedding: Tensor  # (b d)
+    position_features: Tensor  # (b t d) for every place: where it is, and the small image there
+    cross_kv: tuple[KV, ...]
 
 
 class ImageState(NamedTuple):
     """The past of each layer and the levels so far, one row an image; what was told, one row a subject."""
 
     past: tuple[KV | ImageKVCache, ...]
-    place: int
-    made: Tensor  # (b n)
-    told: Shared[Told]
+    position: int
+    generated: Tensor  # (b n)
+    condition: Shared[EncodedCondition]
 
 
 class Encoder(nn.Module):
     """A small image (b h·w·c) -> features (b h·w d): section 3.4."""
 
-    def __init__(self, level: nn.Embedding, plane: Position2D, *, layers: list[Block], channels: int) -> None:
+    def __init__(self, level_embedding: nn.Embedding, position: Position2D, *, layers: list[Block], channels: int) -> None:
         super().__init__()
-        self.level, self.plane, self.channels = level, plane, channels
-        self.layers, self.last = nn.ModuleList(layers), PreNorm.final_norm(plane.dim)
+        self.level, self.plane, self.channels = level_embedding, position, channels
+        self.layers, self.last = nn.ModuleList(layers), PreNorm.final_norm(position.dim)
 
-    def forward(self, small: Tensor) -> Tensor:
-        shelf = torch.arange(self.channels, device=small.device) * (self.level.num_embeddings // self.channels)
-        x = self.level(small.unflatten(1, (-1, self.channels)) + shelf).sum(dim=2) + self.plane.encode_raster()
+    def forward(self, low_res: Tensor) -> Tensor:
+        shelf = torch.arange(self.channels, device=low_res.device) * (self.level.num_embeddings // self.channels)
+        x = self.level(low_res.unflatten(1, (-1, self.channels)) + shelf).sum(dim=2) + self.plane.encode_raster()
         for layer in self.layers:
             x, _ = layer(x)
         read: Tensor = self.last(x)
         return read
 
 
-class Surface(NamedTuple):
+class InputEmbeddings(NamedTuple):
     """What enters at every place."""
 
     embedding: PixelEmbedding
-    classes: nn.Embedding
-    surroundings: NeighbourPixels | None
-    enlarged: UpsampledCondition | None
+    class_embedding: nn.Embedding
+    neighbour_pixels: NeighbourPixels | None
+    upsampled_condition: UpsampledCondition | None
     dropout: float
 
 
-class Order(NamedTuple):
+class GenerationOrder(NamedTuple):
     """In which order an image is made, and what is remembered meanwhile."""
 
-    places: Tensor  # (t) or (t c): where the levels of each place are in the raster order
+    raster_indices: Tensor  # (t) or (t c): where the levels of each place are in the raster order
     layout: Layout | None  # None: everything
 
 
@@ -141,15 +141,15 @@ class ImageTransformer(nn.Module):
     order: Tensor
 
     def __init__(
-        self, surface: Surface, layers: list[Block], *, order: Order, encoder: Encoder | None, readout: LevelReadout
+        self, embeddings: InputEmbeddings, layers: list[Block], *, order: GenerationOrder, encoder: Encoder | None, readout: LevelReadout
     ) -> None:
         super().__init__()
-        self.embedding, self.classes, self.surroundings, self.enlarged, dropout = surface
+        self.embedding, self.classes, self.surroundings, self.enlarged, dropout = embeddings
         self.layers, self.encoder, self.readout = nn.ModuleList(layers), encoder, readout
-        self.last = PreNorm.final_norm(surface.classes.embedding_dim)
+        self.last = PreNorm.final_norm(embeddings.class_embedding.embedding_dim)
         self.dropout = Dropout(dropout)
         self.layout = order.layout
-        self.register_buffer("order", order.places, persistent=False)
+        self.register_buffer("order", order.raster_indices, persistent=False)
 
     def start(self, image_condition: ImageCondition) -> ImageState:
         condition = self.classes(image_condition.labels)
@@ -162,21 +162,21 @@ class ImageTransformer(nn.Module):
             guide = guide + self.enlarged(image_condition.low_res)
         past = tuple(self._before(layer.empty_cache(condition)) for layer in self._each())
         made = image_condition.labels.new_zeros(len(condition), 0, dtype=torch.int16)
-        return ImageState(past, 0, made, Shared(Told(condition, guide, cross)))
+        return ImageState(past, 0, made, Shared(EncodedCondition(condition, guide, cross)))
 
     def features(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
-        condition, guide, cross = state.told.value
-        count, known = tokens.shape[1], tokens[:, 1:] if state.place == 0 else tokens
-        made = torch.cat([state.made, known.flatten(1).to(state.made.dtype)], dim=1)
-        x = self.embedding(tokens, state.place) + repeat_per_hypothesis(condition, len(tokens))[:, None]
-        x = x + repeat_per_hypothesis(guide, len(tokens))[:, state.place : state.place + count]
+        condition, guide, cross = state.condition.value
+        count, known = tokens.shape[1], tokens[:, 1:] if state.position == 0 else tokens
+        made = torch.cat([state.generated, known.flatten(1).to(state.generated.dtype)], dim=1)
+        x = self.embedding(tokens, state.position) + repeat_per_hypothesis(condition, len(tokens))[:, None]
+        x = x + repeat_per_hypothesis(guide, len(tokens))[:, state.position : state.position + count]
         if self.surroundings is not None:
-            x = x + self.surroundings(made, state.place, count)
+            x = x + self.surroundings(made, state.position, count)
         x, past = self.dropout(x), []
         for number, (layer, before) in enumerate(zip(self.layers, state.past, strict=True)):
             x, memory = layer(x, Mask.causal(), past=before, source=cross[number] if cross else None)
             past.append(memory)
-        return self.last(x), ImageState(tuple(past), state.place + count, made, state.told)
+        return self.last(x), ImageState(tuple(past), state.position + count, made, state.condition)
 
     def forward(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
         x, state = self.features(tokens, state)
@@ -200,7 +200,7 @@ def build(config: Config, sizes: ImageGenerationSpec) -> ImageTransformer:
     layers = [_layer(config, layout, cross=_cross(config) if enlarging else None) for _ in range(config.layers)]
     surface = _surface(config, sizes, places, enlarging=enlarging)
     readout = _readout(config, sizes, each=each)
-    order = Order(places.raster_indices(sizes), layout)
+    order = GenerationOrder(places.raster_indices(sizes), layout)
     return ImageTransformer(surface, layers, order=order, encoder=encoder, readout=readout)
 
 
@@ -213,7 +213,7 @@ def _layout(config: Config, sizes: ImageGenerationSpec, *, per_pixel: int) -> La
     return image_blocks_2d(sizes.height, sizes.width, query=config.query_block, memory=config.memory_block, channels=per_pixel)
 
 
-def _surface(config: Config, sizes: ImageGenerationSpec, places: PixelPositions, *, enlarging: bool) -> Surface:
+def _surface(config: Config, sizes: ImageGenerationSpec, places: PixelPositions, *, enlarging: bool) -> InputEmbeddings:
     dim, reach = config.dim, config.neighbourhood
     plane = Position2D(config.coordinates, dim, height=sizes.height, width=sizes.width)
     embedding = PixelEmbedding(dim, plane, places, levels=sizes.levels)
@@ -221,7 +221,7 @@ def _surface(config: Config, sizes: ImageGenerationSpec, places: PixelPositions,
     nn.init.normal_(classes.weight, std=0.3)
     near = NeighbourPixels(dim, places, sizes=sizes, radius=reach) if reach else None
     enlarged = UpsampledCondition(dim, places, sizes=sizes, radius=reach) if enlarging else None
-    return Surface(embedding, classes, near, enlarged, config.dropout)
+    return InputEmbeddings(embedding, classes, near, enlarged, config.dropout)
 
 
 def _readout(config: Config, sizes: ImageGenerationSpec, *, each: int) -> LevelReadout:

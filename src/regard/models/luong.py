@@ -57,7 +57,7 @@ PRESETS = {"small": Config(dim=128, embedding=64, dropout=0.2)}
 TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 
 
-class Predictive(ScoreFunction):
+class PredictiveAlignmentScore(ScoreFunction):
     """Local-p, section 3.2: a score plus log of a Gaussian around a predicted place p, inside p ± D.
 
     The place travels as one more feature of the query, in float32 whatever the others are: half precision has too few
@@ -85,19 +85,19 @@ class Predictive(ScoreFunction):
         return torch.where(away.abs() <= self.window, content + gaussian, torch.finfo(q.dtype).min / 2)
 
 
-class Source(NamedTuple):
+class EncodedSource(NamedTuple):
     """The encoder's states as keys and values, and how many of them are not padding."""
 
-    memory: KV  # one head
+    kv: KV  # one head
     lengths: Tensor  # (b)
 
 
 class LuongState(NamedTuple):
     """The decoder's memory and last attentional state, one row a hypothesis; the source, one row a sentence."""
 
-    memory: RNNState
-    fed: Tensor  # (b d), or (b 0) without input feeding
-    source: Shared[Source]
+    rnn_state: RNNState
+    attentional_state: Tensor  # (b d), or (b 0) without input feeding
+    source: Shared[EncodedSource]
 
 
 class Luong(nn.Module):
@@ -117,7 +117,7 @@ class Luong(nn.Module):
         score = scores.build(config.score, dim)
         self.local = config.window > 0
         self.cross_attn = Attend(
-            Predictive(score, config.window) if self.local else score, queries="target", keys="source"
+            PredictiveAlignmentScore(score, config.window) if self.local else score, queries="target", keys="source"
         )
         self.centre = nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Linear(dim, 1)) if self.local else nn.Identity()
         self.join = glorot_linear(2 * dim, dim, bias=False)  # W_c
@@ -132,7 +132,7 @@ class Luong(nn.Module):
         keys = self.cross_attn.project(states[:, None])
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
         fed = states.new_zeros(states.shape[0], self.fed)
-        return LuongState(memory, fed, Shared(Source(KV.of(keys, states[:, None], mask), source.lengths)))
+        return LuongState(memory, fed, Shared(EncodedSource(KV.of(keys, states[:, None], mask), source.lengths)))
 
     def features(self, tokens: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
         words = self.dropout(self.target(tokens))  # (b t e)
@@ -149,13 +149,13 @@ class Luong(nn.Module):
 
     def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
         """(b t e) -> attentional states (b t d); t is 1 where they are fed back."""
-        fed = state.fed[:, None].expand(-1, words.shape[1], -1)
-        hidden, memory = self.decoder(torch.cat([words, fed], dim=-1), state.memory)
+        fed = state.attentional_state[:, None].expand(-1, words.shape[1], -1)
+        hidden, memory = self.decoder(torch.cat([words, fed], dim=-1), state.rnn_state)
         context = self._look(hidden, state.source.value)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))  # equation 5
-        return attentional, state._replace(memory=memory, fed=attentional[:, -1] if self.fed else state.fed)
+        return attentional, state._replace(memory=memory, fed=attentional[:, -1] if self.fed else state.attentional_state)
 
-    def _look(self, hidden: Tensor, source: Source) -> Tensor:
+    def _look(self, hidden: Tensor, source: EncodedSource) -> Tensor:
         """The states of the step (b t d) -> contexts (b t d)."""
         query = hidden
         if self.local:
@@ -163,7 +163,7 @@ class Luong(nn.Module):
             exact = torch.promote_types(hidden.dtype, torch.float32)
             place = last * torch.sigmoid(self.centre(hidden).to(exact))  # equation 9
             query = torch.cat([hidden.to(exact), place], dim=-1)
-        context: Tensor = self.cross_attn(query[:, None], source.memory.k, source.memory.v, source.memory.mask)
+        context: Tensor = self.cross_attn(query[:, None], source.kv.k, source.kv.v, source.kv.mask)
         return context[:, 0]
 
 

@@ -39,10 +39,10 @@ from regard.layers.positions._relative_pitch import RelativePitchTime
 from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
 from regard.layers.recurrent import repeat_per_hypothesis
-from regard.models._lookahead_encoder import LookaheadEncoder, at_places
+from regard.models._lookahead_encoder import LookaheadEncoder, gather_positions
 
-DISTANCES = 256  # told apart where the length of a training example is not known
-REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high
+DEFAULT_MAX_DISTANCE = 256  # told apart where the length of a training example is not known
+NUM_REST_TOKENS = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class MusicState(NamedTuple):
 
     past: tuple[KV, ...]
     condition: Shared[Tensor]  # (b d)
-    seen: Shared[Tensor]  # (b s d) what each place is told of what is given beforehand; (b 0 d): nothing is
+    lookahead: Shared[Tensor]  # (b s d) what each place is told of what is given beforehand; (b 0 d): nothing is
 
 
 class MusicTransformer(nn.Module):
@@ -133,17 +133,17 @@ class MusicTransformer(nn.Module):
         *,
         beat: nn.Module,
         layers: list[Block],
-        last: nn.Module,
+        final_norm: nn.Module,
         readout: Readout,
         first_pitch: int | None,
-        sight: LookaheadEncoder | None = None,
+        lookahead: LookaheadEncoder | None = None,
     ) -> None:
         super().__init__()
         self.embedding, self.conditions, self.beat = embedding, conditions, beat
         self.layers = nn.ModuleList(layers)
-        self.last, self.readout = last, readout
+        self.last, self.readout = final_norm, readout
         self.first_pitch = first_pitch  # the token of the lowest note, where intervals between notes matter
-        self.sight = sight
+        self.sight = lookahead
 
     def start(self, source: Padded | MusicCondition) -> MusicState:
         """Conditions (b s), any number of class tokens a piece, and what is given of it -> the state before its first
@@ -159,8 +159,8 @@ class MusicTransformer(nn.Module):
         start = state.past[0].position
         x = self.beat(self.embedding(tokens, start), start)
         x = x + repeat_per_hypothesis(state.condition.value, tokens.shape[0])[:, None]
-        if state.seen.value.shape[1]:
-            x = x + at_places(repeat_per_hypothesis(state.seen.value, tokens.shape[0]), start, tokens.shape[1])
+        if state.lookahead.value.shape[1]:
+            x = x + gather_positions(repeat_per_hypothesis(state.lookahead.value, tokens.shape[0]), start, tokens.shape[1])
         notes = self._notes(tokens)
         past = []
         for layer, before in zip(self.layers, state.past, strict=True):
@@ -184,8 +184,8 @@ class MusicTransformer(nn.Module):
 def build(config: Config, sizes: MusicSpec) -> MusicTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.special_tokens.pad
-    first_pitch = sizes.special_tokens.first_regular_id + REST
-    config = settle(config, sizes)
+    first_pitch = sizes.special_tokens.first_regular_id + NUM_REST_TOKENS
+    config = resolve_config(config, sizes)
     longest = min(cast("int", config.max_distance), sizes.max_length) if config.position == "relative" else sizes.max_length
     position = positions.build(config.position, config.dim, max_length=longest)
     beat = BeatEmbedding(config.dim, voices=config.voices, bar=config.bar or sizes.steps_per_bar) if config.voices else NoBeat()
@@ -198,10 +198,10 @@ def build(config: Config, sizes: MusicSpec) -> MusicTransformer:
         embedding_table(sizes.num_conditions, config.dim, pad=pad),
         beat=beat,
         layers=[_layer(config, position, pitches=pitches) for _ in range(config.layers)],
-        last=NORMS[config.norm].final_norm(config.dim),
+        final_norm=NORMS[config.norm].final_norm(config.dim),
         readout=readout,
         first_pitch=first_pitch if config.intervals else None,
-        sight=_sight(config, sizes, beat=beat) if sizes.has_fixed_tokens else None,
+        lookahead=_sight(config, sizes, beat=beat) if sizes.has_fixed_tokens else None,
     )
 
 
@@ -215,10 +215,10 @@ def _sight(config: Config, sizes: MusicSpec, *, beat: nn.Module) -> LookaheadEnc
         attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="given", keys="given")
         layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), make_norm=around))
     tokens = WordVectors(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)  # as large as what is said of the places
-    return LookaheadEncoder(tokens, beat=beat, layers=layers, last=NORMS[config.norm].final_norm(config.dim))
+    return LookaheadEncoder(tokens, beat=beat, layers=layers, final_norm=NORMS[config.norm].final_norm(config.dim))
 
 
-def settle(config: Config, sizes: MusicSpec) -> Config:
+def resolve_config(config: Config, sizes: MusicSpec) -> Config:
     """The choices that follow the data, unless they were made: what the encoding has, and half a training example.
 
     Distances beyond the reach share a vector. With a reach of half an example that vector is trained, and serves for
@@ -232,7 +232,7 @@ def settle(config: Config, sizes: MusicSpec) -> Config:
         raise ConfigError(
             "intervals=true: the encoding has no voices and steps; use data.encoding=grid or leave it out"
         )
-    half = DISTANCES if sizes.crop_length is None else max(1, sizes.crop_length // 2)
+    half = DEFAULT_MAX_DISTANCE if sizes.crop_length is None else max(1, sizes.crop_length // 2)
     if (
         config.max_distance is not None
         and sizes.crop_length is not None

@@ -43,22 +43,22 @@ PRESETS = {"small": Config(dim=16, layers=4)}
 TINY = Config(dim=8, layers=2, side=3, mixtures=3)  # for tests
 
 
-class Gated(nn.Module):
+class GatedLayer(nn.Module):
     """One layer of both stacks: tanh(a) · sigmoid(b), section 2.2 and figure 2."""
 
-    def __init__(self, dim: int, *, side: int, first: int = 0) -> None:
+    def __init__(self, dim: int, *, kernel_size: int, input_channels: int = 0) -> None:
         super().__init__()
-        inner, self.reach, self.first = first or dim, side // 2, bool(first)
-        self.above = nn.Conv2d(inner, 2 * dim, (self.reach + 1, side))
+        inner, self.reach, self.first = input_channels or dim, kernel_size // 2, bool(input_channels)
+        self.above = nn.Conv2d(inner, 2 * dim, (self.reach + 1, kernel_size))
         self.left = nn.Conv2d(
             inner, 2 * dim, (1, self.reach + 1 - self.first)
         )  # the first layer not at the pixel itself
         self.across, self.out = nn.Conv2d(2 * dim, 2 * dim, 1), nn.Conv2d(dim, dim, 1)
         self.condition = nn.Linear(dim, 4 * dim)
 
-    def forward(self, above: Tensor, left: Tensor, told: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, above: Tensor, left: Tensor, class_embedding: Tensor) -> tuple[Tensor, Tensor]:
         """Two stacks (b d h w) and the class (b d) -> both stacks."""
-        up, side = self.condition(told)[:, :, None, None].chunk(2, dim=1)
+        up, side = self.condition(class_embedding)[:, :, None, None].chunk(2, dim=1)
         r = self.reach
         high = self.above(pad(above, (r, r, r, 0)))
         seen = pad(high, (0, 0, 1, 0))[:, :, :-1]  # the rows above, and no more: moved down by one
@@ -75,9 +75,9 @@ def _gate(x: Tensor) -> Tensor:
 class PixelState(NamedTuple):
     """The levels so far, one row an image; the class, one row a subject."""
 
-    made: Tensor  # (b n c)
-    place: int
-    told: Shared[Tensor]  # (b d)
+    generated: Tensor  # (b n c)
+    position: int
+    condition: Shared[Tensor]  # (b d)
 
 
 class PixelCNN(nn.Module):
@@ -89,8 +89,8 @@ class PixelCNN(nn.Module):
         super().__init__()
         self.sizes, self.readout = sizes, readout
         self.classes = nn.Embedding(sizes.num_classes + 1, config.dim)
-        first = Gated(config.dim, side=config.side, first=sizes.channels + 1)
-        self.layers = nn.ModuleList([first, *(Gated(config.dim, side=config.side) for _ in range(config.layers - 1))])
+        first = GatedLayer(config.dim, kernel_size=config.side, input_channels=sizes.channels + 1)
+        self.layers = nn.ModuleList([first, *(GatedLayer(config.dim, kernel_size=config.side) for _ in range(config.layers - 1))])
         pixels = torch.arange(sizes.height * sizes.width)[:, None]
         self.register_buffer("order", pixels * sizes.channels + torch.arange(sizes.channels), persistent=False)
 
@@ -100,10 +100,10 @@ class PixelCNN(nn.Module):
 
     def features(self, tokens: Tensor, state: PixelState) -> tuple[Tensor, PixelState]:
         """Tokens (b t c) of the pixels before each -> (b t d)."""
-        known, end = tokens[:, 1:] if state.place == 0 else tokens, state.place + tokens.shape[1]
-        made = torch.cat([state.made, known.to(state.made.dtype)], dim=1)
-        x = self._stack(made, repeat_per_hypothesis(state.told.value, len(tokens)))
-        return x[:, state.place : end], PixelState(made, end, state.told)
+        known, end = tokens[:, 1:] if state.position == 0 else tokens, state.position + tokens.shape[1]
+        made = torch.cat([state.generated, known.to(state.generated.dtype)], dim=1)
+        x = self._stack(made, repeat_per_hypothesis(state.condition.value, len(tokens)))
+        return x[:, state.position : end], PixelState(made, end, state.condition)
 
     def _stack(self, made: Tensor, told: Tensor) -> Tensor:
         """The levels (b n c) of the first n pixels -> features (b h·w d) of every pixel; those behind see nothing."""

@@ -30,11 +30,11 @@ from regard.layers.kv_cache import KV
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.positions._base import PositionScheme
-from regard.models._item_embedding import Items
-from regard.models._rating_head import RatingHead, visible
+from regard.models._item_embedding import ItemEmbedding
+from regard.models._rating_head import RatingHead, rating_mask
 from regard.models._user_encoder import EventFeatures, ProfileEncoder, UserEncoder
 
-NOISE = 0.02  # of first weights that begin as a copy of what they read
+INIT_NOISE_STD = 0.02  # of first weights that begin as a copy of what they read
 
 
 @dataclass(frozen=True)
@@ -76,24 +76,24 @@ class Recommender(nn.Module):
 
     def __init__(
         self,
-        items: Items,
-        known: UserEncoder,
+        items: ItemEmbedding,
+        user_encoder: UserEncoder,
         layers: list[Block],
         *,
-        reasons: MultiHeadAttention,
-        choice: MultiHeadAttention,
-        opinion: RatingHead,
+        history_attention: MultiHeadAttention,
+        item_attention: MultiHeadAttention,
+        rating_head: RatingHead,
         dim: int,
-        users: nn.Embedding | None,
+        user_embedding: nn.Embedding | None,
     ) -> None:
         super().__init__()
-        self.items, self.known, self.layers = items, known, nn.ModuleList(layers)
-        self.reason_attn, self.item_attn = reasons, choice
+        self.items, self.known, self.layers = items, user_encoder, nn.ModuleList(layers)
+        self.reason_attn, self.item_attn = history_attention, item_attention
         self.around, self.last = nn.LayerNorm(dim), nn.LayerNorm(dim)
-        self.users = users
-        width = choice.q.in_features
-        self.gate = nn.Linear(width, choice.heads) if choice.heads > 1 else None
-        self.opinion = opinion
+        self.users = user_embedding
+        width = item_attention.q.in_features
+        self.gate = nn.Linear(width, item_attention.heads) if item_attention.heads > 1 else None
+        self.opinion = rating_head
 
     @property
     def fields(self) -> tuple[int, ...]:
@@ -111,8 +111,8 @@ class Recommender(nn.Module):
 
     def _read(self, people: UserBatch, shelf: ItemCatalog) -> tuple[UserBatch, Tensor]:
         """Users as they are told of, and features (b 1+f+t d) of all that is known."""
-        people = people._replace(profiles=self.known.fields.told(people.profiles))
-        x: Tensor = self.known(people, self.items.at(shelf, people.history))
+        people = people._replace(profiles=self.known.fields.drop_fields(people.profiles))
+        x: Tensor = self.known(people, self.items.lookup(shelf, people.history))
         for layer in self.layers:
             x, _ = layer(x, Mask.causal())
         return people, x
@@ -156,22 +156,22 @@ class Recommender(nn.Module):
 
     def rating_logits(self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None) -> Tensor:
         """(b k) -> (b k); the blocks over the history have no part in it, since it need not be in order."""
-        fields = self.known.fields(self.known.fields.told(users.profiles))
+        fields = self.known.fields(self.known.fields.drop_fields(users.profiles))
         anyone = self.known.anyone.expand(len(fields), 1, -1)
-        known = [anyone, *([fields] if self.fields else []), self.opinion.items.at(catalog, users.history)]
+        known = [anyone, *([fields] if self.fields else []), self.opinion.items.lookup(catalog, users.history)]
         before = 1 + len(self.fields)
         logits: Tensor = self.opinion(
-            self.opinion.items.at(catalog, item_indices) + self._values(catalog, item_indices),
+            self.opinion.items.lookup(catalog, item_indices) + self._values(catalog, item_indices),
             torch.cat(known, dim=1),
-            self.opinion.usual.at(catalog, item_indices)[..., 0],
-            liked=self.opinion.liked(users, catalog, before=before),
-            sight=visible(users, history_mask, before=before),
+            self.opinion.usual.lookup(catalog, item_indices)[..., 0],
+            liked=self.opinion.rating_features(users, catalog, prefix_length=before),
+            sight=rating_mask(users, history_mask, prefix_length=before),
         )
         return logits
 
     def _values(self, shelf: ItemCatalog, places: Tensor) -> Tensor:
         """(b k) -> (b k d): what there is to get from items, W_O W_V item."""
-        values: Tensor = self.item_attn.o(self.item_attn.v(self.items.at(shelf, places)))
+        values: Tensor = self.item_attn.o(self.item_attn.v(self.items.lookup(shelf, places)))
         return values
 
     def state_contributions(self, users: UserBatch, catalog: ItemCatalog) -> StateContributions:
@@ -214,11 +214,11 @@ def build(config: Config, sizes: RecommendationSpec) -> Recommender:
     widths = HeadDims(width, dim + described, dim, dim, config.choice_heads, dim, dim // config.choice_heads)
     choice = _begin_alike(MultiHeadAttention(attend, widths), dim)
     users = nn.Embedding(sizes.num_users + 1, config.user_dim, padding_idx=0) if config.user_dim else None
-    items = Items(sizes.num_items, described, dim, dropout=config.item_dropout)
-    usual = Items(sizes.num_items, described, 1, dropout=config.item_dropout)
-    alike = Items(sizes.num_items, described, dim, dropout=config.item_dropout)
+    items = ItemEmbedding(sizes.num_items, described, dim, dropout=config.item_dropout)
+    usual = ItemEmbedding(sizes.num_items, described, 1, dropout=config.item_dropout)
+    alike = ItemEmbedding(sizes.num_items, described, dim, dropout=config.item_dropout)
     opinion = RatingHead(usual, alike, dim=dim, heads=config.heads, dropout=config.dropout)
-    return Recommender(items, known, layers, reasons=reasons, choice=choice, opinion=opinion, dim=dim, users=users)
+    return Recommender(items, known, layers, history_attention=reasons, item_attention=choice, rating_head=opinion, dim=dim, user_embedding=users)
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
@@ -236,7 +236,7 @@ def _begin_alike(choice: MultiHeadAttention, dim: int) -> MultiHeadAttention:
     nn.init.zeros_(choice.o.weight)
     with torch.no_grad():
         for layer in (choice.q, choice.k):
-            nn.init.normal_(layer.weight, std=NOISE)
+            nn.init.normal_(layer.weight, std=INIT_NOISE_STD)
             for head in range(choice.heads):
                 layer.weight[head * dim : (head + 1) * dim, :dim] += torch.eye(dim)
     return choice

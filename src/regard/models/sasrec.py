@@ -24,7 +24,7 @@ from regard.layers.feedforward import FeedForward
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.positions._base import PositionScheme
-from regard.models._item_embedding import Items
+from regard.models._item_embedding import ItemEmbedding
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SASRec(nn.Module):
     fields: tuple[int, ...] = ()  # it reads no profile
 
     def __init__(
-        self, items: Items, position: PositionScheme, layers: list[Block], *, dim: int, dropout: float
+        self, items: ItemEmbedding, position: PositionScheme, layers: list[Block], *, dim: int, dropout: float
     ) -> None:
         super().__init__()
         self.items, self.position, self.layers = items, position, nn.ModuleList(layers)
@@ -67,7 +67,7 @@ class SASRec(nn.Module):
 
     def states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
         """(b 1+t d)."""
-        chosen = self.position(self.items.at(catalog, users.history) * self.scale)
+        chosen = self.position(self.items.lookup(catalog, users.history) * self.scale)
         x: Tensor = self.dropout(torch.cat([self.first.expand(len(chosen), 1, -1), chosen], dim=1))
         for layer in self.layers:
             x, _ = layer(x, Mask.causal())
@@ -96,7 +96,7 @@ class SASRec(nn.Module):
         states = self.states(users, catalog)
         last = users.lengths[:, None].expand_as(item_indices) if history_mask is None else history_mask.long().cumprod(dim=-1).sum(dim=-1)
         rows = torch.arange(len(item_indices), device=item_indices.device)[:, None]
-        agreed: Tensor = (states[rows, last] * self.items.at(catalog, item_indices)).sum(dim=-1)
+        agreed: Tensor = (states[rows, last] * self.items.lookup(catalog, item_indices)).sum(dim=-1)
         return agreed
 
     def state_contributions(self, users: UserBatch, catalog: ItemCatalog) -> StateContributions | None:
@@ -115,5 +115,5 @@ def build(config: Config, sizes: RecommendationSpec) -> SASRec:
         layers.append(
             Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
         )
-    items = Items(sizes.num_items, 0, config.dim, dropout=0.0)
+    items = ItemEmbedding(sizes.num_items, 0, config.dim, dropout=0.0)
     return SASRec(items, position, layers, dim=config.dim, dropout=config.dropout)

@@ -47,7 +47,7 @@ TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 class Seq2SeqState(NamedTuple):
     """What the decoder remembers, one row a hypothesis; the context vector, one row a sentence."""
 
-    memory: RNNState
+    rnn_state: RNNState
     context: Shared[Tensor]  # (b d)
 
 
@@ -70,7 +70,7 @@ class Seq2Seq(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def start(self, source: Padded) -> Seq2SeqState:
-        tokens = flip(source) if self.backwards else source.tokens
+        tokens = reverse_source(source) if self.backwards else source.tokens
         _, memory = self.encoder(self.dropout(self.source(tokens)), source.lengths)
         return Seq2SeqState(memory, Shared(memory.hidden[:, -1]))  # c: the top layer's last state
 
@@ -78,7 +78,7 @@ class Seq2Seq(nn.Module):
         words = self.dropout(self.target(tokens))  # (b t e)
         context = repeat_per_hypothesis(state.context.value, tokens.shape[0])[:, None].expand(-1, tokens.shape[1], -1)
         context = context if self.every else context[..., :0]
-        hidden, memory = self.decoder(torch.cat([words, context], dim=-1), state.memory)
+        hidden, memory = self.decoder(torch.cat([words, context], dim=-1), state.rnn_state)
         joined = torch.tanh(self.join(torch.cat([self.dropout(hidden), context, words], dim=-1)))
         return self.dropout(joined), state._replace(memory=memory)
 
@@ -87,7 +87,7 @@ class Seq2Seq(nn.Module):
         return self.readout(x), state  # (b t v)
 
 
-def flip(source: Padded) -> Tensor:
+def reverse_source(source: Padded) -> Tensor:
     """(b s) tokens with the true part of each row read backwards, padding left where it is."""
     places = torch.arange(source.tokens.shape[1], device=source.tokens.device)
     mirrored = source.lengths[:, None] - 1 - places

@@ -19,8 +19,8 @@ from regard.core.data_specs import EmbeddingSpec
 from regard.core.errors import ConfigError
 from regard.core.tracing import gradients, is_transforming
 
-CHUNK = 2**16  # scores that are computed at once: they stay in the processor's cache
-LEAST = 1e-7  # a probability below it counts as this much: its logarithm stays finite
+CHUNK_SCORES = 2**16  # scores that are computed at once: they stay in the processor's cache
+MIN_PROBABILITY = 1e-7  # a probability below it counts as this much: its logarithm stays finite
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ TINY = Config(dim=8)  # for tests
 class SkipGram(nn.Module):
     """Words -> vectors; `contexts` are the vectors of the same words as neighbours, which only training needs."""
 
-    def __init__(self, size: int, dim: int) -> None:
+    def __init__(self, vocab_size: int, dim: int) -> None:
         super().__init__()
-        self.vectors, self.contexts = nn.Embedding(size, dim), nn.Embedding(size, dim)
+        self.vectors, self.contexts = nn.Embedding(vocab_size, dim), nn.Embedding(vocab_size, dim)
         nn.init.uniform_(self.vectors.weight, -0.5 / dim, 0.5 / dim)
         nn.init.zeros_(self.contexts.weight)
 
-    def forward(self, words: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor) -> Tensor:
         """(…) -> (… d)."""
-        vectors: Tensor = self.vectors(words)
+        vectors: Tensor = self.vectors(tokens)
         return vectors
 
-    def loss(self, rows: Tensor, reach: Tensor, others: Tensor, *, negatives: float) -> tuple[Tensor, int]:
+    def loss(self, tokens: Tensor, window: Tensor, negative_samples: Tensor, *, negatives_per_pair: float) -> tuple[Tensor, int]:
         """Rows of words (r t), how far each looks to both sides (r t), 0 for padding, and other words (r k) -> the loss
         summed over all pairs of near words, differentiable, and how many pairs there are."""
         apply: Any = _plain if is_transforming() else _Loss.apply
-        with torch.autocast(rows.device.type, enabled=False):  # products too small to gain from half precision
-            total: Tensor = apply(self.vectors.weight, self.contexts.weight, rows, reach, others, negatives)
-        return total, int(_near(reach).sum())
+        with torch.autocast(tokens.device.type, enabled=False):  # products too small to gain from half precision
+            total: Tensor = apply(self.vectors.weight, self.contexts.weight, tokens, window, negative_samples, negatives_per_pair)
+        return total, int(_near(window).sum())
 
 
 def build(config: Config, sizes: EmbeddingSpec) -> SkipGram:
@@ -79,7 +79,7 @@ def _plain(vectors: Tensor, contexts: Tensor, rows: Tensor, *drawn: Any) -> Tens
     words, near, is_near = embedding(rows, vectors), embedding(rows, contexts), _near(reach)
     weight = is_near.sum(dim=-1, keepdim=True) * (negatives / max(1, others.shape[1]))
     close, far = torch.sigmoid(words @ near.mT), torch.sigmoid(words @ embedding(others, contexts).mT)
-    loss: Tensor = -(close.clamp_min(LEAST).log() * is_near).sum() - ((1 - far).clamp_min(LEAST).log() * weight).sum()
+    loss: Tensor = -(close.clamp_min(MIN_PROBABILITY).log() * is_near).sum() - ((1 - far).clamp_min(MIN_PROBABILITY).log() * weight).sum()
     return loss
 
 
@@ -90,7 +90,7 @@ class _Loss(torch.autograd.Function):
         words, near, drawn = embedding(rows, vectors), embedding(rows, contexts), embedding(others, contexts)
         changes = [torch.empty_like(x) for x in (words, near, drawn)]
         total: Tensor = vectors.new_zeros(())
-        size = max(1, CHUNK // max(1, rows.shape[1] * (rows.shape[1] + others.shape[1])))
+        size = max(1, CHUNK_SCORES // max(1, rows.shape[1] * (rows.shape[1] + others.shape[1])))
         for low in range(0, len(rows), size):
             part = slice(low, low + size)
             given_part = words[part], near[part], drawn[part]
@@ -118,8 +118,8 @@ def _chunk(
     """Vectors (r t d), (r t d), (r k d) and who is near whom (r t t) -> the loss; gradients are put `into` tensors."""
     weight = is_near.sum(dim=-1, keepdim=True) * (negatives / max(1, drawn.shape[1]))  # (r t 1) of each word drawn
     close, far = torch.bmm(words, near.mT).sigmoid_(), torch.bmm(words, drawn.mT).sigmoid_()
-    loss = -(close.clamp_min(LEAST).log_().mul_(is_near).sum())
-    loss -= (1 - far).clamp_min_(LEAST).log_().mul_(weight).sum()
+    loss = -(close.clamp_min(MIN_PROBABILITY).log_().mul_(is_near).sum())
+    loss -= (1 - far).clamp_min_(MIN_PROBABILITY).log_().mul_(weight).sum()
     close.sub_(1).mul_(is_near)
     far.mul_(weight)
     torch.bmm(close, near, out=into[0])

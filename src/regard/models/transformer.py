@@ -83,9 +83,9 @@ class TransformerState(NamedTuple):
 class Encoder(nn.Module):
     """Source tokens (b s) -> memory (b s d)."""
 
-    def __init__(self, embedding: Embedding, layers: list[Block], last: nn.Module) -> None:
+    def __init__(self, embedding: Embedding, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
-        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), final_norm
 
     def forward(self, tokens: Tensor, mask: Mask) -> Tensor:
         x = self.embedding(tokens)
@@ -98,9 +98,9 @@ class Encoder(nn.Module):
 class DecoderStack(nn.Module):
     """Target tokens (b t) and what was before them -> features (b t d)."""
 
-    def __init__(self, embedding: Embedding, layers: list[Block], last: nn.Module) -> None:
+    def __init__(self, embedding: Embedding, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
-        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), final_norm
 
     def start(self, memory: Tensor, mask: Mask) -> TransformerState:
         layers = cast("Iterable[Block]", self.layers)

@@ -69,78 +69,78 @@ PRESETS = {
 TINY = Config(layers=2, dim=16, heads=2, patch=3)  # for tests
 
 
-def halved(side: int, times: int) -> int:
+def halved_size(size: int, times: int) -> int:
     """A side of an image that was halved so often, rounded up each time."""
-    return -(-side // (1 << times))
+    return -(-size // (1 << times))
 
 
-class Patches(nn.Module):
+class PatchEmbedding(nn.Module):
     """(b c h w) -> (b n d): squares of pixels, each projected; section 3.1, equation 1."""
 
-    def __init__(self, channels: int, dim: int, *, side: int) -> None:
+    def __init__(self, channels: int, dim: int, *, patch_size: int) -> None:
         super().__init__()
-        self.side = side
-        self.project = nn.Linear(channels * side**2, dim)
+        self.side = patch_size
+        self.project = nn.Linear(channels * patch_size**2, dim)
 
     def forward(self, images: Tensor) -> Tensor:
         side = self.side
-        (b, c, h, w), (rows, columns) = images.shape, self.grid(*images.shape[2:])
+        (b, c, h, w), (rows, columns) = images.shape, self.grid_size(*images.shape[2:])
         images = pad(images, (0, columns * side - w, 0, rows * side - h), value=-1.0)
         squares = images.view(b, c, rows, side, columns, side).permute(0, 2, 4, 1, 3, 5)
         projected: Tensor = self.project(squares.reshape(b, rows * columns, -1))
         return projected
 
-    def grid(self, height: int, width: int) -> tuple[int, int]:
+    def grid_size(self, height: int, width: int) -> tuple[int, int]:
         """Tokens along each axis of an image."""
         return -(-height // self.side), -(-width // self.side)
 
 
-class Convolutions(nn.Module):
+class ConvTokenizer(nn.Module):
     """(b c h w) -> (b n d): convolutions, each with a maximum over 3x3 at every second place. Hassani et al. 2021."""
 
-    def __init__(self, channels: int, dim: int, *, count: int) -> None:
+    def __init__(self, channels: int, dim: int, *, num_halvings: int) -> None:
         super().__init__()
-        widths = [channels, *(max(8, dim >> (count - 1 - number)) for number in range(count - 1)), dim]
+        widths = [channels, *(max(8, dim >> (num_halvings - 1 - number)) for number in range(num_halvings - 1)), dim]
         parts: list[nn.Module] = []
-        for number in range(count):
+        for number in range(num_halvings):
             convolution = nn.Conv2d(widths[number], widths[number + 1], 3, padding=1, bias=False)
             nn.init.kaiming_normal_(convolution.weight)
             parts += [convolution, nn.MaxPool2d(3, stride=2, padding=1), nn.ReLU()]  # the other way round is the same
         self.parts = nn.Sequential(*parts)
-        self.count = count
+        self.count = num_halvings
 
     def forward(self, images: Tensor) -> Tensor:
         made: Tensor = self.parts(images.contiguous(memory_format=torch.channels_last))  # pools several times as fast
         return made.flatten(2).mT
 
-    def grid(self, height: int, width: int) -> tuple[int, int]:
+    def grid_size(self, height: int, width: int) -> tuple[int, int]:
         """Tokens along each axis of an image."""
-        return halved(height, self.count), halved(width, self.count)
+        return halved_size(height, self.count), halved_size(width, self.count)
 
 
-class Stem(nn.Module):
+class ConvStem(nn.Module):
     """(b c h w) -> (b n d): two convolutions a halving, each normalised over the batch. Xiao et al. 2021, section 4:
     images are learned in fewer epochs than from patches."""
 
-    def __init__(self, channels: int, dim: int, *, count: int) -> None:
+    def __init__(self, channels: int, dim: int, *, num_halvings: int) -> None:
         super().__init__()
-        self.backbone, self.count = Backbone(channels, dim, stride=2**count), count
+        self.backbone, self.count = Backbone(channels, dim, stride=2**num_halvings), num_halvings
 
     def forward(self, images: Tensor) -> Tensor:
         made: Tensor = self.backbone(images)
         return made.flatten(2).mT
 
-    def grid(self, height: int, width: int) -> tuple[int, int]:
+    def grid_size(self, height: int, width: int) -> tuple[int, int]:
         """Tokens along each axis of an image."""
-        return halved(height, self.count), halved(width, self.count)
+        return halved_size(height, self.count), halved_size(width, self.count)
 
 
-class Places(nn.Module):
+class PatchPositions2D(nn.Module):
     """Tokens (b n d) -> the same with their places, rows and columns told apart."""
 
-    def __init__(self, plane: Position2D, *, before: int) -> None:
+    def __init__(self, position: Position2D, *, num_prefix_tokens: int) -> None:
         super().__init__()
-        self.plane, self.before = plane, before  # tokens before the first patch, which have no place
+        self.plane, self.before = position, num_prefix_tokens  # tokens before the first patch, which have no place
 
     def forward(self, x: Tensor) -> Tensor:
         return x + pad(self.plane.encode_raster().to(x.dtype), (0, 0, self.before, 0))
@@ -151,18 +151,18 @@ class VisionTransformer(nn.Module):
 
     def __init__(
         self,
-        tokens: Patches | Convolutions | Stem,
-        places: PositionScheme | Places,
+        patch_embedding: PatchEmbedding | ConvTokenizer | ConvStem,
+        position: PositionScheme | PatchPositions2D,
         *,
-        first: Tensor,
+        class_token: Tensor,
         layers: list[Block],
         pool: nn.Module,
         readout: Readout,
         dropout: float,
     ) -> None:
         super().__init__()
-        self.tokens, self.places, self.pool, self.readout = tokens, places, pool, readout
-        self.first = nn.Parameter(first)  # (n d): the class token, or none
+        self.tokens, self.places, self.pool, self.readout = patch_embedding, position, pool, readout
+        self.first = nn.Parameter(class_token)  # (n d): the class token, or none
         self.layers, self.dropout = nn.ModuleList(layers), Dropout(dropout)
         self.last = PreNorm.final_norm(readout.in_features)
 
@@ -180,14 +180,14 @@ class VisionTransformer(nn.Module):
         return logits
 
 
-class First(nn.Module):
+class ClassTokenPooling(nn.Module):
     """(b n d) -> (b d): the class token alone."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x[:, 0]
 
 
-class Mean(nn.Module):
+class MeanPooling(nn.Module):
     """(b n d) -> (b d)."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -198,7 +198,7 @@ def build(config: Config, sizes: ImageClassificationSpec) -> VisionTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     dim, own = config.dim, 1 if config.pool == "class" else 0
     tokens = _tokens(config, sizes.channels)
-    height, width = tokens.grid(sizes.height, sizes.width)
+    height, width = tokens.grid_size(sizes.height, sizes.width)
     position: PositionScheme | None = None
     if config.axes == 1:
         position = positions.build(config.position, dim, max_length=height * width + own)
@@ -207,8 +207,8 @@ def build(config: Config, sizes: ImageClassificationSpec) -> VisionTransformer:
     nn.init.zeros_(readout.bias)
     model = VisionTransformer(
         tokens,
-        position or Places(Position2D(config.position, dim, height=height, width=width), before=own),
-        first=torch.randn(own, dim) * 0.02,
+        position or PatchPositions2D(Position2D(config.position, dim, height=height, width=width), num_prefix_tokens=own),
+        class_token=torch.randn(own, dim) * 0.02,
         layers=[_layer(config, position) for _ in range(config.layers)],
         pool=_pool(config),
         readout=readout,
@@ -218,17 +218,17 @@ def build(config: Config, sizes: ImageClassificationSpec) -> VisionTransformer:
     return model
 
 
-def _tokens(config: Config, channels: int) -> Patches | Convolutions | Stem:
+def _tokens(config: Config, channels: int) -> PatchEmbedding | ConvTokenizer | ConvStem:
     if config.tokens == "patches":
-        return Patches(channels, config.dim, side=config.patch)
-    kind = Convolutions if config.tokens == "convolution" else Stem
+        return PatchEmbedding(channels, config.dim, patch_size=config.patch)
+    kind = ConvTokenizer if config.tokens == "convolution" else ConvStem
     return kind(channels, config.dim, count=config.convolutions)
 
 
 def _pool(config: Config) -> nn.Module:
     if config.pool == "attention":
         return AttentionPooling(config.dim, config.dim, queries="image", keys="patches")
-    return First() if config.pool == "class" else Mean()
+    return ClassTokenPooling() if config.pool == "class" else MeanPooling()
 
 
 def _layer(config: Config, position: PositionScheme | None) -> Block:

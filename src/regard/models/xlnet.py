@@ -36,7 +36,7 @@ from regard.layers.norm import PreNorm
 from regard.layers.positions import build as build_position
 from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
-from regard.models._task_heads import Classifier, Tagger, headed
+from regard.models._task_heads import Classifier, Tagger, with_task_head
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ PRESETS = {"small": Config(layers=2, dim=64, heads=4, ffn_dim=128)}
 TINY = Config(layers=2, dim=16, heads=2, ffn_dim=32, max_distance=3)  # for tests
 
 
-class Scattered(nn.Module):
+class QueryPositionBias(nn.Module):
     """Relative places of queries that stand anywhere: the last feature of a query is its place, of a key zero."""
 
-    dots = False
+    is_dot_product = False
 
     def __init__(self, relative: Relative) -> None:
         super().__init__()
         self.relative = relative
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
         q, places, k = q[..., :-1], q[:, :1, :, -1:], k[..., :-1]  # (b h t d), (b 1 t 1), (b h s d)
         reach = self.relative.table.shape[1] // 2
         met = (q * q.shape[-1] ** -0.5) @ self.relative.table.mT  # (b h t 2r+1): distance reach back … ahead
@@ -84,16 +84,16 @@ class Scattered(nn.Module):
         scores: Tensor = score(q, k) + met.gather(-1, rows)
         return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
         return None
 
 
 class Encoder(nn.Module):
     """Texts (b t) -> features (b t d) of each token, from the whole text: the content stream without an order."""
 
-    def __init__(self, embedding: Embedding, layers: list[Block], last: nn.Module) -> None:
+    def __init__(self, embedding: Embedding, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
-        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), final_norm
 
     def forward(self, text: Padded) -> Tensor:
         mask = Mask.lengths(text.lengths, text.tokens.shape[1])
@@ -103,7 +103,7 @@ class Encoder(nn.Module):
         features: Tensor = self.last(x)
         return features
 
-    def memories(self, tokens: Tensor, mask: Mask) -> list[KV]:
+    def content_kv(self, tokens: Tensor, mask: Mask) -> list[KV]:
         """Tokens (b t) and who sees whom -> what there is to look at in each block."""
         x, found = self.embedding(tokens), []
         *layers, last = cast("list[Block]", list(self.layers))
@@ -118,29 +118,29 @@ class XLNet(nn.Module):
 
     pairs = None
 
-    def __init__(self, encoder: Encoder, queries: list[MultiHeadAttention], readout: Readout) -> None:
+    def __init__(self, encoder: Encoder, query_attention: list[MultiHeadAttention], readout: Readout) -> None:
         super().__init__()
         self.encoder = encoder
-        self.queries = nn.ModuleList(queries)  # the attention of each block for the query stream, with its weights
+        self.queries = nn.ModuleList(query_attention)  # the attention of each block for the query stream, with its weights
         self.unseen = nn.Parameter(torch.randn(readout.in_features) * 0.02)  # what a query is before it has looked
         self.readout = readout
 
-    def forward(self, given: MaskedBatch) -> MaskedLMOutput:
-        real = Mask.lengths(given.lengths, given.tokens.shape[1])
-        turns = given.prediction_order
-        memories = self.encoder.memories(given.tokens, real & Mask.explicit(turns[:, None, :] <= turns[:, :, None]))
-        places, there = _places_of(given.prediction_mask)  # (b k)
+    def forward(self, batch: MaskedBatch) -> MaskedLMOutput:
+        real = Mask.lengths(batch.lengths, batch.tokens.shape[1])
+        turns = batch.prediction_order
+        memories = self.encoder.content_kv(batch.tokens, real & Mask.explicit(turns[:, None, :] <= turns[:, :, None]))
+        places, there = _places_of(batch.prediction_mask)  # (b k)
         seen = real & Mask.explicit(turns[:, None, :] < turns.gather(1, places)[:, :, None])
         x = self.unseen.expand(*places.shape, -1)
         for layer, queries, memory in zip(self.encoder.layers, self.queries, memories, strict=True):
             block = cast("Block", layer)
-            look = partial(queries, memory=scattered(memory), mask=seen, beside=places[..., None])
+            look = partial(queries, memory=with_position_column(memory), mask=seen, beside=places[..., None])
             x = block.around_self(x, look)
             x = block.around_feedforward(x, block.feedforward)
         return MaskedLMOutput(self.encoder.last(x)[there])
 
 
-def scattered(memory: KV) -> KV:
+def with_position_column(memory: KV) -> KV:
     """A memory for queries that bring their places along: its keys have a zero where a query has its place."""
     k = memory.k.tensor
     zeros = k.new_zeros(k.shape[0], memory.length, 1)
@@ -158,7 +158,7 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> X
     """The model that fills gaps; or its encoder with a head for labels or tags."""
     encoder = _encoder(config, sizes)
     if not isinstance(sizes, MaskedLMSpec):
-        return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
+        return with_task_head(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     if sizes.has_pairs:
         raise ConfigError("xlnet cannot tell whether two texts belong together; set data.sentence_pairs='none'")
     queries = [_second(block, config) for block in cast("list[Block]", list(encoder.layers))]
@@ -187,7 +187,7 @@ def _layer(config: Config) -> Block:
 def _second(block: Block, config: Config) -> MultiHeadAttention:
     """The attention of a block once more, for the query stream: the same weights, other queries."""
     widths = HeadDims.split_evenly(config.dim, config.heads)
-    place = Scattered(cast("Relative", block.self_attn.attend.weigh.place))
+    place = QueryPositionBias(cast("Relative", block.self_attn.attend.weigh.place))
     attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="gaps", keys="text")
     second = MultiHeadAttention(attend, widths)
     for name in ("q", "k", "v", "o"):

@@ -55,7 +55,7 @@ class SearchRequest:
 
     def begin(self) -> SearchState:
         """Before its first token."""
-        return self.search.begin(self.state, self.limits, first=self.first, numbers=self.sample_indices)
+        return self.search.start(self.state, self.limits, first_input=self.first, sample_indices=self.sample_indices)
 
     def end(self, index: int, hypotheses: list[Hypothesis]) -> None:
         """One of its sources has ended; with the last of them, whoever waits hears of it."""
@@ -80,8 +80,8 @@ class DecodingBatch:
 
     def add(self, more: SearchState, wanted: Sequence[SearchRequest]) -> None:
         """Beside those that run."""
-        base = self.state.begun
-        self.state = self.search.join(self.state, more)
+        base = self.state.num_started
+        self.state = self.search.merge(self.state, more)
         self.owners |= {base + number: ticket for number, ticket in owners_of(wanted).items()}
 
     def step(self) -> None:
@@ -98,16 +98,16 @@ class DecodingBatch:
         """What nobody wants any more has reached its limit: it ends with the next token."""
         gone = {number for number, (wanted, _) in self.owners.items() if wanted.cancelled}
         if gone:
-            kept = torch.tensor([number not in gone for number in self.state.sources.tolist()])
+            kept = torch.tensor([number not in gone for number in self.state.source_ids.tolist()])
             limits = self.state.limits * kept.to(self.state.limits.device)
             self.state = self.state._replace(limits=limits, spare=0)
 
     def _tell(self) -> None:
         running = self.state
-        for row, number in enumerate(running.sources.tolist()):
+        for row, number in enumerate(running.source_ids.tolist()):
             wanted, place = self.owners.get(number, (None, 0))
             if wanted is not None and wanted.on_tokens is not None and place == 0:
-                best, length = int(running.sums[row].argmax()), int(running.lengths[row])
+                best, length = int(running.cum_log_probs[row].argmax()), int(running.lengths[row])
                 wanted.on_tokens(running.tokens[row, best, running.tokens.shape[2] - length :].tolist())
 
 
@@ -163,7 +163,7 @@ class ContinuousBatcher:
         for kind, some in kinds.items():
             try:
                 lane, search = self._lanes.get(kind), some[0].search
-                more = reduce(search.join, [wanted.begin() for wanted in some])
+                more = reduce(search.merge, [wanted.begin() for wanted in some])
                 if lane is None:
                     self._lanes[kind] = DecodingBatch(search, more, owners_of(some))
                 else:
@@ -175,7 +175,7 @@ class ContinuousBatcher:
     def _step(self, kind: Hashable, lane: DecodingBatch) -> None:
         try:
             if self.told is not None:
-                self.told(lane.state.sources.numel())
+                self.told(lane.state.source_ids.numel())
             lane.step()
         except Exception as wrong:
             for wanted, _ in lane.owners.values():
@@ -194,16 +194,16 @@ class BatchedStrategy(DecodingStrategy):
     on_search_start: Callable[[], None] = field(default=lambda: None, compare=False)  # hears that all is ready to be searched for
     request_indices: tuple[int, ...] = field(default=(), compare=False)  # of each input in its own request; (): it is all of one
 
-    def numbers(self, count: int) -> list[int]:
+    def sample_indices(self, count: int) -> list[int]:
         """As Decoding: what is drawn for an input is what is drawn when its request is answered alone."""
-        return list(self.request_indices) if self.request_indices else super().numbers(count)
+        return list(self.request_indices) if self.request_indices else super().sample_indices(count)
 
     def decode(self, model: Decoder, sources: DecoderInputs) -> SourceHypotheses:
         """As Decoding: the state before the first token, one row a source -> hypotheses of each source, best first."""
         state, marks, limits, first, numbers, grammar = sources
         if not limits.numel():
             return []
-        search = self.search(model, marks=marks, grammar=grammar)
+        search = self.search(model, special_tokens=marks, grammar=grammar)
         self.on_search_start()
         try:
             return self.batcher.run(
@@ -214,5 +214,5 @@ class BatchedStrategy(DecodingStrategy):
 
     def _kind(self, marks: SpecialTokens, grammar: Grammar | None) -> Hashable:
         """Equal where steps are. A seed is used up when a search begins; a grammar is one search's own."""
-        config = replace(self.config, seed=0) if self.has("seed") else self.config
+        config = replace(self.config, seed=0) if self.has_setting("seed") else self.config
         return None if grammar is not None else (self.name, repr(config), repr(marks))

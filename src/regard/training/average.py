@@ -8,16 +8,16 @@ from pathlib import Path
 from regard.core import trust as trusts
 from regard.core.errors import CheckpointError, pluralize
 from regard.training import model_card, tensor_files
-from regard.training.checkpoint import Best, Progress, mean
-from regard.training.run_folder import Folder, check_files, check_free, create, read_identity
-from regard.training.train import load_parts
+from regard.training.checkpoint import BestEvaluation, Progress, mean_weights
+from regard.training.run_folder import RunFolder, check_files, check_available, create_run_folder, read_identity
+from regard.training.train import load_run
 
 
 def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False) -> Path:
     """The mean of the last `last` evaluations' weights of a run, as a run of its own in `out`."""
-    source, target = Folder(Path(run)), Folder(Path(out))
+    source, target = RunFolder(Path(run)), RunFolder(Path(out))
     check_files(source)
-    check_free(target.path)
+    check_available(target.path)
     kept = source.snapshots()
     if len(kept) < last:
         raise CheckpointError(
@@ -25,27 +25,27 @@ def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False)
             f"train with training.evaluation.average_last={last}"
         )
     identity, chosen = read_identity(source), kept[len(kept) - last :]
-    tensors = mean(chosen, identity)
+    tensors = mean_weights(chosen, identity)
     steps = [int(path.stem.partition("-")[2]) for path in chosen]
     now = Progress(
         step=steps[-1],
-        best=Best(step=steps[-1]),
-        run=identity.run,
+        best=BestEvaluation(step=steps[-1]),
+        run=identity.run_id,
         ended="averaging " + ", ".join(f"step {step}" for step in steps),
     )
     trusted = trust or trusts.is_trusted(source.path)
 
-    def fill(draft: Folder) -> None:
+    def fill(draft: RunFolder) -> None:
         for name in (*identity.files, source.config.name):
             (draft.path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.path / name, draft.path / name)
-        facts: tensor_files.JSONObject = {"run": identity.run, "step": steps[-1], "metrics": {}, "average": steps}
+        facts: tensor_files.JSONObject = {"run": identity.run_id, "step": steps[-1], "metrics": {}, "average": steps}
         tensor_files.write_tensors(draft.model, tensors, facts)
-        load_parts(draft.path, trust=trusted)  # what cannot be loaded is not made
+        load_run(draft.path, trust=trusted)  # what cannot be loaded is not made
 
-    create(target.path, fill)
+    create_run_folder(target.path, fill)
     if trusted:
         trusts.mark_trusted(target.path)
-    parts = load_parts(target.path, trust=trusted)
-    model_card.write(target, parts.recipe, task=parts.task, model=parts.model, now=now)
+    parts = load_run(target.path, trust=trusted)
+    model_card.write(target, parts.recipe, task=parts.task, model=parts.model, progress=now)
     return target.path

@@ -18,14 +18,14 @@ from regard.core.errors import CheckpointError
 from regard.core.files import wrap_write_errors
 from regard.core.protocols import Indices
 from regard.training import tensor_files
-from regard.training.run_folder import Folder, Identity
-from regard.training.shape_check import compare, named_weights
+from regard.training.run_folder import RunFolder, RunIdentity
+from regard.training.shape_check import check_same_shapes, named_weights
 
 Tensors = dict[str, Tensor]
 
 
 @dataclass
-class Window:
+class LogWindow:
     """What happened since the last row of the log."""
 
     loss: float = 0.0
@@ -35,7 +35,7 @@ class Window:
 
 
 @dataclass
-class Best:
+class BestEvaluation:
     """The best evaluation so far."""
 
     step: int = 0
@@ -53,8 +53,8 @@ class Progress:
     epoch: int = 0  # whole epochs done
     index: int = 0  # batches of this epoch already done
     seconds: float = 0.0  # over all resumes; the only value that no two runs share
-    window: Window = field(default_factory=Window)
-    best: Best = field(default_factory=Best)
+    window: LogWindow = field(default_factory=LogWindow)
+    best: BestEvaluation = field(default_factory=BestEvaluation)
     snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for averaging
     log: dict[str, Any] = field(default_factory=lambda: {"bytes": 0, "sha256": hashlib.sha256().hexdigest()})
     plan: str = ""  # checksum of the epoch's batches
@@ -63,7 +63,7 @@ class Progress:
     ended: str | None = None  # why the run is over
 
     @property
-    def epoch_of_step(self) -> int:
+    def current_epoch(self) -> int:
         """The number, from 1, of the epoch that the last step belongs to."""
         return self.epoch + (self.index > 0)
 
@@ -72,16 +72,16 @@ class Progress:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, table: dict[str, Any], where: object) -> Progress:
+    def from_dict(cls, table: dict[str, Any], path: object) -> Progress:
         """The progress in a checkpoint's facts."""
         try:
             values = {name: value for name, value in table.items() if name != "data"}  # of earlier versions
-            window, best = Window(**values.pop("window")), Best(**values.pop("best"))
+            window, best = LogWindow(**values.pop("window")), BestEvaluation(**values.pop("best"))
             now = cls(window=window, best=best, **values)
             _check_kinds(now, cls())
             return now
         except (TypeError, KeyError, AttributeError):
-            raise CheckpointError(f"{where}: not a checkpoint of this version of regard; start the run anew") from None
+            raise CheckpointError(f"{path}: not a checkpoint of this version of regard; start the run anew") from None
 
 
 def _check_kinds(value: Any, pattern: Any) -> None:
@@ -94,29 +94,29 @@ def _check_kinds(value: Any, pattern: Any) -> None:
             raise TypeError(item.name)
 
 
-def checksum(plan: Sequence[Indices]) -> str:
+def batches_checksum(batches: Sequence[Indices]) -> str:
     """A checksum of an epoch's batches; the data itself has one of its own (Task.fingerprint)."""
     sha = hashlib.sha256()
-    for batch in plan:
+    for batch in batches:
         sha.update(len(batch).to_bytes(8, "little") + np.ascontiguousarray(batch, dtype="<i8").tobytes())
     return sha.hexdigest()
 
 
-def full(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """The whole tensor, gathered from all processes if it is sharded (then all of them must call)."""
     tensor = tensor.detach()
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def weights(model: nn.Module) -> Tensors:
+def model_weights(model: nn.Module) -> Tensors:
     """The model's weights by name, tied ones once."""
-    return {name: full(tensor) for name, tensor in named_weights(model).items()}
+    return {name: full_tensor(tensor) for name, tensor in named_weights(model).items()}
 
 
-def restore_weights(model: nn.Module, tensors: Tensors, where: Path) -> None:
+def restore_weights(model: nn.Module, tensors: Tensors, path: Path) -> None:
     """Copy saved weights into a model of the same shape, or say what does not fit."""
     own = named_weights(model)
-    compare(_shapes(own), _shapes(tensors), where)
+    check_same_shapes(_shapes(own), _shapes(tensors), path)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(_like(tensors[name], tensor))
@@ -137,7 +137,7 @@ def _like(value: Tensor, target: Tensor) -> Tensor:
 def optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensors:
     """What the optimizer remembers, by the name of the parameter."""
     return {
-        f"{name}.{key}": full(value)
+        f"{name}.{key}": full_tensor(value)
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
@@ -154,15 +154,15 @@ def restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, *, ten
                 optimizer.state[parameter][field] = value if counts_on_host else _like(value, parameter)
 
 
-def save(folder: Folder, model: nn.Module, *, optimizer: torch.optim.Optimizer, now: Progress, write: bool) -> None:
+def save(folder: RunFolder, model: nn.Module, *, optimizer: torch.optim.Optimizer, progress: Progress, write: bool) -> None:
     """Write a checkpoint; every process takes part in the gathering, one writes."""
-    tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
+    tensors = {f"model.{name}": tensor for name, tensor in model_weights(model).items()}
     tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer_state(model, optimizer).items()}
     if write:
-        tensor_files.write_tensors(folder.checkpoint(now.step), tensors, {"run": now.run, "progress": now.to_dict()})
+        tensor_files.write_tensors(folder.checkpoint(progress.step), tensors, {"run": progress.run, "progress": progress.to_dict()})
 
 
-def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer, identity: Identity) -> Progress:
+def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer, identity: RunIdentity) -> Progress:
     """Restore model and optimizer from a checkpoint of this run and say where it stood."""
     try:
         tensors, facts = tensor_files.read_tensors(path)
@@ -181,15 +181,15 @@ def _section(tensors: Tensors, prefix: str) -> Tensors:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def prune(folder: Folder, now: Progress, *, keep: int) -> None:
+def prune(folder: RunFolder, progress: Progress, *, keep: int) -> None:
     """Remove checkpoints before the last `keep`, and weights that no average needs."""
-    needed = {folder.snapshot(step) for step in now.snapshots}
+    needed = {folder.snapshot(step) for step in progress.snapshots}
     for old in (*folder.checkpoints()[:-keep], *(path for path in folder.snapshots() if path not in needed)):
         with wrap_write_errors(old):
             old.unlink(missing_ok=True)
 
 
-def mean(paths: list[Path], identity: Identity) -> dict[str, Tensor]:
+def mean_weights(paths: list[Path], identity: RunIdentity) -> dict[str, Tensor]:
     """The elementwise mean of the tensors in several files of a run, summed in double precision; integers as in the
     last."""
     if not paths:

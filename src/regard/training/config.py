@@ -8,7 +8,7 @@ from typing import Literal
 
 from regard.core.errors import ConfigError
 
-BUDGET = ("steps", "epochs", "minutes")  # training ends at the first of them that is reached
+BUDGET_SETTINGS = ("steps", "epochs", "minutes")  # training ends at the first of them that is reached
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Config:
     probe_input: str = ""  # an input whose attention maps are kept through training, for the slider of `regard look`
 
     def __post_init__(self) -> None:
-        for name in BUDGET:
+        for name in BUDGET_SETTINGS:
             _positive(name, getattr(self, name))
         if self.steps is None and self.epochs is None and self.minutes is None:
             object.__setattr__(self, "epochs", 10)  # frozen: the one place where a default depends on other fields
@@ -128,7 +128,7 @@ class Pretrained:
             )
 
     @property
-    def patterns(self) -> tuple[str, ...]:
+    def weight_patterns(self) -> tuple[str, ...]:
         """Of the weights to take."""
         return (self.params,) if isinstance(self.params, str) else self.params
 

@@ -10,78 +10,78 @@ from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
-Row = dict[str, Any]
-PATIENCE = 30.0  # seconds of an evaluation between two lines about it
+LogRow = dict[str, Any]
+EVALUATION_MESSAGE_INTERVAL_S = 30.0  # seconds of an evaluation between two lines about it
 
 
 class Console(Protocol):
     """Where a run speaks."""
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """One line."""
 
-    def show(self, row: Row, *, left: float | None) -> None:
+    def show_row(self, row: LogRow, *, remaining_s: float | None) -> None:
         """A row of the log with the rate; `left` is the estimated time to the end in seconds."""
 
-    def moved(self, done: float) -> None:
+    def set_progress(self, fraction: float) -> None:
         """The share of the run that is done, after each step."""
 
-    def doing(self, text: str) -> None:
+    def set_status(self, text: str) -> None:
         """What is being done, until the first row of the log says more."""
 
-    def evaluating(self, done: float, before: float | None) -> None:
+    def show_evaluation(self, fraction: float, previous_s: float | None) -> None:
         """The share of an evaluation that is done, and the seconds that the one before it took."""
 
     def close(self) -> None:
         """The run is over."""
 
 
-class Silent:
+class SilentConsole:
     """For processes other than the first, and for tests."""
 
-    def say(self, text: str) -> None: ...
+    def print_line(self, text: str) -> None: ...
 
-    def show(self, row: Row, *, left: float | None) -> None: ...
+    def show_row(self, row: LogRow, *, remaining_s: float | None) -> None: ...
 
-    def moved(self, done: float) -> None: ...
+    def set_progress(self, fraction: float) -> None: ...
 
-    def doing(self, text: str) -> None: ...
+    def set_status(self, text: str) -> None: ...
 
-    def evaluating(self, done: float, before: float | None) -> None: ...
+    def show_evaluation(self, fraction: float, previous_s: float | None) -> None: ...
 
     def close(self) -> None: ...
 
 
-class Lines:
+class LineConsole:
     """Plain lines without control codes."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._began = self._said = 0.0  # the evaluation, and when it was last spoken of
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
 
-    def show(self, row: Row, *, left: float | None) -> None:
-        self.say(describe(row, left))
+    def show_row(self, row: LogRow, *, remaining_s: float | None) -> None:
+        self.print_line(format_row(row, remaining_s))
 
-    def moved(self, done: float) -> None: ...
+    def set_progress(self, fraction: float) -> None: ...
 
-    def doing(self, text: str) -> None: ...
+    def set_status(self, text: str) -> None: ...
 
-    def evaluating(self, done: float, before: float | None) -> None:
+    def show_evaluation(self, fraction: float, previous_s: float | None) -> None:
         now = time.monotonic()
-        if not done:
+        if not fraction:
             self._began = self._said = now
-        elif now - self._said > PATIENCE:
+        elif now - self._said > EVALUATION_MESSAGE_INTERVAL_S:
             self._said = now
-            self.say(f"evaluating  {done:.0%} after {clock(now - self._began)}")
+            self.print_line(f"evaluating  {fraction:.0%} after {format_duration(now - self._began)}")
 
     def close(self) -> None: ...
 
 
-class Bar:
+class ProgressBarConsole:
     """A bar that moves, with evaluation lines above it."""
 
     def __init__(self, console: RichConsole) -> None:
@@ -91,26 +91,26 @@ class Bar:
         self._drawn = 0.0
         self._bar.start()
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         self._bar.console.print(text, markup=False, highlight=False)
 
-    def show(self, row: Row, *, left: float | None) -> None:
+    def show_row(self, row: LogRow, *, remaining_s: float | None) -> None:
         if "loss" in row:
-            self.doing(describe(row, left))
+            self.set_status(format_row(row, remaining_s))
         else:
-            self.say(describe(row, left))
+            self.print_line(format_row(row, remaining_s))
 
-    def moved(self, done: float) -> None:
+    def set_progress(self, fraction: float) -> None:
         if time.monotonic() - self._drawn > 0.1:
             self._drawn = time.monotonic()
-            self._bar.update(self._task, completed=done)
+            self._bar.update(self._task, completed=fraction)
 
-    def doing(self, text: str) -> None:
+    def set_status(self, text: str) -> None:
         self._bar.update(self._task, description=escape(text))
 
-    def evaluating(self, done: float, before: float | None) -> None:
-        took = "" if before is None else f" (the last one took {clock(before)})"
-        self.doing(f"evaluating  {done:.0%}{took}" if done else f"evaluating{took}")
+    def show_evaluation(self, fraction: float, previous_s: float | None) -> None:
+        took = "" if previous_s is None else f" (the last one took {format_duration(previous_s)})"
+        self.set_status(f"evaluating  {fraction:.0%}{took}" if fraction else f"evaluating{took}")
 
     def close(self) -> None:
         self._bar.stop()
@@ -119,10 +119,10 @@ class Bar:
 def open_console() -> Console:
     """A bar on a terminal, plain lines otherwise."""
     console = RichConsole(stderr=True)
-    return Bar(console) if console.is_terminal else Lines(sys.stderr)
+    return ProgressBarConsole(console) if console.is_terminal else LineConsole(sys.stderr)
 
 
-def describe(row: Row, left: float | None) -> str:
+def format_row(row: LogRow, remaining_s: float | None) -> str:
     """A row of the log in words."""
     parts: list[str] = []
     for key, value in row.items():
@@ -132,8 +132,8 @@ def describe(row: Row, left: float | None) -> str:
             parts.append(key)
         elif value is not None and value is not False:
             parts.append(f"{key} {_short(value)}")
-    if left is not None:
-        parts.append(f"left {clock(left)}")
+    if remaining_s is not None:
+        parts.append(f"left {format_duration(remaining_s)}")
     return "  ".join(parts)
 
 
@@ -141,7 +141,7 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """83 -> '1:23'."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

@@ -27,7 +27,7 @@ def changeable_settings(recipe: Recipe) -> tuple[str, ...]:
     return tuple(f"data.{name}" for name in names)
 
 
-def check(recipe: Recipe, run: Path) -> None:
+def check_paths_exist(recipe: Recipe, run: Path) -> None:
     """The data of a run is where its configuration says, or an error says how to name another place."""
     for name, value in _paths(recipe.task.config):
         for path in value if isinstance(value, tuple) else (value,):
@@ -39,10 +39,10 @@ def check(recipe: Recipe, run: Path) -> None:
                 )
 
 
-def is_same(task: Task, known: Mapping[str, str] | None) -> bool:
+def is_same_data(task: Task, fingerprint: Mapping[str, str] | None) -> bool:
     """Whether a task's data is what a run was begun with, by its checksums."""
     try:
-        return known is not None and not describe_changes(known, task.fingerprint())
+        return fingerprint is not None and not describe_changes(fingerprint, task.fingerprint())
     except RegardError:  # it cannot be cut as the run's own was
         return False
 

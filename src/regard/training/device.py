@@ -23,7 +23,7 @@ LossFunction = Callable[[nn.Module, Any], Loss]  # loss(model, batch)
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 
 
-def pick(name: str, *, local_rank: int = 0) -> torch.device:
+def select_device(name: str, *, local_rank: int = 0) -> torch.device:
     """'auto', 'cpu', 'cuda' or 'mps' -> the device; one GPU per process."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
@@ -34,7 +34,7 @@ def pick(name: str, *, local_rank: int = 0) -> torch.device:
     return torch.device("cuda", local_rank % torch.cuda.device_count()) if name == "cuda" else torch.device(name)
 
 
-def number_format(name: str, device: torch.device) -> torch.dtype:
+def resolve_dtype(name: str, device: torch.device) -> torch.dtype:
     """'auto' is bfloat16 on GPUs that have it and float32 elsewhere; bfloat16 is refused where it only costs time."""
     native = has_bfloat16(device)
     if name == "bfloat16" and not native:
@@ -82,7 +82,7 @@ def keep_freed_memory() -> bool:
     return all(accepted)
 
 
-def blocks(model: nn.Module) -> list[nn.Module]:
+def repeated_blocks(model: nn.Module) -> list[nn.Module]:
     """The repeated blocks of a model: the members of its module lists, without those inside another one."""
     members = [block for part in model.modules() if isinstance(part, nn.ModuleList) for block in part]
     inner = {id(part) for block in members for part in block.modules() if part is not block}
@@ -94,9 +94,9 @@ def _counts(block: nn.Module) -> bool:
     return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in block.modules())
 
 
-def recompute_blocks(model: nn.Module) -> None:
+def enable_activation_checkpointing(model: nn.Module) -> None:
     """Activation checkpointing: every block keeps only its inputs and computes the rest again in the backward pass."""
-    for block in blocks(model):
+    for block in repeated_blocks(model):
         _recompute(block)
 
 
@@ -111,11 +111,11 @@ def _recompute(block: nn.Module) -> None:
     block.forward = forward  # hooks still fire: they are called around forward
 
 
-class Compiled:
+class CompiledLoss:
     """A loss function, compiled by torch.compile; if compiling fails, the plain one goes on and one line says why."""
 
-    def __init__(self, loss: LossFunction, say: Callable[[str], None]) -> None:
-        self._plain, self._say = loss, say
+    def __init__(self, loss: LossFunction, print_line: Callable[[str], None]) -> None:
+        self._plain, self._say = loss, print_line
         self._fast: LossFunction | None = torch.compile(loss, dynamic=True)
 
     def __call__(self, model: nn.Module, batch: Any) -> Loss:

@@ -28,9 +28,9 @@ from torch.overrides import TorchFunctionMode
 
 from regard.core.errors import ConfigError
 from regard.core.protocols import Loss
-from regard.training.device import blocks, pick
+from regard.training.device import repeated_blocks, select_device
 
-SMALLEST = 256  # weights of a part that is sharded by itself; less is left to the root, as every part costs a message
+MIN_SHARD_WEIGHTS = 256  # weights of a part that is sharded by itself; less is left to the root, as every part costs a message
 _LOOK = 1.0  # seconds between two looks at whether torchrun still lives
 _GRACE = 60.0  # seconds to save in when it does not
 _LEAVE = 5.0  # seconds to end in when that is done
@@ -42,38 +42,38 @@ class Processes:
     """Which process this is, of how many, on what device."""
 
     rank: int
-    world: int
+    world_size: int
     device: torch.device
 
     @property
-    def first(self) -> bool:
+    def is_main_process(self) -> bool:
         """Whether this is the one that writes, evaluates and speaks."""
         return self.rank == 0
 
-    def total(self, values: list[float]) -> list[float]:
+    def all_reduce_sum(self, values: list[float]) -> list[float]:
         """Each value summed over all processes."""
-        if self.world == 1:
+        if self.world_size == 1:
             return values
         vector = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(vector)
         summed: list[float] = vector.tolist()
         return summed
 
-    def agree(self, value: bool) -> bool:
+    def broadcast_from_main(self, value: bool) -> bool:
         """What the first process says, on every process."""
-        return self.total([float(value and self.first)])[0] > 0
+        return self.all_reduce_sum([float(value and self.is_main_process)])[0] > 0
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Go on when all have come here."""
-        if self.world > 1:
+        if self.world_size > 1:
             dist.barrier()
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Processes]:
+def distributed_context(device: str) -> Iterator[Processes]:
     """The processes torchrun started (its environment says so), or this one alone. A group that is there is used."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
-    chosen = pick(device, local_rank=int(os.environ.get("LOCAL_RANK", "0")))
+    chosen = select_device(device, local_rank=int(os.environ.get("LOCAL_RANK", "0")))
     if world == 1 or dist.is_initialized():
         there = dist.is_initialized()
         yield Processes(dist.get_rank() if there else 0, dist.get_world_size() if there else 1, chosen)
@@ -86,7 +86,7 @@ def joined(device: str) -> Iterator[Processes]:
     parent = os.getppid()
     threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     try:
-        yield Processes(rank=dist.get_rank(), world=world, device=chosen)
+        yield Processes(rank=dist.get_rank(), world_size=world, device=chosen)
     finally:
         if (
             os.getppid() != parent
@@ -103,7 +103,7 @@ def _end_with_parent(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-class Caller(nn.Module):
+class ModelCaller(nn.Module):
     """Calls a function with the model, so that the hooks of DDP and FSDP fire around all that the task does with it."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -116,37 +116,37 @@ class Caller(nn.Module):
 
 
 @dataclass(frozen=True)
-class Engine:
+class TrainingEngine:
     """A model joined with its copies or shards in other processes."""
 
-    call: nn.Module  # call(function, *values) -> function(model, *values), gradients exchanged
+    wrapped: nn.Module  # call(function, *values) -> function(model, *values), gradients exchanged
     model: nn.Module  # the plain model inside
-    twin: nn.Module | None = None  # where the model is sharded: a whole one of the same shape
-    parts: tuple[str, ...] | None = None  # the names of the loss's parts; None: not known yet
+    gathered_model: nn.Module | None = None  # where the model is sharded: a whole one of the same shape
+    loss_parts: tuple[str, ...] | None = None  # the names of the loss's parts; None: not known yet
 
-    def exchanging(self, last: bool) -> AbstractContextManager[Any]:
+    def gradient_sync(self, is_last: bool) -> AbstractContextManager[Any]:
         """Gradients are exchanged only in the last part of an accumulated step."""
-        if last or not isinstance(self.call, DistributedDataParallel):
+        if is_last or not isinstance(self.wrapped, DistributedDataParallel):
             return nullcontext()
-        held: AbstractContextManager[Any] = self.call.no_sync()
+        held: AbstractContextManager[Any] = self.wrapped.no_sync()
         return held
 
 
-def join(model: nn.Module, processes: Processes, *, shard: str, example: Callable[[nn.Module], Loss]) -> Engine:
+def wrap_model(model: nn.Module, processes: Processes, *, shard: str, example_loss: Callable[[nn.Module], Loss]) -> TrainingEngine:
     """DDP or FSDP around the model where there are several processes; `example` gives the loss of one example."""
-    caller = Caller(model)
-    if processes.world == 1:
-        return Engine(caller, model)
-    loss = example(model)
+    caller = ModelCaller(model)
+    if processes.world_size == 1:
+        return TrainingEngine(caller, model)
+    loss = example_loss(model)
     names = tuple(sorted(loss.parts))
     if shard == "full":
         twin = copy.deepcopy(model).to("cpu")
-        for part in units(model, lambda: example(model)):
+        for part in shard_units(model, lambda: example_loss(model)):
             fully_shard(part)
         fully_shard(caller, reshard_after_forward=False)  # the task may use the root's weights after its forward
-        return Engine(caller, model, twin=twin, parts=names)
+        return TrainingEngine(caller, model, gathered_model=twin, loss_parts=names)
     ddp = DistributedDataParallel(caller, find_unused_parameters=_some_unused(model, loss))
-    return Engine(ddp, model, parts=names)
+    return TrainingEngine(ddp, model, loss_parts=names)
 
 
 def _some_unused(model: nn.Module, loss: Loss) -> bool:
@@ -157,19 +157,19 @@ def _some_unused(model: nn.Module, loss: Loss) -> bool:
     return unused
 
 
-def units(model: nn.Module, work: Callable[[], object]) -> list[nn.Module]:
+def shard_units(model: nn.Module, run_forward: Callable[[], object]) -> list[nn.Module]:
     """The largest parts of the model's blocks that `work` enters by their forward only, inner ones first."""
     watcher = _Watcher(model)
     with watcher:
-        work()
+        run_forward()
     watcher.close()
     shared = _shared(model)
-    return [unit for block in blocks(model) for unit in _closed(block, watcher.outside, shared)]
+    return [unit for block in repeated_blocks(model) for unit in _closed(block, watcher.outside, shared)]
 
 
 def _closed(part: nn.Module, outside: set[tuple[int, int]], shared: set[int]) -> list[nn.Module]:
     weights = list(part.parameters())
-    if sum(weight.numel() for weight in weights) < SMALLEST:
+    if sum(weight.numel() for weight in weights) < MIN_SHARD_WEIGHTS:
         return []
     if any((id(part), id(weight)) in outside or id(weight) in shared for weight in weights):
         return [unit for child in part.children() for unit in _closed(child, outside, shared)]

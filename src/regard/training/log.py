@@ -14,11 +14,11 @@ from typing import Any
 from regard.core.errors import CheckpointError
 from regard.core.extras import require
 from regard.core.files import append_bytes, fsync, open_for_update, wrap_write_errors
-from regard.training.console import Console, Row
-from regard.training.run_folder import Folder
+from regard.training.console import Console, LogRow
+from regard.training.run_folder import RunFolder
 
 
-class Log:
+class JsonlLog:
     """Appends rows to a file and knows its length and checksum, so that a checkpoint can say where it stood."""
 
     def __init__(self, path: Path, position: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ class Log:
             with wrap_write_errors(path):
                 fsync(path.parent)  # it may just have been made
 
-    def add(self, row: Row) -> None:
+    def add(self, row: LogRow) -> None:
         """One more line; numbers that are not finite become null, as JSON has none."""
         line = (json.dumps(_plain(row), ensure_ascii=False) + "\n").encode()
         append_bytes(self.path, line)
@@ -62,7 +62,7 @@ def _difference(content: bytes, rest: bytes, position: dict[str, Any]) -> str:
     return f"{missing} of its {position['bytes']} bytes are gone" if missing else "its content was changed"
 
 
-def set_aside(path: Path) -> Path | None:
+def move_aside(path: Path) -> Path | None:
     """Move a log out of the way; its new name, or None if there is none."""
     if not path.exists():
         return None
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[LogRow]:
     """The rows of a log."""
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -98,7 +98,7 @@ class TensorBoardWriter:
         writer = require("torch.utils.tensorboard", extra="tensorboard").SummaryWriter
         self._writer = writer(str(folder), purge_step=step + 1)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: LogRow) -> None:
         """Every number of a row as a scalar of its own."""
         for name, value in _numbers(row).items():
             if name != "step":
@@ -106,7 +106,7 @@ class TensorBoardWriter:
         self._writer.flush()
 
 
-def _numbers(row: Row, prefix: str = "") -> dict[str, float]:
+def _numbers(row: LogRow, prefix: str = "") -> dict[str, float]:
     numbers: dict[str, float] = {}
     for key, value in row.items():
         if isinstance(value, dict):
@@ -124,47 +124,47 @@ class Throughput:
     seconds: float = 0.0
 
 
-class NoReport:
+class NullReporter:
     """For all processes but the first."""
 
-    def note(self, row: Row) -> None: ...
+    def log_only(self, row: LogRow) -> None: ...
 
-    def add(self, row: Row, *, pace: Throughput | None = None, left: float | None = None) -> None: ...
+    def add(self, row: LogRow, *, throughput: Throughput | None = None, remaining_s: float | None = None) -> None: ...
 
     def position(self) -> dict[str, Any]:
         return {}
 
 
-class Report:
+class Reporter:
     """Hands each row to log, TensorBoard and console. Times go to timing.jsonl, so that log.jsonl repeats exactly."""
 
     def __init__(
         self,
-        folder: Folder,
+        folder: RunFolder,
         console: Console,
         *,
         position: dict[str, Any],
-        board: TensorBoardWriter | None,
-        counted: str,
+        tensorboard: TensorBoardWriter | None,
+        throughput_unit: str,
     ) -> None:
-        self._log, self._board = Log(folder.log, position), board
-        self._timing, self._console, self._rate = folder.timing, console, f"{counted}/s"
+        self._log, self._board = JsonlLog(folder.log, position), tensorboard
+        self._timing, self._console, self._rate = folder.timing, console, f"{throughput_unit}/s"
 
-    def note(self, row: Row) -> None:
+    def log_only(self, row: LogRow) -> None:
         """A row for the log that need not be shown."""
         self._log.add(row)
 
-    def add(self, row: Row, *, pace: Throughput | None = None, left: float | None = None) -> None:
+    def add(self, row: LogRow, *, throughput: Throughput | None = None, remaining_s: float | None = None) -> None:
         """A row for the log, how fast the steps went, and the seconds left."""
         self._log.add(row)
         if self._board is not None:
             self._board.add(row)
-        speed: Row = {}
-        if pace is not None:
-            speed = {self._rate: round(pace.count / max(pace.seconds, 1e-9))}
-            line = json.dumps({"step": row["step"], "seconds": round(pace.seconds, 4), **speed}) + "\n"
+        speed: LogRow = {}
+        if throughput is not None:
+            speed = {self._rate: round(throughput.count / max(throughput.seconds, 1e-9))}
+            line = json.dumps({"step": row["step"], "seconds": round(throughput.seconds, 4), **speed}) + "\n"
             append_bytes(self._timing, line.encode())
-        self._console.show(row | speed, left=left)
+        self._console.show_row(row | speed, remaining_s=remaining_s)
 
     def position(self) -> dict[str, Any]:
         """Where the log stands, for a checkpoint."""

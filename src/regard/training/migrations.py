@@ -14,7 +14,7 @@ from typing import Any
 from regard.core.config import Table
 from regard.core.errors import CheckpointError
 
-VERSION = 7
+CONFIG_VERSION = 7
 OLDEST = 6  # the first version that can be migrated
 
 Names = Mapping[str, str]
@@ -171,15 +171,15 @@ def migrate(table: Table, where: Path) -> Table:
     version = table.get("version")
     if not isinstance(version, int) or version < 1:
         raise CheckpointError(f"{where}: version={version!r} is not a version of a run's configuration")
-    if version > VERSION:
+    if version > CONFIG_VERSION:
         raise CheckpointError(
-            f"{where}: version {version} was written by a newer regard; this one reads up to {VERSION}: upgrade regard"
+            f"{where}: version {version} was written by a newer regard; this one reads up to {CONFIG_VERSION}: upgrade regard"
         )
     if version < OLDEST:
         raise CheckpointError(
-            f"{where}: version {version} is too old; this regard reads versions {OLDEST} to {VERSION}: train the run again"
+            f"{where}: version {version} is too old; this regard reads versions {OLDEST} to {CONFIG_VERSION}: train the run again"
         )
     table = {key: value for key, value in table.items() if key != "version"}
-    for step in range(version, VERSION):
+    for step in range(version, CONFIG_VERSION):
         table = MIGRATIONS[step](table)
     return table

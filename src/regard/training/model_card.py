@@ -16,36 +16,36 @@ from regard.core.task import Task
 from regard.core.version import __version__
 from regard.training import pretrained
 from regard.training.checkpoint import Progress
-from regard.training.console import clock
+from regard.training.console import format_duration
 from regard.training.evaluator import selection_metric
 from regard.training.recipe import Recipe
-from regard.training.run_folder import Folder
-from regard.training.summary import why
+from regard.training.run_folder import RunFolder
+from regard.training.summary import end_reason
 
 _LONGEST = 300  # characters of an example or its answer
 _NAMES = 50  # of weights that were taken from another run; all of them are in start.json
 
 
-def write(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: Progress) -> None:
+def write(folder: RunFolder, recipe: Recipe, *, task: Task, model: nn.Module, progress: Progress) -> None:
     """README.md with what the model is, how it was trained, what it scored, and how to use it."""
-    write_text(folder.card, text(folder, recipe, task=task, model=model, now=now))
+    write_text(folder.card, render(folder, recipe, task=task, model=model, progress=progress))
 
 
-def text(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: Progress) -> str:
+def render(folder: RunFolder, recipe: Recipe, *, task: Task, model: nn.Module, progress: Progress) -> str:
     """The card as Markdown; `model` has the weights that the run keeps."""
-    name, taken = folder.path.resolve().name, pretrained.read(folder.path)
-    ended = why(now.ended or "not yet", recipe.training)
+    name, taken = folder.path.resolve().name, pretrained.read_report(folder.path)
+    ended = end_reason(progress.ended or "not yet", recipe.training)
     parts = [
         f"---\nlibrary_name: regard\ntags: [{recipe.task.name}, {recipe.model.name}]\n---\n# {name}",
         f"A `{recipe.model.name}` for `{recipe.task.name}` with {sum(p.numel() for p in model.parameters()):,} "
         f"parameters, trained with regard {__version__}.",
-        f"## Scores on the validation data\n\n{_scores(recipe, task, now)}",
-        f"## Training\n\n{now.step} steps, {now.epoch} whole epochs, {clock(now.seconds)} on "
+        f"## Scores on the validation data\n\n{_scores(recipe, task, progress)}",
+        f"## Training\n\n{progress.step} steps, {progress.epoch} whole epochs, {format_duration(progress.seconds)} on "
         f"{platform.machine() or 'this machine'} with\nPyTorch {torch.__version__}; ended: {ended}. "
         f"Seed {recipe.seed}. Settings that decided the data:",
         f"```json\n{json.dumps(recipe.to_dict()['data'], ensure_ascii=False, indent=1)}\n```",
         "`config.json` has every other setting, `log.jsonl` the course of the training.",
-        _started(taken.lines(_NAMES)) if taken else "",
+        _started(taken.describe(_NAMES)) if taken else "",
         f"## Use\n\n{_use(recipe, task, model=model, name=name)}",
         "## Limits\n\nThe scores hold for data like the above. Nothing is known about other data.",
     ]
@@ -70,7 +70,7 @@ def _scores(recipe: Recipe, task: Task, now: Progress) -> str:
 
 def _started(lines: list[str]) -> str:
     points = "\n".join(f"- {line.removeprefix('start: ')}" for line in lines)
-    return f"It started from another run (`{pretrained.FILE}` names every weight):\n\n{points}"
+    return f"It started from another run (`{pretrained.REPORT_FILE}` names every weight):\n\n{points}"
 
 
 def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str) -> str:

@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor
 from regard.core.errors import ConfigError
 from regard.training.config import Optimizer, Schedule
 
-Factor = Callable[[int], float]
+LRFactor = Callable[[int], float]
 
 
 def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
@@ -39,7 +39,7 @@ def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
     return optimizer
 
 
-def check(config: Optimizer) -> None:
+def check_weight_decay(config: Optimizer) -> None:
     """Adam divides a gradient by its own size, and with it a decay that is a part of the gradient: what is 0.01 in
     AdamW holds a network at its first weights there (Loshchilov and Hutter 2019, section 2)."""
     if config.name == "adam" and config.weight_decay:
@@ -55,10 +55,10 @@ def _can_fuse(parameters: list[nn.Parameter]) -> bool:
     )
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Every group gets the rate of this step."""
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = lr
 
 
 def constant(step: int, *, warmup: int) -> float:
@@ -84,9 +84,9 @@ def cosine(step: int, *, warmup: int, total: int, floor: float) -> float:
     return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def schedule(config: Schedule, total: int | None) -> Factor:
+def schedule(config: Schedule, total_steps: int | None) -> LRFactor:
     """The factor by which lr is multiplied at each step; `total` is the last step where it is known."""
     if config.name == "cosine":
-        return partial(cosine, warmup=config.warmup, total=total or config.warmup, floor=config.min_lr_ratio)
+        return partial(cosine, warmup=config.warmup, total=total_steps or config.warmup, floor=config.min_lr_ratio)
     curves: dict[str, Callable[..., float]] = {"constant": constant, "noam": noam, "inverse_sqrt": inverse_sqrt}
     return partial(curves[config.name], warmup=config.warmup)

@@ -25,10 +25,10 @@ from regard.training import tensor_files
 from regard.training.checkpoint import Tensors
 from regard.training.config import Pretrained
 from regard.training.recipe import Recipe
-from regard.training.run_folder import Folder, Identity, check_files, read_config, read_identity
+from regard.training.run_folder import RunFolder, RunIdentity, check_files, read_config, read_identity
 from regard.training.shape_check import named_weights
 
-FILE = "start.json"
+REPORT_FILE = "start.json"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PretrainedReport:
     changed: list[str]  # files of the task that are others here than in that run
     vectors: dict[str, str] = field(default_factory=dict)  # name of a table -> how many of its words have got vectors
 
-    def lines(self, shown: int = 5) -> list[str]:
+    def describe(self, max_names: int = 5) -> list[str]:
         """What was taken and what was not, in words, with so many names of each kind."""
         count = len(self.taken) + len(self.misfits) + len(self.missing)
         shapes = [f"{name} {tuple(there)} there and {tuple(here)} here" for name, (there, here) in self.misfits.items()]
@@ -56,7 +56,7 @@ class PretrainedReport:
             "that run's)": self.changed,
             "word vectors": [f"{name} from {how}" for name, how in self.vectors.items()],
         }
-        return [f"start: {kind}: {_listed(names, shown)}" for kind, names in kinds.items() if names]
+        return [f"start: {kind}: {_listed(names, max_names)}" for kind, names in kinds.items() if names]
 
 
 def _listed(names: Sequence[str], shown: int) -> str:
@@ -64,29 +64,29 @@ def _listed(names: Sequence[str], shown: int) -> str:
     return ", ".join(names[:shown]) + more
 
 
-def read(folder: Path) -> PretrainedReport | None:
+def read_report(folder: Path) -> PretrainedReport | None:
     """What a run began with; None if it started from nothing."""
-    path = folder / FILE
+    path = folder / REPORT_FILE
     if not path.exists():
         return None
     try:
         taken = PretrainedReport(**json.loads(path.read_text(encoding="utf-8")))
-        taken.lines()
+        taken.describe()
     except (OSError, ValueError, TypeError, AttributeError):
         raise CheckpointError(f"{path}: damaged or not written by regard; restore it from a copy") from None
     return taken
 
 
-def digests(draft: Folder) -> dict[str, str]:
+def file_checksums(folder: RunFolder) -> dict[str, str]:
     """The checksums of the files that task and start have put into the folder of a new run."""
-    files = sorted(path for path in draft.path.rglob("*") if path.is_file() and draft.state not in path.parents)
-    return {path.relative_to(draft.path).as_posix(): file_sha256(path) for path in files}
+    files = sorted(path for path in folder.path.rglob("*") if path.is_file() and folder.state not in path.parents)
+    return {path.relative_to(folder.path).as_posix(): file_sha256(path) for path in files}
 
 
-def check(start: Pretrained) -> Folder:
+def check_source_run(config: Pretrained) -> RunFolder:
     """The folder of the other run, whole and with weights, or an error that says what is wrong with it."""
-    given = f"pretrained.run={start.run}" if start.run else f"pretrained.word_vectors={start.word_vectors}"
-    other = Folder(Path(start.run or start.word_vectors))
+    given = f"pretrained.run={config.run}" if config.run else f"pretrained.word_vectors={config.word_vectors}"
+    other = RunFolder(Path(config.run or config.word_vectors))
     try:
         check_files(other)
     except CheckpointError as wrong:
@@ -106,7 +106,7 @@ def build_task(recipe: Recipe) -> Task:
         raise ConfigError(
             "pretrained.vocabulary=true takes the vocabulary of a run; give pretrained.run=…, or a run's vectors"
         )
-    other = check(recipe.pretrained)
+    other = check_source_run(recipe.pretrained)
     theirs = str(read_config(other).get("task"))
     try:
         task = build(config, folder=other.path)
@@ -120,26 +120,26 @@ def build_task(recipe: Recipe) -> Task:
     return task
 
 
-def take(start: Pretrained, model: nn.Module, task: Task) -> tuple[PretrainedReport, Tensors]:
+def collect_pretrained(config: Pretrained, model: nn.Module, task: Task) -> tuple[PretrainedReport, Tensors]:
     """What the model begins with: weights of the other run that the patterns name and that fit, and word vectors."""
     own = named_weights(model)
-    tensors, misfits, missing = _of_run(start, own) if start.run else ({}, {}, [])
-    covered = _of_vectors(start, own, tensors, task) if start.word_vectors else {}
+    tensors, misfits, missing = _of_run(config, own) if config.run else ({}, {}, [])
+    covered = _of_vectors(config, own, tensors, task) if config.word_vectors else {}
     parameters = dict(model.named_parameters())
-    frozen = [name for name in tensors if name in parameters] if start.freeze is True else []
-    frozen += _matching(start.frozen_patterns, parameters, "start.freeze")
+    frozen = [name for name in tensors if name in parameters] if config.freeze is True else []
+    frozen += _matching(config.frozen_patterns, parameters, "start.freeze")
     if len(frozen) == len(parameters):
         raise ConfigError("start.freeze: all weights of the model are frozen, and none is left to train")
     taken = [name for name in tensors if name not in covered]
-    return PretrainedReport(start.run, taken, misfits, missing, frozen, changed=[], vectors=covered), tensors
+    return PretrainedReport(config.run, taken, misfits, missing, frozen, changed=[], vectors=covered), tensors
 
 
 def _of_run(start: Pretrained, own: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, list[list[int]]], list[str]]:
     """The weights of the other run that fit; shapes there and here of those that do not; names that are not there."""
-    other = check(start)
+    other = check_source_run(start)
     theirs, facts = tensor_files.read_tensors(other.model)
     read_identity(other).check(other.model, facts)
-    wanted = _matching(start.patterns, own, "start.only")
+    wanted = _matching(start.weight_patterns, own, "start.only")
     shared = [name for name in wanted if name in theirs]
     tensors = {name: theirs[name] for name in shared if theirs[name].shape == own[name].shape}
     if not tensors:
@@ -184,15 +184,15 @@ def _groups(names: Iterable[str]) -> str:
     return ", ".join(sorted({f"{name.partition('.')[0]}.*" if "." in name else name for name in names}))
 
 
-def save(start: Pretrained, taken: PretrainedReport, *, draft: Path) -> None:
+def save_report(config: Pretrained, report: PretrainedReport, *, draft: Path) -> None:
     """start.json among the files of a new run; the task's files that differ from the other run's are noted in it."""
-    files = {} if start.vocabulary or not start.run else read_identity(Folder(Path(start.run))).files
+    files = {} if config.vocabulary or not config.run else read_identity(RunFolder(Path(config.run))).files
     changed = [name for name in files if (draft / name).is_file() and file_sha256(draft / name) != files[name]]
-    table = asdict(taken) | {"changed": changed}
-    (draft / FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    table = asdict(report) | {"changed": changed}
+    (draft / REPORT_FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def apply(taken: PretrainedReport, model: nn.Module, *, weights: Path | None, identity: Identity) -> None:
+def apply_pretrained(report: PretrainedReport, model: nn.Module, *, weights: Path | None, identity: RunIdentity) -> None:
     """Freeze what the run keeps frozen, and copy the weights it began with where they are given."""
     own = named_weights(model)
     if weights is not None:
@@ -201,5 +201,5 @@ def apply(taken: PretrainedReport, model: nn.Module, *, weights: Path | None, id
         with torch.no_grad():
             for name, tensor in tensors.items():
                 own[name].copy_(tensor)
-    for name in taken.frozen:
+    for name in report.frozen:
         own[name].requires_grad_(False)

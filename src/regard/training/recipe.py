@@ -14,7 +14,7 @@ from regard.core.errors import ConfigError, did_you_mean
 from regard.core.registry import find
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
-from regard.training.config import BUDGET, Config, Pretrained
+from regard.training.config import BUDGET_SETTINGS, Config, Pretrained
 
 _SECTIONS = ("task", "seed", "data", "model", "pretrained", "training", "decoding")
 
@@ -53,7 +53,7 @@ class Recipe:
             table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
         return table
 
-    def changed(self, settings: Sequence[str]) -> Recipe:
+    def with_settings(self, settings: Sequence[str]) -> Recipe:
         """The recipe with settings laid over it."""
         return from_dict(_override(self.to_dict(), settings))
 
@@ -72,8 +72,8 @@ def _lay_over(base: Table, table: Table) -> Table:
     default one, and a recipe that says how long to train is not cut short by the default's budget."""
     kept = dict(base)
     training = table.get("training")
-    if isinstance(training, dict) and any(name in training for name in BUDGET):
-        kept["training"] = {name: value for name, value in kept.get("training", {}).items() if name not in BUDGET}
+    if isinstance(training, dict) and any(name in training for name in BUDGET_SETTINGS):
+        kept["training"] = {name: value for name, value in kept.get("training", {}).items() if name not in BUDGET_SETTINGS}
     for section in ("model", "decoding"):
         own, default = table.get(section, {}).get("name"), base.get(section, {}).get("name")
         if own is not None and own != default:

@@ -24,14 +24,14 @@ from regard.core.errors import CheckpointError, ConfigError, FileError
 from regard.core.files import fsync
 from regard.training import recipe as recipes
 from regard.training import tensor_files
-from regard.training.migrations import VERSION, migrate
+from regard.training.migrations import CONFIG_VERSION, migrate
 from regard.training.recipe import Recipe
 
 _OWN = ("run", "files", "fingerprint")  # keys of config.json that are not the recipe's
 
 
 @dataclass(frozen=True)
-class Folder:
+class RunFolder:
     """A run folder; everything in it is found by name."""
 
     path: Path
@@ -69,7 +69,7 @@ class Folder:
         return self.path / "state"
 
     @property
-    def start(self) -> Path:
+    def pretrained_weights(self) -> Path:
         """The weights taken from another run; start.json beside config.json says which."""
         return self.state / "start.safetensors"
 
@@ -89,19 +89,19 @@ class Folder:
         """All weights kept for averaging, oldest first."""
         return sorted(self.state.glob("weights-*.safetensors"))
 
-    def make(self) -> None:
+    def mkdir(self) -> None:
         """Create the folder and its state folder."""
         try:
             self.state.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:
             raise CheckpointError(f"{self.path}: cannot be made ({wrong.strerror}); choose another --out") from None
 
-    def clean(self) -> None:
+    def remove_partial_files(self) -> None:
         """Remove what a killed process left half-written."""
         for part in [*self.path.glob(".*.part"), *self.state.glob(".*.part"), *self.state.glob(".task*")]:
-            remove(part)
+            remove_path(part)
 
-    def check_links(self) -> None:
+    def reject_symlinks(self) -> None:
         """Nothing in the folder is a link to elsewhere, so that nothing elsewhere is written to."""
         for path in (*self.path.iterdir(), *(self.state.iterdir() if self.state.is_dir() else ())):
             if path.is_symlink():
@@ -110,7 +110,7 @@ class Folder:
                 )
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """A file or a whole folder, if it is there and can be removed; of a link the link itself."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
@@ -120,7 +120,7 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Folder) -> Iterator[None]:
+def lock_folder(folder: RunFolder) -> Iterator[None]:
     """Hold the folder for this process; the system lets go of it however the process ends."""
     if sys.platform == "win32":  # no flock there: two trainings in one folder are the user's to avoid
         yield
@@ -143,42 +143,42 @@ def locked(folder: Folder) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Identity:
+class RunIdentity:
     """What config.json holds beside the recipe: that by which the files of a run are known to belong together."""
 
-    run: str | None  # the id that every file of the run carries; None: the run is older than ids
+    run_id: str | None  # the id that every file of the run carries; None: the run is older than ids
     files: Mapping[str, str]  # name -> SHA-256 of the files of task and start
-    data: Mapping[str, str] | None  # part of the data -> checksum (Task.fingerprint); None: older than these
+    fingerprint: Mapping[str, str] | None  # part of the data -> checksum (Task.fingerprint); None: older than these
 
-    def check(self, path: Path, facts: Mapping[str, Any]) -> None:
+    def check(self, path: Path, metadata: Mapping[str, Any]) -> None:
         """Refuse a file of another run."""
-        if facts.get("run") != self.run:
-            theirs, ours = (f"run {run}" if run else "a run without an id" for run in (facts.get("run"), self.run))
+        if metadata.get("run") != self.run_id:
+            theirs, ours = (f"run {run}" if run else "a run without an id" for run in (metadata.get("run"), self.run_id))
             raise CheckpointError(
                 f"{path}: belongs to {theirs}, but {path.parent} holds {ours}; put the file of this run back"
             )
 
 
-def identify(recipe: Recipe, files: Mapping[str, str], data: Mapping[str, str]) -> Identity:
+def new_identity(recipe: Recipe, files: Mapping[str, str], data: Mapping[str, str]) -> RunIdentity:
     """The identity of a new run. Its id is made of all that decides it: the same recipe, files and data are the same
     run, wherever they are trained, and give the same bytes."""
     decided = json.dumps([recipe.to_dict(), dict(files), dict(data)], sort_keys=True)
-    return Identity(hashlib.sha256(decided.encode()).hexdigest()[:16], files, data)
+    return RunIdentity(hashlib.sha256(decided.encode()).hexdigest()[:16], files, data)
 
 
-def write_config(folder: Folder, recipe: Recipe, identity: Identity) -> None:
+def write_config(folder: RunFolder, recipe: Recipe, identity: RunIdentity) -> None:
     """config.json: the version, the whole recipe, and the identity of the run."""
-    own = {"run": identity.run, "files": dict(identity.files), "fingerprint": identity.data}
-    tensor_files.write_json(folder.config, {"version": VERSION, **recipe.to_dict(), **own})
+    own = {"run": identity.run_id, "files": dict(identity.files), "fingerprint": identity.fingerprint}
+    tensor_files.write_json(folder.config, {"version": CONFIG_VERSION, **recipe.to_dict(), **own})
 
 
-def read_config(folder: Folder) -> Table:
+def read_config(folder: RunFolder) -> Table:
     """The table in config.json, brought to this version."""
     checksums.require_run_folder(folder.path)
     return migrate(tensor_files.read_json(folder.config), folder.config)
 
 
-def read_recipe(folder: Folder) -> Recipe:
+def read_recipe(folder: RunFolder) -> Recipe:
     """The recipe of a run."""
     table = read_config(folder)
     try:
@@ -187,7 +187,7 @@ def read_recipe(folder: Folder) -> Recipe:
         raise CheckpointError(f"{folder.config}: {wrong}") from None
 
 
-def read_identity(folder: Folder) -> Identity:
+def read_identity(folder: RunFolder) -> RunIdentity:
     """The identity of a run. Every name in it is a plain one inside the folder."""
     table = read_config(folder)
     run, files, data = (table.get(key) for key in _OWN)
@@ -200,12 +200,12 @@ def read_identity(folder: Folder) -> Identity:
             raise CheckpointError(
                 f"{folder.config}: files: {name!r} is no plain name inside the run folder; regard never wrote this"
             )
-    return Identity(run, files or {}, data)
+    return RunIdentity(run, files or {}, data)
 
 
-def read_kept(folder: Folder) -> tuple[int, dict[str, float]]:
+def read_saved_metrics(folder: RunFolder) -> tuple[int, dict[str, float]]:
     """The step of the weights that a run keeps, and what they scored on the validation data."""
-    facts = tensor_files.read_facts(folder.model)
+    facts = tensor_files.read_metadata(folder.model)
     step, metrics = facts.get("step"), facts.get("metrics")
     if not isinstance(step, int) or not isinstance(metrics, dict):
         raise tensor_files.CorruptFile(f"{folder.model}: not written by regard (no step and scores in it)")
@@ -222,12 +222,12 @@ def _is_plain(name: str) -> bool:
     return all(part not in ("", ".", "..") and not set(part) & set("\\:\0") for part in parts)
 
 
-def check_files(folder: Folder) -> None:
+def check_files(folder: RunFolder) -> None:
     """The files of task and start are as they were written, or the one that is not is named."""
     checksums.verify_files(folder.path, read_identity(folder).files)
 
 
-def check_free(path: Path) -> None:
+def check_available(path: Path) -> None:
     """A run can be made in this folder: it is not there yet, or empty."""
     if path.resolve() == Path.cwd():
         raise CheckpointError(
@@ -237,7 +237,7 @@ def check_free(path: Path) -> None:
         return
     if not path.is_dir():
         raise CheckpointError(f"{path}: there is a file of this name; choose another --out")
-    folder = Folder(path)
+    folder = RunFolder(path)
     if folder.config.exists():
         raise CheckpointError(
             f"{path} already holds a run; choose another --out, or go on training it: regard train --resume {path}"
@@ -253,19 +253,19 @@ def check_free(path: Path) -> None:
         raise CheckpointError(f"{path} is not empty and not a run (it has {listed}); choose another --out")
 
 
-def create(path: Path, fill: Callable[[Folder], None]) -> None:
+def create_run_folder(path: Path, write_files: Callable[[RunFolder], None]) -> None:
     """Let `fill` write a run's files into a folder beside `path`, then move that folder there."""
-    check_free(path)
+    check_available(path)
     target = path.resolve()
-    draft = Folder(target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part"))
+    draft = RunFolder(target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part"))
     try:
         made = _make_parents(target.parent)
         _remove_old(target)
-        draft.make()
-        with locked(draft):
+        draft.mkdir()
+        with lock_folder(draft):
             for folder in (draft.state, draft.path):
                 fsync(folder)  # whatever is lost when the power fails: where there is a file, there is the lock
-            fill(draft)
+            write_files(draft)
             for inner in sorted(draft.path.rglob("*"), reverse=True):
                 fsync(inner)
             fsync(draft.path)
@@ -275,7 +275,7 @@ def create(path: Path, fill: Callable[[Folder], None]) -> None:
     except OSError as wrong:
         raise FileError(f"{path}: could not be made ({wrong.strerror or wrong}); nothing was left there") from wrong
     finally:
-        remove(draft.path)
+        remove_path(draft.path)
 
 
 def _make_parents(parent: Path) -> list[Path]:
@@ -293,10 +293,10 @@ def _move(draft: Path, target: Path) -> None:
             target.rmdir()  # elsewhere an empty folder gives way to another
         os.rename(draft, target)
     except OSError:
-        check_free(target)  # another process was quicker
+        check_available(target)  # another process was quicker
         if not target.is_dir():
             raise
-        for entry in sorted(draft.iterdir(), key=lambda entry: entry.name == Folder(draft).config.name):
+        for entry in sorted(draft.iterdir(), key=lambda entry: entry.name == RunFolder(draft).config.name):
             shutil.move(entry, target / entry.name)
         fsync(target)
 
@@ -305,10 +305,10 @@ def _remove_old(target: Path) -> None:
     """Drafts that killed processes left. One whose lock is held is still being made; one without has no files."""
     for old in target.parent.glob(f".{glob.escape(target.name[:50])}.*.part"):
         with suppress(CheckpointError, OSError):
-            draft = Folder(old)
+            draft = RunFolder(old)
             if (draft.state / "lock").exists():
-                with locked(draft):
-                    remove(old)
+                with lock_folder(draft):
+                    remove_path(old)
                 continue
             for folder in (draft.state, old):
                 if folder.exists():

@@ -24,7 +24,7 @@ _FEW = 1000  # parts without weights that any model may have
 _TABLES = 2**28  # numbers in tables that are computed and not saved, such as those of positions
 
 
-class TooLarge(Exception):
+class ModelTooLarge(Exception):
     """More is being built than the weights are for."""
 
 
@@ -33,7 +33,7 @@ def check_shapes(build: Callable[[], nn.Module], shapes: Shapes, *, config: Path
     try:
         with torch.device("meta"), _bounded(shapes):
             model = build()
-    except TooLarge:
+    except ModelTooLarge:
         count = sum(math.prod(shape) for shape in shapes.values())
         raise CheckpointError(
             f"{config}: it asks for a larger model than {weights.name} holds ({count:,} numbers in {len(shapes)} "
@@ -43,7 +43,7 @@ def check_shapes(build: Callable[[], nn.Module], shapes: Shapes, *, config: Path
         raise
     except Exception:  # a model that cannot be built without memory is compared after it was built
         return
-    compare({name: tuple(tensor.shape) for name, tensor in named_weights(model).items()}, shapes, weights)
+    check_same_shapes({name: tuple(tensor.shape) for name, tensor in named_weights(model).items()}, shapes, weights)
     tables = sum(buffer.numel() for name, buffer in model.named_buffers() if name not in shapes)
     if tables > _TABLES:
         raise CheckpointError(
@@ -62,7 +62,7 @@ def _bounded(shapes: Shapes) -> Iterator[None]:
         if threading.get_ident() == thread:
             left[kind] -= 1
             if left[kind] < 0:
-                raise TooLarge
+                raise ModelTooLarge
 
     handles = [
         hooks.register_module_parameter_registration_hook(lambda *_: count(nn.Parameter)),
@@ -82,14 +82,14 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in named if name in saved}
 
 
-def compare(own: Shapes, shapes: Shapes, where: Path) -> None:
+def check_same_shapes(model_shapes: Shapes, file_shapes: Shapes, path: Path) -> None:
     """A file's names and shapes are those of the model, or what does not fit is said."""
-    missing, extra = sorted(own.keys() - shapes.keys()), sorted(shapes.keys() - own.keys())
+    missing, extra = sorted(model_shapes.keys() - file_shapes.keys()), sorted(file_shapes.keys() - model_shapes.keys())
     if missing or extra:
         listed = f"missing {', '.join(missing[:3]) or 'nothing'}; unknown {', '.join(extra[:3]) or 'nothing'}"
-        raise CheckpointError(f"{where}: does not fit the model: {listed}")
-    for name, shape in own.items():
-        if shape != shapes[name]:
+        raise CheckpointError(f"{path}: does not fit the model: {listed}")
+    for name, shape in model_shapes.items():
+        if shape != file_shapes[name]:
             raise CheckpointError(
-                f"{where}: does not fit the model: {name} is {shapes[name]} in the file, {shape} in the model"
+                f"{path}: does not fit the model: {name} is {file_shapes[name]} in the file, {shape} in the model"
             )

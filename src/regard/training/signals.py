@@ -14,8 +14,8 @@ from regard.core.errors import RegardError
 class Interrupted(RegardError):
     """The run was stopped from outside and saved; the exit code says by what signal, as a shell would."""
 
-    def __init__(self, words: str, reason: str | None = None) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        super().__init__(message)
         self.code = 128 + signal.Signals[reason] if reason and reason in signal.Signals.__members__ else 1
 
 
@@ -28,15 +28,15 @@ class StopRequest:
     def __bool__(self) -> bool:
         return self.reason is not None
 
-    def note(self, number: int, frame: FrameType | None) -> None:
+    def handle(self, signum: int, frame: FrameType | None) -> None:
         """The signal handler: remember; interrupt at once when asked a second time by hand."""
-        if self.reason is not None and number == signal.SIGINT:
+        if self.reason is not None and signum == signal.SIGINT:
             raise KeyboardInterrupt
-        self.reason = signal.Signals(number).name
+        self.reason = signal.Signals(signum).name
 
 
 @contextmanager
-def listening() -> Iterator[StopRequest]:
+def handle_signals() -> Iterator[StopRequest]:
     """Listen for the signals. Only a program's main thread can; elsewhere nothing ever asks."""
     stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -45,7 +45,7 @@ def listening() -> Iterator[StopRequest]:
     numbers = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup has it ignored
         numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, stop.note) for number in numbers}
+    before = {number: signal.signal(number, stop.handle) for number in numbers}
     try:
         yield stop
     finally:

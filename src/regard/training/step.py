@@ -24,52 +24,52 @@ from regard.core.seed import seed_all
 from regard.core.state_tree import map_tensors
 from regard.core.task import Task
 from regard.training.checkpoint import Progress
-from regard.training.device import LossFunction, autocast, number_format
-from regard.training.distributed import Engine, Processes
-from regard.training.optimizer import Factor, set_rate
+from regard.training.device import LossFunction, autocast, resolve_dtype
+from regard.training.distributed import TrainingEngine, Processes
+from regard.training.optimizer import LRFactor, set_lr
 from regard.training.recipe import Recipe
-from regard.training.run_folder import Folder
+from regard.training.run_folder import RunFolder
 
 _LARGE = 20_000  # numbers; of a larger tensor nonfinite.json has only shape and range
 # of the log, beside the parts of the loss
-COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "run")
+LOG_COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "run")
 
 
 class Diverged(RegardError):
     """The loss or the gradient is no longer a number."""
 
 
-class Outcome(NamedTuple):
+class StepResult(NamedTuple):
     """What a step computed."""
 
     loss: float  # sum over the tokens of the global batch
-    parts: Mapping[str, float]  # named parts of the loss, summed in the same way
+    loss_parts: Mapping[str, float]  # named parts of the loss, summed in the same way
     tokens: int
-    norm: float  # of the gradient, before clipping
-    rate: float
+    grad_norm: float  # of the gradient, before clipping
+    lr: float
     flags: tuple[bool, ...]  # each true if it was on any process
 
     @property
-    def finite(self) -> bool:
+    def is_finite(self) -> bool:
         """Whether loss and gradient were numbers."""
-        return math.isfinite(self.loss) and math.isfinite(self.norm)
+        return math.isfinite(self.loss) and math.isfinite(self.grad_norm)
 
 
-class Piece(NamedTuple):
+class MicroBatch(NamedTuple):
     """Examples computed at once; weight 0 where a process had none and only keeps step with the others."""
 
     examples: Indices
     weight: float
 
 
-def pieces(examples: Indices, *, rank: int, world: int, accumulate: int) -> Iterator[Piece]:
+def micro_batches(examples: Indices, *, rank: int, world_size: int, accumulation_steps: int) -> Iterator[MicroBatch]:
     """This process's share of a global batch, in as many pieces on every process."""
-    for share in np.array_split(examples[rank::world], accumulate):
-        yield Piece(share, 1.0) if len(share) else Piece(examples[:1], 0.0)
+    for share in np.array_split(examples[rank::world_size], accumulation_steps):
+        yield MicroBatch(share, 1.0) if len(share) else MicroBatch(examples[:1], 0.0)
 
 
 @dataclass
-class Sums:
+class LossSums:
     """Loss, its parts and the tokens of the pieces computed so far."""
 
     loss: float = 0.0
@@ -92,48 +92,48 @@ class Stepper:
         recipe: Recipe,
         task: Task,
         *,
-        engine: Engine,
+        engine: TrainingEngine,
         optimizer: torch.optim.Optimizer,
-        factor: Factor,
+        lr_factor: LRFactor,
         processes: Processes,
         loss: LossFunction,
     ) -> None:
         self.seed, self.config, self.task = recipe.seed, recipe.training.optimizer, task
-        self.engine, self.optimizer, self.factor, self.processes = engine, optimizer, factor, processes
+        self.engine, self.optimizer, self.lr_factor, self.processes = engine, optimizer, lr_factor, processes
         self.loss = loss
-        self.dtype = number_format(recipe.training.hardware.precision, processes.device)
-        self._parts = engine.parts
+        self.dtype = resolve_dtype(recipe.training.hardware.precision, processes.device)
+        self._parts = engine.loss_parts
 
-    def __call__(self, examples: Indices, *, step: int, flags: Callable[[], tuple[bool, ...]]) -> Outcome:
+    def __call__(self, examples: Indices, *, step: int, flags: Callable[[], tuple[bool, ...]]) -> StepResult:
         """Take step number `step` (from 1); `flags` are read when the gradients are there, and told to all."""
         processes = self.processes
         seed_all(self.seed, step, processes.rank)
         self.engine.model.train()
         sums = self._forward_and_backward(examples)
-        loss, tokens, *rest = processes.total([sums.loss, sums.tokens, *sums.parts.values(), *map(float, flags())])
+        loss, tokens, *rest = processes.all_reduce_sum([sums.loss, sums.tokens, *sums.parts.values(), *map(float, flags())])
         parts = dict(zip(sums.parts, rest, strict=False))
-        rate = self.config.lr * self.factor(step)
-        norm = self._update(scale=processes.world / max(1.0, tokens), rate=rate, usable=math.isfinite(loss))
-        return Outcome(loss, parts, int(tokens), norm, rate, tuple(flag > 0 for flag in rest[len(parts) :]))
+        rate = self.config.lr * self.lr_factor(step)
+        norm = self._update(scale=processes.world_size / max(1.0, tokens), rate=rate, usable=math.isfinite(loss))
+        return StepResult(loss, parts, int(tokens), norm, rate, tuple(flag > 0 for flag in rest[len(parts) :]))
 
-    def _forward_and_backward(self, examples: Indices) -> Sums:
+    def _forward_and_backward(self, examples: Indices) -> LossSums:
         """Gradients of the summed loss of this process's share, piece by piece."""
-        rank, world = self.processes.rank, self.processes.world
-        share = list(pieces(examples, rank=rank, world=world, accumulate=self.config.accumulation_steps))
-        sums = Sums()
+        rank, world = self.processes.rank, self.processes.world_size
+        share = list(micro_batches(examples, rank=rank, world_size=world, accumulation_steps=self.config.accumulation_steps))
+        sums = LossSums()
         for number, (piece, weight) in enumerate(share, start=1):
-            with self.engine.exchanging(number == len(share)):
+            with self.engine.gradient_sync(number == len(share)):
                 loss = self._forward(piece)
                 (loss.total * weight if weight != 1.0 else loss.total).backward()
             sums.add(loss, weight)
         return sums
 
     def _forward(self, examples: Indices) -> Loss:
-        batch = move(self.task.collate(examples), self.processes.device)
+        batch = move_to_device(self.task.collate(examples), self.processes.device)
         with autocast(self.processes.device, self.dtype):
-            loss: Loss = self.engine.call(self.loss, batch)
+            loss: Loss = self.engine.wrapped(self.loss, batch)
         names = tuple(sorted(loss.parts))
-        taken = set(names) & set(COLUMNS)
+        taken = set(names) & set(LOG_COLUMNS)
         if taken:
             raise ConfigError(f"a part of the loss is called {min(taken)!r}, as a column of the log is; rename it")
         if self._parts is None:
@@ -153,7 +153,7 @@ class Stepper:
             clip = self.config.max_grad_norm
             shrink = min(1.0, clip / (norm + 1e-6)) if clip else 1.0
             torch._foreach_mul_(gradients, scale * shrink)
-            set_rate(self.optimizer, rate)
+            set_lr(self.optimizer, rate)
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
@@ -166,46 +166,46 @@ def _norm(gradients: list[Tensor]) -> float:
     return float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
 
 
-def move(batch: Any, device: torch.device) -> Any:
+def move_to_device(batch: Any, device: torch.device) -> Any:
     """The batch on the device."""
     return batch if device.type == "cpu" else map_tensors(batch, lambda x: x.to(device, non_blocking=True))
 
 
-def write_nonfinite(folder: Folder, task: Task, *, examples: Indices, outcome: Outcome, now: Progress) -> None:
+def write_nonfinite(folder: RunFolder, task: Task, *, examples: Indices, result: StepResult, progress: Progress) -> None:
     """A step whose loss is no number: its example numbers and the batch itself, into nonfinite.json."""
     table = {
-        "step": now.step,
-        "epoch": now.epoch,
-        "loss": str(outcome.loss),
-        "norm": str(outcome.norm),
+        "step": progress.step,
+        "epoch": progress.epoch,
+        "loss": str(result.loss),
+        "norm": str(result.grad_norm),
         "examples": [int(number) for number in examples],
-        "batch": plain(task.collate(examples)),
+        "batch": to_jsonable(task.collate(examples)),
     }
     write_text(folder.nonfinite, json.dumps(table, ensure_ascii=False, indent=1))
 
 
-def plain(batch: Any) -> Any:
+def to_jsonable(batch: Any) -> Any:
     """A batch as lists and names for JSON; long tensors as their shape and range."""
     if isinstance(batch, Tensor):
         if batch.numel() <= _LARGE:
             return batch.tolist()
         return {"shape": list(batch.shape), "least": batch.min().item(), "greatest": batch.max().item()}
     if isinstance(batch, tuple):
-        values = [plain(value) for value in batch]
+        values = [to_jsonable(value) for value in batch]
         return dict(zip(batch._fields, values, strict=True)) if hasattr(batch, "_fields") else values
     return batch if batch is None or isinstance(batch, bool | int | float | str) else str(batch)
 
 
-def explain_nonfinite(folder: Folder, now: Progress, outcome: Outcome) -> str:
+def explain_nonfinite(folder: RunFolder, progress: Progress, result: StepResult) -> str:
     """What happened, where to look, what to do: one line."""
     saved = folder.checkpoints()
     back = f"the last checkpoint is {saved[-1].name}" if saved else "there is no checkpoint yet"
-    where = f"step {now.step} (epoch {now.epoch_of_step}, batch {now.index})"
+    where = f"step {progress.step} (epoch {progress.current_epoch}, batch {progress.index})"
     where += f"; its examples are in {folder.nonfinite}; {back}"
-    if now.skipped > 1:
+    if progress.skipped > 1:
         return (
-            f"none of the last {now.skipped} batches, as many as an epoch has, gave a finite loss and gradient, up to "
+            f"none of the last {progress.skipped} batches, as many as an epoch has, gave a finite loss and gradient, up to "
             f"{where}; lower training.optimizer.lr, or see what is wrong with the data"
         )
-    what = "gradient" if math.isfinite(outcome.loss) else f"loss {outcome.loss}"
+    what = "gradient" if math.isfinite(result.loss) else f"loss {result.loss}"
     return f"{what} is not finite at {where}; lower training.optimizer.lr, or set training.optimizer.on_nonfinite=skip"

@@ -11,18 +11,18 @@ from regard.core.errors import pluralize
 from regard.core.protocols import Indices
 from regard.core.task import Task
 from regard.training.config import Config
-from regard.training.device import number_format
+from regard.training.device import resolve_dtype
 from regard.training.distributed import Processes
 from regard.training.recipe import Recipe
 
 
 def describe_run(
-    recipe: Recipe, task: Task, *, model: nn.Module, plan: Sequence[Indices], processes: Processes
+    recipe: Recipe, task: Task, *, model: nn.Module, batches: Sequence[Indices], processes: Processes
 ) -> Iterator[str]:
     """The run in a few lines."""
     yield from task.data_summary()
-    examples = sum(len(batch) for batch in plan)
-    yield f"an epoch has {pluralize(len(plan), 'step')} and {pluralize(examples, 'example')}; {_evaluated(recipe.training)}"
+    examples = sum(len(batch) for batch in batches)
+    yield f"an epoch has {pluralize(len(batches), 'step')} and {pluralize(examples, 'example')}; {_evaluated(recipe.training)}"
     parameters = sum(weight.numel() for weight in model.parameters())
     frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
     yield f"{recipe.model.name} with {parameters:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
@@ -49,8 +49,8 @@ def _machine(recipe: Recipe, processes: Processes) -> str:
     device = processes.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     threads = f", {pluralize(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
-    others = f", {processes.world} processes" if processes.world > 1 else ""
-    dtype = str(number_format(recipe.training.hardware.precision, device)).removeprefix("torch.")
+    others = f", {processes.world_size} processes" if processes.world_size > 1 else ""
+    dtype = str(resolve_dtype(recipe.training.hardware.precision, device)).removeprefix("torch.")
     return f"on {name}{threads}{others}, {dtype}"
 
 
@@ -63,7 +63,7 @@ def _budget(config: Config) -> str:
     return " or ".join(limits) + (", whichever comes first" if len(limits) > 1 else "")
 
 
-def why(reason: str, config: Config) -> str:
+def end_reason(reason: str, config: Config) -> str:
     """Why a run is over, from the word in its log."""
     patience = config.evaluation.patience or 0
     return {

@@ -27,7 +27,7 @@ from regard.core.files import atomic_write, open_regular
 __all__ = [
     "CorruptFile",
     "JSONObject",
-    "read_facts",
+    "read_metadata",
     "read_json",
     "read_shapes",
     "read_tensors",
@@ -47,21 +47,21 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
-class Header(NamedTuple):
+class TensorFileHeader(NamedTuple):
     """The first bytes of a sealed tensor file."""
 
-    length: int  # of all before the tensors' own bytes
+    data_start: int  # of all before the tensors' own bytes
     entries: dict[str, Any]  # name -> dtype, shape, where its bytes are
-    facts: JSONObject
-    seal: str
-    place: int  # of the seal in the file
+    metadata: JSONObject
+    checksum: str
+    checksum_offset: int  # of the seal in the file
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], facts: JSONObject) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: JSONObject) -> None:
     """A sealed safetensors file with the tensors, and the facts as JSON in its header."""
     whole = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     ordered = sorted(whole, key=lambda name: -whole[name].element_size())  # so that each is aligned
-    header: JSONObject = {"__metadata__": {_KEY: json.dumps({"sha256": CHECKSUM_PLACEHOLDER.decode(), **facts})}}
+    header: JSONObject = {"__metadata__": {_KEY: json.dumps({"sha256": CHECKSUM_PLACEHOLDER.decode(), **metadata})}}
     end = 0
     for name in ordered:
         begin, end = end, end + whole[name].numel() * whole[name].element_size()
@@ -89,7 +89,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], JSONObject]:
     return _read(path, _tensors)
 
 
-def read_facts(path: Path) -> JSONObject:
+def read_metadata(path: Path) -> JSONObject:
     """The facts of a sealed tensor file, after its checksum was found right."""
     return _read(path, _checked_facts)
 
@@ -109,7 +109,7 @@ def _read(path: Path, reader: Callable[[BufferedReader], T]) -> T:
                     return reader(file)
                 except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError) as wrong:
                     if before == _state(os.stat(path)) == _state(os.fstat(file.fileno())):
-                        reason = f" ({wrong})" if isinstance(wrong, Mismatch) else ""
+                        reason = f" ({wrong})" if isinstance(wrong, InconsistentFile) else ""
                         raise CorruptFile(
                             f"{path}: damaged or not written by regard{reason}; restore it from a copy"
                         ) from None
@@ -121,7 +121,7 @@ def _read(path: Path, reader: Callable[[BufferedReader], T]) -> T:
     raise CheckpointError(f"{path}: it changes while it is read; try again when whatever writes it has finished")
 
 
-class Mismatch(ValueError):
+class InconsistentFile(ValueError):
     """What is in a file contradicts itself."""
 
 
@@ -129,7 +129,7 @@ def _state(facts: os.stat_result) -> tuple[int, ...]:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
-def _header(file: BufferedReader) -> Header:
+def _header(file: BufferedReader) -> TensorFileHeader:
     first = file.read(8)
     length = int.from_bytes(first, "little")
     if len(first) != 8 or length > MAX_JSON_BYTES:
@@ -140,7 +140,7 @@ def _header(file: BufferedReader) -> Header:
     seal: str = facts.pop("sha256")
     if len(seal) != len(CHECKSUM_PLACEHOLDER):
         raise ValueError("no seal")
-    return Header(8 + length, entries, facts, seal, 8 + text.index(seal.encode()))
+    return TensorFileHeader(8 + length, entries, facts, seal, 8 + text.index(seal.encode()))
 
 
 def _shape(entry: dict[str, Any]) -> tuple[int, ...]:
@@ -153,37 +153,37 @@ def _shape(entry: dict[str, Any]) -> tuple[int, ...]:
 def _checked_facts(file: BufferedReader) -> JSONObject:
     header = _header(file)
     file.seek(0)
-    sha = hashlib.sha256(file.read(header.place) + CHECKSUM_PLACEHOLDER)
-    file.seek(header.place + len(CHECKSUM_PLACEHOLDER))
+    sha = hashlib.sha256(file.read(header.checksum_offset) + CHECKSUM_PLACEHOLDER)
+    file.seek(header.checksum_offset + len(CHECKSUM_PLACEHOLDER))
     while block := file.read(_BLOCK):
         sha.update(block)
     _match(header, sha.hexdigest())
-    return header.facts
+    return header.metadata
 
 
-def _match(header: Header, found: str) -> None:
-    if found != header.seal:
-        raise Mismatch("its checksum does not match")
+def _match(header: TensorFileHeader, found: str) -> None:
+    if found != header.checksum:
+        raise InconsistentFile("its checksum does not match")
 
 
 def _tensors(file: BufferedReader) -> tuple[dict[str, Tensor], JSONObject]:
     header = _header(file)
     file.seek(0)
     size, memory = os.fstat(file.fileno()).st_size, _memory()
-    if size > header.length + max((entry["data_offsets"][1] for entry in header.entries.values()), default=0):
-        raise Mismatch("there is more in it than its header says")
+    if size > header.data_start + max((entry["data_offsets"][1] for entry in header.entries.values()), default=0):
+        raise InconsistentFile("there is more in it than its header says")
     if size > memory:
-        raise Mismatch(f"{size:,} bytes, and this machine has a memory of {memory:,}")
+        raise InconsistentFile(f"{size:,} bytes, and this machine has a memory of {memory:,}")
     data = bytearray(size)
     view = memoryview(data)
     done = 0
     while count := file.readinto(view[done:]):
         done += count
-    sha = hashlib.sha256(view[: header.place])
+    sha = hashlib.sha256(view[: header.checksum_offset])
     sha.update(CHECKSUM_PLACEHOLDER)
-    sha.update(view[header.place + len(CHECKSUM_PLACEHOLDER) :])
+    sha.update(view[header.checksum_offset + len(CHECKSUM_PLACEHOLDER) :])
     _match(header, sha.hexdigest())
-    return {name: _tensor(data, header, entry) for name, entry in header.entries.items()}, header.facts
+    return {name: _tensor(data, header, entry) for name, entry in header.entries.items()}, header.metadata
 
 
 def _memory() -> int:
@@ -194,13 +194,13 @@ def _memory() -> int:
         return 2**62
 
 
-def _tensor(data: bytearray, header: Header, entry: dict[str, Any]) -> Tensor:
+def _tensor(data: bytearray, header: TensorFileHeader, entry: dict[str, Any]) -> Tensor:
     """A tensor over its part of the file's bytes; nothing is copied."""
     shape, dtype = _shape(entry), _DTYPES[entry["dtype"]]
     begin, end = entry["data_offsets"]
     count = math.prod(shape)
-    if not 0 <= begin <= end <= len(data) - header.length or end - begin != count * dtype.itemsize:
-        raise Mismatch("a tensor is not where the header says")
+    if not 0 <= begin <= end <= len(data) - header.data_start or end - begin != count * dtype.itemsize:
+        raise InconsistentFile("a tensor is not where the header says")
     if not count:
         return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(data, dtype=dtype, count=count, offset=header.length + begin).reshape(shape)
+    return torch.frombuffer(data, dtype=dtype, count=count, offset=header.data_start + begin).reshape(shape)

@@ -16,17 +16,17 @@ from regard.core.errors import DataError
 from regard.core.protocols import Indices
 from regard.core.task import Task
 from regard.training import checkpoint, optimizer, summary
-from regard.training.checkpoint import Progress, Window
-from regard.training.console import Console, Row, clock, describe
-from regard.training.device import Compiled
-from regard.training.distributed import Engine, Processes
+from regard.training.checkpoint import Progress, LogWindow
+from regard.training.console import Console, LogRow, format_duration, format_row
+from regard.training.device import CompiledLoss
+from regard.training.distributed import TrainingEngine, Processes
 from regard.training.evaluator import Evaluator
-from regard.training.log import NoReport, Report, TensorBoardWriter, Throughput, set_aside
+from regard.training.log import NullReporter, Reporter, TensorBoardWriter, Throughput, move_aside
 from regard.training.optimizer import schedule
 from regard.training.recipe import Recipe
-from regard.training.run_folder import Folder, Identity
+from regard.training.run_folder import RunFolder, RunIdentity
 from regard.training.signals import Interrupted, StopRequest
-from regard.training.step import Diverged, Outcome, Stepper, explain_nonfinite, write_nonfinite
+from regard.training.step import Diverged, StepResult, Stepper, explain_nonfinite, write_nonfinite
 
 
 class StepCallback(Protocol):
@@ -47,51 +47,51 @@ class Trainer:
         recipe: Recipe,
         task: Task,
         *,
-        engine: Engine,
-        folder: Folder,
+        engine: TrainingEngine,
+        folder: RunFolder,
         processes: Processes,
         console: Console,
-        watch: StepCallback = no_callback,
+        step_callback: StepCallback = no_callback,
     ) -> None:
         self.recipe, self.task, self.engine = recipe, task, engine
-        self.folder, self.processes, self.console, self.watch = folder, processes, console, watch
+        self.folder, self.processes, self.console, self.step_callback = folder, processes, console, step_callback
         self.config = recipe.training
         self.optimizer = optimizer.build(self.config.optimizer, engine.model)
         self.evaluator = Evaluator(recipe, task, engine=engine, folder=folder, processes=processes, console=console)
-        self.now = Progress()
-        self.plan: Sequence[Indices] = ()
-        self.report: Report | NoReport = NoReport()
+        self.progress = Progress()
+        self.batches: Sequence[Indices] = ()
+        self.reporter: Reporter | NullReporter = NullReporter()
         self._pace = Throughput()
         self._birth = time.monotonic()
         self._first = 0  # the step this process began after
         self._foretold = False  # whether it was said how long it will take
         self._row_shown = False  # whether the bar shows a row of the log
 
-    def restore(self, path: Path | None, *, identity: Identity, new_log: bool = False) -> None:
+    def restore(self, path: Path | None, *, identity: RunIdentity, new_log: bool = False) -> None:
         """Go to where a checkpoint stood, or to the very beginning; with a new log if the old one is set aside."""
         if path is not None:
-            self.now = checkpoint.load(path, self.engine.model, optimizer=self.optimizer, identity=identity)
-        self.now.run, self._first = identity.run, self.now.step
-        if new_log and self.processes.first:
-            aside = set_aside(self.folder.log)
-            self.now.log = Progress().log
-            self.console.say(f"a new log is begun; the old one is {aside.name if aside else 'gone'}")
-        self._birth = time.monotonic() - self.now.seconds
-        time_used = self.processes.agree(self._time_used())
-        self.now.ended = self._over(time_used=time_used)  # a larger budget lets an ended run go on
+            self.progress = checkpoint.load(path, self.engine.model, optimizer=self.optimizer, identity=identity)
+        self.progress.run, self._first = identity.run_id, self.progress.step
+        if new_log and self.processes.is_main_process:
+            aside = move_aside(self.folder.log)
+            self.progress.log = Progress().log
+            self.console.print_line(f"a new log is begun; the old one is {aside.name if aside else 'gone'}")
+        self._birth = time.monotonic() - self.progress.seconds
+        time_used = self.processes.broadcast_from_main(self._time_used())
+        self.progress.ended = self._over(time_used=time_used)  # a larger budget lets an ended run go on
         self._read_plan()
-        if self.processes.first:
-            board = TensorBoardWriter(self.folder.events, self.now.step) if self.config.files.tensorboard else None
-            position, counted = self.now.log, self.task.throughput_unit
-            self.report = Report(self.folder, self.console, position=position, board=board, counted=counted)
-            if not self.now.log["bytes"] and self.now.run is not None:
-                self.report.note({"step": self.now.step, "run": self.now.run})
+        if self.processes.is_main_process:
+            board = TensorBoardWriter(self.folder.events, self.progress.step) if self.config.files.tensorboard else None
+            position, counted = self.progress.log, self.task.throughput_unit
+            self.reporter = Reporter(self.folder, self.console, position=position, tensorboard=board, throughput_unit=counted)
+            if not self.progress.log["bytes"] and self.progress.run is not None:
+                self.reporter.log_only({"step": self.progress.step, "run": self.progress.run})
 
     def fit(self, stop: StopRequest) -> Progress:
         """Train until a budget is used up; Interrupted if a stop was asked for, with everything saved."""
-        now, stepper = self.now, self._stepper()
+        now, stepper = self.progress, self._stepper()
         while now.ended is None:
-            began, examples = time.monotonic(), self.plan[now.index]
+            began, examples = time.monotonic(), self.batches[now.index]
             outcome = stepper(examples, step=now.step + 1, flags=lambda: (bool(stop), self._time_used()))
             self._pace.seconds += time.monotonic() - began
             self._pace.count += outcome.tokens
@@ -116,13 +116,13 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint, then remove those that are no longer needed."""
-        now = self.now
+        now = self.progress
         now.seconds = time.monotonic() - self._birth
-        now.log = self.report.position()
-        if self.processes.agree(now.best.score is None):
+        now.log = self.reporter.position()
+        if self.processes.broadcast_from_main(now.best.score is None):
             self.evaluator.write_model(now)
-        checkpoint.save(self.folder, self.engine.model, optimizer=self.optimizer, now=now, write=self.processes.first)
-        if self.processes.first:
+        checkpoint.save(self.folder, self.engine.model, optimizer=self.optimizer, progress=now, write=self.processes.is_main_process)
+        if self.processes.is_main_process:
             checkpoint.prune(self.folder, now, keep=self.config.files.keep_checkpoints)
 
     def _stepper(self) -> Stepper:
@@ -133,18 +133,18 @@ class Trainer:
             self.task,
             engine=self.engine,
             optimizer=self.optimizer,
-            factor=factor,
+            lr_factor=factor,
             processes=self.processes,
-            loss=Compiled(loss, self.console.say) if self.config.hardware.compile else loss,
+            loss=CompiledLoss(loss, self.console.print_line) if self.config.hardware.compile else loss,
         )
 
     def _read_plan(self) -> None:
         """The batches of this epoch; refused if the data is not what the run was trained on so far."""
-        now = self.now
-        self.plan = self.task.epoch_batches(now.epoch, self.recipe.seed)
-        if not len(self.plan):
+        now = self.progress
+        self.batches = self.task.epoch_batches(now.epoch, self.recipe.seed)
+        if not len(self.batches):
             raise DataError("there are no training batches; give more data or a larger batch size")
-        plan = checkpoint.checksum(self.plan)
+        plan = checkpoint.batches_checksum(self.batches)
         if now.index and now.plan and now.plan != plan:
             raise DataError(
                 f"the batches of this epoch differ from those {self.folder.path} was trained on so far; go on with the "
@@ -152,93 +152,93 @@ class Trainer:
             )
         now.plan = plan
 
-    def _advance(self, outcome: Outcome, examples: Indices) -> bool:
+    def _advance(self, outcome: StepResult, examples: Indices) -> bool:
         """Count the step; says whether it was the last of its epoch."""
-        now = self.now
+        now = self.progress
         now.step, now.index = now.step + 1, now.index + 1
-        now.skipped = 0 if outcome.finite else now.skipped + 1
-        if outcome.finite:
+        now.skipped = 0 if outcome.is_finite else now.skipped + 1
+        if outcome.is_finite:
             now.window.loss += outcome.loss
             now.window.tokens += outcome.tokens
-            for name, value in outcome.parts.items():
+            for name, value in outcome.loss_parts.items():
                 now.window.parts[name] = now.window.parts.get(name, 0.0) + value
         else:
             self._not_finite(outcome, examples)
-        epoch_ended = now.index == len(self.plan)
+        epoch_ended = now.index == len(self.batches)
         if epoch_ended:
             now.epoch, now.index = now.epoch + 1, 0
             self._read_plan()
         return epoch_ended
 
-    def _not_finite(self, outcome: Outcome, examples: Indices) -> None:
-        now = self.now
+    def _not_finite(self, outcome: StepResult, examples: Indices) -> None:
+        now = self.progress
         now.window.skipped += 1
-        hopeless = now.skipped >= len(self.plan)  # as many as an epoch has, one after the other
+        hopeless = now.skipped >= len(self.batches)  # as many as an epoch has, one after the other
         if self.config.optimizer.on_nonfinite == "stop" or hopeless:
-            if self.processes.first:
-                write_nonfinite(self.folder, self.task, examples=examples, outcome=outcome, now=now)
+            if self.processes.is_main_process:
+                write_nonfinite(self.folder, self.task, examples=examples, result=outcome, progress=now)
             raise Diverged(explain_nonfinite(self.folder, now, outcome))
 
-    def _write_row(self, outcome: Outcome) -> None:
-        now, window = self.now, self.now.window
-        self.console.moved(self._done())
+    def _write_row(self, outcome: StepResult) -> None:
+        now, window = self.progress, self.progress.window
+        self.console.set_progress(self._done())
         self._report_eta()
         if _due(now.step, self.config.files.log_every):
             tokens = max(1, window.tokens)
-            row: Row = {"step": now.step, "epoch": now.epoch_of_step}
+            row: LogRow = {"step": now.step, "epoch": now.current_epoch}
             row["loss"] = window.loss / tokens if window.tokens else float("nan")
             row |= {name: value / tokens for name, value in window.parts.items()}
-            row |= {"lr": outcome.rate, "norm": outcome.norm}
+            row |= {"lr": outcome.lr, "norm": outcome.grad_norm}
             row |= {"skipped": window.skipped} if window.skipped else {}
-            self.report.add(row, pace=self._pace, left=self._left())
-            now.window, self._pace, self._row_shown = Window(), Throughput(), True
+            self.reporter.add(row, pace=self._pace, left=self._left())
+            now.window, self._pace, self._row_shown = LogWindow(), Throughput(), True
         elif not self._row_shown:
             loss = outcome.loss / max(1, outcome.tokens)
-            self.console.doing(describe({"step": now.step, "epoch": now.epoch_of_step, "loss": loss}, self._left()))
+            self.console.set_status(format_row({"step": now.step, "epoch": now.current_epoch, "loss": loss}, self._left()))
 
     def _report_eta(self) -> None:
         """Say once how long the rest will take, when enough steps were timed; not where minutes are given."""
-        steps, seconds = self.now.step - self._first, self._pace.seconds
+        steps, seconds = self.progress.step - self._first, self._pace.seconds
         if self._foretold or self.config.minutes is not None or steps < 3 or seconds < 3.0:
             return
         self._foretold = True
         left = self._left()
         if left is not None:
-            self.console.say(f"about {clock(left)} to go, by the first {steps} steps; evaluation comes on top")
+            self.console.print_line(f"about {format_duration(left)} to go, by the first {steps} steps; evaluation comes on top")
 
     def _be_watched(self) -> None:
         """Whoever watches sees the model; not a sharded one, which a process alone cannot run."""
-        if self.processes.first and self.engine.twin is None:
-            step, last = self.now.step, self.now.ended is not None
-            self.watch(self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=step, last=last)
+        if self.processes.is_main_process and self.engine.gathered_model is None:
+            step, last = self.progress.step, self.progress.ended is not None
+            self.step_callback(self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=step, last=last)
 
     def _evaluate(self, epoch_ended: bool) -> bool:
         """Evaluate if it is time to, or if this is the end; says whether it did."""
-        now, every = self.now, self.config.evaluation.every
+        now, every = self.progress, self.config.evaluation.every
         if not (epoch_ended if every is None else _due(now.step, every)) and now.ended is None:
             return False
-        self.report.add(self.evaluator.evaluate(now))
+        self.reporter.add(self.evaluator.evaluate(now))
         self._row_shown = False
         if now.ended is None:
             now.ended = self._over(time_used=False)
         return True
 
     def _finish(self) -> None:
-        row = self.evaluator.evaluate_mean(self.now)
+        row = self.evaluator.evaluate_averaged(self.progress)
         if row is not None:
-            self.report.add(row)
-        now = self.now
+            self.reporter.add(row)
+        now = self.progress
         if now.skipped and now.skipped == now.step:
             raise Diverged(
                 f"the loss of none of the {now.step} batches was a number, so nothing was learned; lower "
                 "training.optimizer.lr, or see what is wrong with the data"
             )
-        self.report.note({"step": now.step, "end": now.ended})
-        self.console.say(f"stopped after step {now.step}: {summary.why(now.ended or '', self.config)}")
+        self.reporter.log_only({"step": now.step, "end": now.ended})
+        self.console.print_line(f"stopped after step {now.step}: {summary.end_reason(now.ended or '', self.config)}")
 
     def _over(self, *, time_used: bool) -> str | None:
         """Why training ends here, if it does."""
-        now, config, patience = self.now, self.config, self.config.evaluation.patience
+        now, config, patience = self.progress, self.config, self.config.evaluation.patience
         reasons = {
             "steps": config.steps is not None and now.step >= config.steps,
             "epochs": config.epochs is not None and now.epoch >= config.epochs,
@@ -250,7 +250,7 @@ class Trainer:
     def _time_used(self) -> bool:
         """Whether the minutes are over, by the first process's clock alone."""
         minutes = self.config.minutes
-        return self.processes.first and minutes is not None and time.monotonic() - self._birth >= 60 * minutes
+        return self.processes.is_main_process and minutes is not None and time.monotonic() - self._birth >= 60 * minutes
 
     def _total(self) -> int:
         """The last step, as far as steps and epochs say."""
@@ -260,8 +260,8 @@ class Trainer:
 
     def _done(self) -> float:
         """The share of the run that is behind."""
-        now, config = self.now, self.config
-        epochs = now.epoch + now.index / len(self.plan)
+        now, config = self.progress, self.config
+        epochs = now.epoch + now.index / len(self.batches)
         minutes = (time.monotonic() - self._birth) / 60
         shares = ((now.step, config.steps), (epochs, config.epochs), (minutes, config.minutes))
         return min(1.0, max(done / total for done, total in shares if total))

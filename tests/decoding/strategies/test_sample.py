@@ -56,8 +56,8 @@ def test_what_has_no_probability_is_never_drawn():
     """Not even by the least and the greatest number that can be drawn."""
     scores = torch.tensor([-torch.inf, -torch.inf, -0.5, -torch.inf, -2.0, -torch.inf]).expand(2, 6)
     draws = torch.tensor([[0.0], [1 - 2.0**-53]], dtype=torch.float64)
-    assert sample.draw(scores, draws, config=sample.Config()).tolist() == [[2], [4]]
-    assert sample.draw(scores, draws, config=sample.Config(top_p=0.99)).tolist() == [[2], [4]]
+    assert sample.sample_tokens(scores, draws, config=sample.Config()).tolist() == [[2], [4]]
+    assert sample.sample_tokens(scores, draws, config=sample.Config(top_p=0.99)).tolist() == [[2], [4]]
 
 
 @pytest.mark.parametrize("size", [100, 1000])

@@ -19,7 +19,7 @@ SAMPLE = strategy.build("sample", temperature=0.8)
 class Numbered(strategy.DecodingStrategy):
     """Inputs of three requests: two, one and one."""
 
-    def numbers(self, count):
+    def sample_indices(self, count):
         assert count == 4
         return [0, 1, 0, 0]
 

@@ -141,7 +141,7 @@ def test_of_wide_beams_fewer_stand_side_by_side(copying):
     model = Copier()
     for width, most in ((1, inspect.MAX_BATCH_SOURCES), (10, inspect.MAX_HYPOTHESES // 10), (10_000, 1)):
         model.shown.clear()
-        copying.answer(model, ["red"] * 300, Options(), COPY.changed(width=width))
+        copying.answer(model, ["red"] * 300, Options(), COPY.with_settings(width=width))
         assert max(model.shown) == most and sum(model.shown) == 300
 
 

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from regard.training import recipe as recipes
-from regard.training.console import Silent
-from regard.training.distributed import joined
+from regard.training.console import SilentConsole
+from regard.training.distributed import distributed_context
 from regard.training.train import resume, train
 
 BASE = [
@@ -32,12 +32,12 @@ def recipe(kind: str, out: Path) -> recipes.Recipe:
 
 
 def main(out: Path, kinds: list[str]) -> None:
-    with joined("cpu"):  # once for all of them
+    with distributed_context("cpu"):  # once for all of them
         for kind in kinds:
             if kind == "resume":
-                resume(out / "half", ["training.steps=9"], console=Silent())
+                resume(out / "half", ["training.steps=9"], console=SilentConsole())
             else:
-                train(recipe(kind, out), out / kind, console=Silent())
+                train(recipe(kind, out), out / kind, console=SilentConsole())
 
 
 if __name__ == "__main__":

@@ -78,11 +78,11 @@ def select_split(run: Run, split: str | None, options: Mapping[str, Any] = Mappi
 
 def _lacks_usual(run: Run, asked: Mapping[str, Any]) -> bool:
     """Whether the data that a run was trained with is known to have the other split alone."""
-    from regard.training.run_folder import Folder, read_identity
+    from regard.training.run_folder import RunFolder, read_identity
 
     if not run.uses_training_data:
         return False
-    known = run.evaluation_task(**asked).fingerprint() if asked else read_identity(Folder(run.folder)).data or {}
+    known = run.evaluation_task(**asked).fingerprint() if asked else read_identity(RunFolder(run.folder)).fingerprint or {}
     return DEFAULT_SPLIT not in known and FALLBACK_SPLIT in known
 
 

@@ -34,22 +34,22 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
     from regard.api.run import load
     from regard.core.config import to_dict
     from regard.training import tensor_files
-    from regard.training.run_folder import Folder, read_identity, read_kept
+    from regard.training.run_folder import RunFolder, read_identity, read_saved_metrics
 
     loaded = load(folder, trust=trust)
     recipe = loaded.recipe.to_dict()
-    step, metrics = read_kept(Folder(folder))
-    identity = read_identity(Folder(folder))
+    step, metrics = read_saved_metrics(RunFolder(folder))
+    identity = read_identity(RunFolder(folder))
     facts: dict[str, Any] = {
         "task": recipe["task"],
         "verb": loaded.verb,
-        "run": identity.run,
+        "run": identity.run_id,
         "seed": recipe["seed"],
         "model": recipe["model"],
         "parameters": loaded.parameters,
         "sizes": to_dict(loaded.task.spec),
         "data": recipe["data"],
-        "checksum": {name: text[:12] for name, text in (identity.data or {}).items()},
+        "checksum": {name: text[:12] for name, text in (identity.fingerprint or {}).items()},
         "pretrained": recipe.get("pretrained", {}),
         "training": recipe["training"],
         "decoding": recipe.get("decoding", {}),

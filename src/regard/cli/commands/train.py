@@ -91,11 +91,11 @@ def train_new(task: str, recipe: Path | None, settings: list[str], *, out: Path 
     from regard.inspection import training_snapshots
     from regard.training import recipe as recipes
     from regard.training import train as runs
-    from regard.training.console import Silent
+    from regard.training.console import SilentConsole
 
     chosen = recipes.read(task, recipe, settings=settings)
     folder = out if out is not None else free_folder(chosen)
-    _say(runs.train(chosen, folder, watch=training_snapshots.record_snapshot, console=Silent() if quiet else None))
+    _say(runs.train(chosen, folder, step_callback=training_snapshots.record_snapshot, console=SilentConsole() if quiet else None))
 
 
 def resume_run(
@@ -104,10 +104,10 @@ def resume_run(
     """Resume a run and say what has become of it."""
     from regard.inspection import training_snapshots
     from regard.training import train as runs
-    from regard.training.console import Silent
+    from regard.training.console import SilentConsole
 
-    console = Silent() if quiet else None
-    _say(runs.resume(folder, settings, watch=training_snapshots.record_snapshot, trust=trust, new_log=new_log, console=console))
+    console = SilentConsole() if quiet else None
+    _say(runs.resume(folder, settings, step_callback=training_snapshots.record_snapshot, trust=trust, new_log=new_log, console=console))
 
 
 def free_folder(recipe: Recipe) -> Path:
@@ -119,9 +119,9 @@ def free_folder(recipe: Recipe) -> Path:
 
 def _say(folder: Path) -> None:
     """Where the run is and what its weights scored; of many processes the first says it."""
-    from regard.training.run_folder import Folder, read_kept
+    from regard.training.run_folder import RunFolder, read_saved_metrics
 
     if os.environ.get("RANK", "0") == "0":
-        step, metrics = read_kept(Folder(folder))
+        step, metrics = read_saved_metrics(RunFolder(folder))
         scores = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()) or "not evaluated"
         print(f"{folder}: the weights of step {step}, validation {scores}")

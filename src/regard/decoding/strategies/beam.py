@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import ConfigError
-from regard.decoding.constraints import check
-from regard.decoding.search import NONE, Candidates, SearchState, StrategySpec
+from regard.decoding.constraints import check_constraints
+from regard.decoding.search import EMPTY_ROW_SCORE, Candidates, SearchState, StrategySpec
 from regard.decoding.topk import top_k
 
-STRONGEST = 50  # length penalty: beyond, |y|^length_penalty overflows for long outputs
+MAX_LENGTH_PENALTY = 50  # length penalty: beyond, |y|^length_penalty overflows for long outputs
 
 
 @dataclass(frozen=True)
@@ -36,35 +36,35 @@ class Config:
     suppress_tokens: tuple[int, ...] = ()  # tokens that never come
 
     def __post_init__(self) -> None:
-        check(self)
+        check_constraints(self)
         if self.beam_width < 1:
             raise ConfigError(f"width is {self.beam_width}; a beam is at least 1 wide")
         if not 1 <= self.nbest <= self.beam_width:
             raise ConfigError(f"nbest is {self.nbest}; it must lie between 1 and width, which is {self.beam_width}")
-        if not 0 <= self.length_penalty <= STRONGEST:
-            raise ConfigError(f"length_penalty is {self.length_penalty}; it must lie between 0 (none) and {STRONGEST}")
+        if not 0 <= self.length_penalty <= MAX_LENGTH_PENALTY:
+            raise ConfigError(f"length_penalty is {self.length_penalty}; it must lie between 0 (none) and {MAX_LENGTH_PENALTY}")
 
 
-def plan(config: Config) -> StrategySpec:
+def build(config: Config) -> StrategySpec:
     """Up to `nbest` hypotheses for each source; fewer only where fewer exist within limit and constraints."""
     return StrategySpec(_choose, capacity=config.beam_width, nbest=config.nbest, length_penalty=config.length_penalty)
 
 
 def _choose(scores: Tensor, running: SearchState) -> Candidates:
-    return best(scores, running, each=1)
+    return best_continuations(scores, running, candidates_per_hypothesis=1)
 
 
-def best(scores: Tensor, running: SearchState, *, each: int) -> Candidates:
+def best_continuations(scores: Tensor, search_state: SearchState, *, candidates_per_hypothesis: int) -> Candidates:
     """The best continuations of all rows of a source together, best first: `each` for every one it has capacity for."""
-    capacity = each * int(running.capacity.max())
+    capacity = candidates_per_hypothesis * int(search_state.capacity.max())
     values, tokens = top_k(scores.flatten(0, 1), capacity)  # more than `capacity` of one row are never needed
-    sources, count = running.sources.numel(), values.shape[1]
-    sums = (running.sums.reshape(-1, 1) + values).view(sources, -1)
+    sources, count = search_state.source_ids.numel(), values.shape[1]
+    sums = (search_state.cum_log_probs.reshape(-1, 1) + values).view(sources, -1)
     sums, order = sums.sort(dim=1, descending=True, stable=True)
     sums, order = sums[:, :capacity], order[:, :capacity]
-    outside = torch.arange(sums.shape[1], device=sums.device) >= each * running.capacity[:, None]
+    outside = torch.arange(sums.shape[1], device=sums.device) >= candidates_per_hypothesis * search_state.capacity[:, None]
     return Candidates(
         parents=order // count,
         tokens=tokens.reshape(sources, -1).gather(1, order),
-        sums=sums.masked_fill(outside, NONE),
+        cum_log_probs=sums.masked_fill(outside, EMPTY_ROW_SCORE),
     )

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import ConfigError
-from regard.decoding.constraints import check
+from regard.decoding.constraints import check_constraints
 from regard.decoding.search import Candidates, SearchState, StrategySpec
 
 
@@ -26,12 +26,12 @@ class Config:
     suppress_tokens: tuple[int, ...] = ()  # tokens that never come
 
     def __post_init__(self) -> None:
-        check(self)
+        check_constraints(self)
         if any(token < 0 for token in self.tokens):
             raise ConfigError(f"tokens holds {min(self.tokens)}; token numbers are 0 or more")
 
 
-def plan(config: Config) -> StrategySpec:
+def build(config: Config) -> StrategySpec:
     """One hypothesis a source. Where the token that is given may not come (at the limit), the likeliest one does."""
     beginning = torch.tensor([*config.tokens, -1])
 
@@ -42,10 +42,10 @@ def plan(config: Config) -> StrategySpec:
                 f"tokens holds {max(config.tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}"
             )
         places = running.lengths.clamp(max=len(config.tokens)).to(beginning.device)
-        wanted = beginning[places].to(scores.device)[:, None].expand(running.sums.shape)
+        wanted = beginning[places].to(scores.device)[:, None].expand(running.cum_log_probs.shape)
         there = scores.gather(2, wanted.clamp_min(0)[..., None])[..., 0] > -torch.inf
         tokens = torch.where((wanted >= 0) & there, wanted, scores.argmax(dim=2))
         parents = torch.arange(wanted.shape[1], device=scores.device).expand(wanted.shape)
-        return Candidates(parents, tokens=tokens, sums=running.sums + scores.gather(2, tokens[..., None])[..., 0])
+        return Candidates(parents, tokens=tokens, cum_log_probs=running.cum_log_probs + scores.gather(2, tokens[..., None])[..., 0])
 
     return StrategySpec(choose)

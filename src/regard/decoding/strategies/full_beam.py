@@ -11,18 +11,18 @@ from __future__ import annotations
 from torch import Tensor
 
 from regard.decoding.search import Candidates, SearchState, StrategySpec
-from regard.decoding.stopping import Full
-from regard.decoding.strategies.beam import Config, best
+from regard.decoding.stopping import FullBeam
+from regard.decoding.strategies.beam import Config, best_continuations
 
-__all__ = ["Config", "plan"]
+__all__ = ["Config", "build"]
 
 
-def plan(config: Config) -> StrategySpec:
+def build(config: Config) -> StrategySpec:
     """Up to `nbest` hypotheses for each source."""
     return StrategySpec(
-        _choose, capacity=config.beam_width, nbest=config.nbest, length_penalty=config.length_penalty, rule=Full()
+        _choose, capacity=config.beam_width, nbest=config.nbest, length_penalty=config.length_penalty, stopping_rule=FullBeam()
     )
 
 
 def _choose(scores: Tensor, running: SearchState) -> Candidates:
-    return best(scores, running, each=2)
+    return best_continuations(scores, running, candidates_per_hypothesis=2)

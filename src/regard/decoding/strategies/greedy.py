@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.decoding.constraints import check
+from regard.decoding.constraints import check_constraints
 from regard.decoding.search import Candidates, SearchState, StrategySpec
 from regard.decoding.topk import top_k
 
@@ -21,16 +21,16 @@ class Config:
     suppress_tokens: tuple[int, ...] = ()  # tokens that never come
 
     def __post_init__(self) -> None:
-        check(self)
+        check_constraints(self)
 
 
-def plan(config: Config) -> StrategySpec:
+def build(config: Config) -> StrategySpec:
     """One hypothesis a source, continued by its likeliest token."""
     return StrategySpec(_choose)
 
 
 def _choose(scores: Tensor, running: SearchState) -> Candidates:
     values, tokens = top_k(scores.flatten(0, 1), 1)
-    shape = running.sums.shape
+    shape = running.cum_log_probs.shape
     parents = torch.arange(shape[1], device=scores.device).expand(shape)
-    return Candidates(parents, tokens=tokens.view(shape), sums=running.sums + values.view(shape))
+    return Candidates(parents, tokens=tokens.view(shape), cum_log_probs=running.cum_log_probs + values.view(shape))

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError
 from regard.core.seed import combine_seeds
-from regard.decoding.constraints import check
+from regard.decoding.constraints import check_constraints
 from regard.decoding.search import Candidates, SearchState, StrategySpec
 from regard.decoding.topk import top_k
 
-COLDEST = 1e-30  # below, float32 knows only zero
-NUCLEUS = 128  # so many tokens mostly hold the mass that top_p asks for, and the others need no sorting
+MIN_TEMPERATURE = 1e-30  # below, float32 knows only zero
+NUCLEUS_CANDIDATES = 128  # so many tokens mostly hold the mass that top_p asks for, and the others need no sorting
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Config:
     suppress_tokens: tuple[int, ...] = ()  # tokens that never come
 
     def __post_init__(self) -> None:
-        check(self)
+        check_constraints(self)
         if not 0 < self.temperature < float("inf"):
             raise ConfigError(f"temperature is {self.temperature}; it must be above 0 (for 0 use the greedy decoder)")
         if self.top_k < 0:
@@ -49,7 +49,7 @@ class Config:
             raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
 
 
-def plan(config: Config) -> StrategySpec:
+def build(config: Config) -> StrategySpec:
     """`samples` hypotheses for each source, likeliest first.
 
     The same seed gives the same draws, and what a source gets depends on its number and not on the others. Scores are
@@ -58,18 +58,18 @@ def plan(config: Config) -> StrategySpec:
     samples = config.num_samples
 
     def choose(scores: Tensor, running: SearchState) -> Candidates:
-        flat, shape = scores.flatten(0, 1), running.sums.shape
-        steps = running.lengths[:, None, None].expand(*running.draws.shape[:2], 1)
-        draws = running.draws.gather(2, steps)[..., 0].gather(1, running.lanes)  # (s w)
-        tokens = draw(flat, draws.view(-1, 1), config=config)
+        flat, shape = scores.flatten(0, 1), running.cum_log_probs.shape
+        steps = running.lengths[:, None, None].expand(*running.uniforms.shape[:2], 1)
+        draws = running.uniforms.gather(2, steps)[..., 0].gather(1, running.root_index)  # (s w)
+        tokens = sample_tokens(flat, draws.view(-1, 1), config=config)
         parents = torch.arange(shape[1], device=scores.device).expand(shape)
-        sums = running.sums + flat.gather(1, tokens).view(shape)
-        return Candidates(parents, tokens=tokens.view(shape), sums=sums)
+        sums = running.cum_log_probs + flat.gather(1, tokens).view(shape)
+        return Candidates(parents, tokens=tokens.view(shape), cum_log_probs=sums)
 
     def draws(limits: Tensor, numbers: Tensor) -> Tensor:
         return _numbers(limits, numbers, config=config)
 
-    return StrategySpec(choose, lanes=samples, capacity=samples, nbest=samples, draws=draws)
+    return StrategySpec(choose, initial_width=samples, capacity=samples, nbest=samples, draw_uniforms=draws)
 
 
 def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
@@ -83,12 +83,12 @@ def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
     return table.to(limits.device)
 
 
-def draw(scores: Tensor, draws: Tensor, *, config: Config) -> Tensor:
+def sample_tokens(scores: Tensor, uniforms: Tensor, *, config: Config) -> Tensor:
     """Log probabilities (r v) and a number from [0, 1) per row (r 1) -> tokens (r 1)."""
-    heat = max(config.temperature, COLDEST)
+    heat = max(config.temperature, MIN_TEMPERATURE)
     sharpened = scores if heat == 1 else (scores - scores.amax(dim=1, keepdim=True)) / heat
     logits, tokens = _likely(sharpened, config=config)
-    places = _places(logits.softmax(dim=1), draws)
+    places = _places(logits.softmax(dim=1), uniforms)
     return places if tokens is None else tokens.gather(1, places)
 
 
@@ -109,7 +109,7 @@ def _likely(scores: Tensor, *, config: Config) -> tuple[Tensor, Tensor | None]:
     if config.top_p == 1:
         return scores, tokens
     total = scores.logsumexp(dim=1, keepdim=True)
-    for size in (NUCLEUS, scores.shape[1]):
+    for size in (NUCLEUS_CANDIDATES, scores.shape[1]):
         values, order = top_k(scores, size)
         shares = (values - total).exp().cumsum(dim=1, dtype=torch.float64)
         if bool((shares[:, -1] >= config.top_p).all()):

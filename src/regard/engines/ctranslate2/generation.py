@@ -102,11 +102,11 @@ class CT2Generation(DecodingStrategy):
         """Texts -> how each goes on, up to its limit."""
         if sources.grammar is not None:
             raise ConfigError("engine ctranslate2 knows no grammar; use engine native")
-        marks, limits = sources.marks, sources.limits
-        last = [marks.bos] * limits.numel() if sources.first is None else sources.first.tolist()
-        order = range(limits.numel()) if sources.numbers is None else sources.numbers.tolist()
+        marks, limits = sources.special_tokens, sources.limits
+        last = [marks.bos] * limits.numel() if sources.first_input is None else sources.first_input.tolist()
+        order = range(limits.numel()) if sources.sample_indices is None else sources.sample_indices.tolist()
         texts = [(*row, token) for row, token in zip(sources.state.tokens, last, strict=True)]
-        if self.has("seed"):
+        if self.has_setting("seed"):
             each = zip(order, texts, limits.tolist(), strict=True)
             drawn = [self._begin(self._drawing(number), [text], marks, limit)[0]() for number, text, limit in each]
             return [hypotheses or [] for hypotheses in drawn]
@@ -117,11 +117,11 @@ class CT2Generation(DecodingStrategy):
     def _settled(self, found: search.RowHypotheses, left: Tensor, model: Any, sources: DecoderInputs) -> search.RowHypotheses:
         """The same; our own search finds how those go on that were cut at their limit."""
         if left.numel():
-            first = None if sources.first is None else sources.first[left]
+            first = None if sources.first_input is None else sources.first_input[left]
             own = DecodingStrategy(self.name, self.config)(
                 model.original,
                 state_tree.select_sources(sources.state.state, left),
-                marks=sources.marks,
+                marks=sources.special_tokens,
                 limits=sources.limits[left],
                 first=first,
             )
@@ -150,7 +150,7 @@ class CT2Generation(DecodingStrategy):
             return [lambda: [Hypothesis((), 0.0, 0.0)]] * len(texts)
         decoding = asdict(self.config)
         drawn: dict[str, Any] = {}
-        if self.has("seed"):
+        if self.has_setting("seed"):
             drawn = {f"sampling_{name}": decoding[ours] for name, ours in SAMPLING_OPTIONS.items()}
         results = generator.generate_batch(
             [[str(token) for token in text] for text in texts],
@@ -169,7 +169,7 @@ class CT2Generation(DecodingStrategy):
     def _settle(self, result: Any, cut: Callable[[Any], list[Hypothesis]], end: int) -> list[Hypothesis] | None:
         """Wait for a result. A beam is settled once all of it has ended: at a limit ours counts the end mark."""
         ready = result.result()
-        open_ = self.has("beam_width") and any(not words or int(words[-1]) != end for words in ready.sequences)
+        open_ = self.has_setting("beam_width") and any(not words or int(words[-1]) != end for words in ready.sequences)
         return None if open_ else cut(ready)
 
 

@@ -22,7 +22,7 @@ from regard.core.cpu import available_cores
 from regard.core.errors import ConfigError
 from regard.core.extras import require
 from regard.core.protocols import Hypothesis, Padded
-from regard.decoding.strategy import DecoderInputs, DecodingStrategy, optimised
+from regard.decoding.strategy import DecoderInputs, DecodingStrategy, optimize_for_decoding
 from regard.engines.ctranslate2 import cache, search
 from regard.engines.ctranslate2.export import export
 from regard.engines.ctranslate2.generation import CT2LanguageModel, GeneratorFactory, ct2_generation
@@ -115,20 +115,20 @@ class CT2Search(DecodingStrategy):
 
     def decode(self, model: Any, sources: DecoderInputs) -> list[list[Hypothesis]]:
         """The source rows -> hypotheses of each, best first; our own search finds those that are not settled."""
-        if sources.first is not None or sources.grammar is not None:
+        if sources.first_input is not None or sources.grammar is not None:
             raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar; use engine native")
         tokens, lengths = sources.state
         rows = [row[:length] for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
         wait = search.submit(
-            self.translator, rows, sources.limits.tolist(), decoding=asdict(self.config), special_tokens=sources.marks
+            self.translator, rows, sources.limits.tolist(), decoding=asdict(self.config), special_tokens=sources.special_tokens
         )
         found = wait()
         left = torch.tensor([number for number, row in enumerate(found) if row is None], dtype=torch.long)
         if left.numel():
-            native = optimised(model.original)
+            native = optimize_for_decoding(model.original)
             state = native.start(Padded(tokens[left], lengths[left]))
             own = DecodingStrategy(self.name, self.config)(
-                native, state, marks=sources.marks, limits=sources.limits[left], numbers=left
+                native, state, marks=sources.special_tokens, limits=sources.limits[left], numbers=left
             )
             for number, hypotheses in zip(left.tolist(), own, strict=True):
                 found[number] = hypotheses

@@ -19,7 +19,7 @@ from regard.data import batching
 from regard.data.builtin.scenes import Box
 from regard.data.images.image_files import Pixels
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
-from regard.decoding.strategy import DecodingStrategy, optimised
+from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks._shared.image_inputs import InputImage
 from regard.tasks._shared.teacher_forcing import with_alternatives, ablate_tokens
 from regard.tasks.captioning.grounding import CELL_AXIS, BATCH_CAPTIONS, EncodeImages, CaptionVocab, cell_box, grid_size, ablate_cells
@@ -50,7 +50,7 @@ def search(model: Any, pixels: Pixels, settings: SearchSettings) -> list[list[Hy
     together = min(BATCH_CAPTIONS, max(1, MAX_HYPOTHESES // settings.decoding.width))
     starts = range(0, len(pixels), together)
     with eval_mode(model) as device:
-        fast = optimised(model)
+        fast = optimize_for_decoding(model)
         for low in track(starts, total=len(starts)):
             images = settings.image_encoder(pixels[low : low + together]).to(device)
             limits = torch.full((len(images),), settings.max_length, device=device)

@@ -69,7 +69,7 @@ def generate_batch(
 
 def _choose(scores: Tensor, numbers: Tensor, how: sample.Config | None) -> Tensor:
     """Log p (b levels) -> a level of each row (b)."""
-    return scores.argmax(dim=1) if how is None else sample.draw(scores, numbers[:, None], config=how)[:, 0]
+    return scores.argmax(dim=1) if how is None else sample.sample_tokens(scores, numbers[:, None], config=how)[:, 0]
 
 
 def _begun(

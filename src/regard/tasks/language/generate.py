@@ -22,8 +22,8 @@ from regard.core.seed import combine_seeds
 from regard.core.state_tree import concat_states
 from regard.data.text.pair_corpus import TokenArray as TokenArray
 from regard.data.text.token_stream import evaluation_windows
-from regard.decoding.constraints import forbid_repeats
-from regard.decoding.strategy import DecodingStrategy, optimised
+from regard.decoding.constraints import forbid_repeated_ngrams
+from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks._shared.teacher_forcing import log_probabilities, gather_log_probs
 
 MAX_LOGITS = 2**24  # numbers that are computed at once: 64 megabytes
@@ -91,9 +91,9 @@ def generate(
     device: torch.device,
 ) -> list[list[Continuation]]:
     """Prompts -> for each its continuations by up to `count` tokens, as many as the decoder gives."""
-    fast = optimised(model)
-    decoding = decoding.changed(forbid=(*decoding.config.forbid, sizes.special_tokens.unk))
-    texts = [Continuation(place, (), number) for place, number in enumerate(decoding.numbers(len(prompts)))]
+    fast = optimize_for_decoding(model)
+    decoding = decoding.with_settings(forbid=(*decoding.config.forbid, sizes.special_tokens.unk))
+    texts = [Continuation(place, (), number) for place, number in enumerate(decoding.sample_indices(len(prompts)))]
     ready: list[list[Continuation]] = [[] for _ in prompts]
     while texts:
         longer: list[Continuation] = []
@@ -124,7 +124,7 @@ def _searches(
     for text in texts:
         groups.setdefault((max(0, least - len(text.tokens)), text.tokens if size else ()), []).append(text)
     for (rest, before), some in groups.items():
-        yield some, decoding.changed(min_length=rest), NoRepeatGrammar(before, size, sizes) if before else None
+        yield some, decoding.with_settings(min_length=rest), NoRepeatGrammar(before, size, sizes) if before else None
 
 
 class NoRepeatGrammar(NamedTuple):
@@ -138,7 +138,7 @@ class NoRepeatGrammar(NamedTuple):
         """Tokens (r t) of this window -> (r v): what may come next."""
         before = torch.tensor(self.previous_tokens, device=history.device).expand(len(history), -1)
         scores = torch.zeros(len(history), self.sizes.vocab_size, device=history.device)
-        forbid_repeats(scores, torch.cat([before, history], dim=1), size=self.ngram_size, spare=self.sizes.special_tokens.pad)
+        forbid_repeated_ngrams(scores, torch.cat([before, history], dim=1), ngram_size=self.ngram_size, dummy_token=self.sizes.special_tokens.pad)
         return scores == 0
 
 
@@ -149,9 +149,9 @@ def _window(tokens: TokenIds, longest: int) -> TokenIds:
 
 def _single(decoding: DecodingStrategy) -> DecodingStrategy:
     """The decoder for a text that has begun: one continuation of each, with draws of its own."""
-    changes = {name: 1 for name in ("num_samples", "nbest") if decoding.has(name)}
-    seed = {"seed": combine_seeds(decoding.config.seed)} if decoding.has("seed") else {}
-    return decoding.changed(**changes, **seed)
+    changes = {name: 1 for name in ("num_samples", "nbest") if decoding.has_setting(name)}
+    seed = {"seed": combine_seeds(decoding.config.seed)} if decoding.has_setting("seed") else {}
+    return decoding.with_settings(**changes, **seed)
 
 
 def _pieces(

@@ -23,7 +23,7 @@ from regard.data.music import statistics
 from regard.data.music.encoding import Encoding, TokenArray
 from regard.data.music.grid_encoding import GridEncoding
 from regard.data.music.notes import Note
-from regard.decoding.strategy import DecodingStrategy, optimised
+from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks.music.conditions import ConditionClasses
 from regard.tasks.music.prompts import Length, Prompt, continuation_prompt
 
@@ -56,7 +56,7 @@ class PieceGenerator(NamedTuple):
         given, marks = prompt.tokens, self.sizes.special_tokens
         asked = self.classes.encode_request(condition)
         with eval_mode(model) as device:
-            model = optimised(model)
+            model = optimize_for_decoding(model)
 
             def begin(place: int) -> State:
                 return model.start(map_tensors(self._announced(asked, prompt.visible_tokens, place), lambda x: x.to(device)))

@@ -23,7 +23,7 @@ from regard.data import batching
 from regard.data.text.alignment import Links, word_indices
 from regard.data.text.pair_files import Pairs
 from regard.data.text.tokenizer import SPECIAL_TOKENS, TokenSpan, Tokenizer, TokenizerPair
-from regard.decoding.strategy import DecodingStrategy, optimised
+from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks._shared.teacher_forcing import with_alternatives, ablate_tokens
 
 MAX_BATCH_SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
@@ -51,7 +51,7 @@ def search(model: Decoder, source: Padded, settings: SearchSettings, *, sample_i
     """Any number of sources, in their order -> the translations of each, best first. What is drawn for a source depends
     on its entry in `numbers`."""
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
-    model = optimised(model)
+    model = optimize_for_decoding(model)
     budget, most = max(MIN_BATCH_TOKENS, settings.budget), min(MAX_BATCH_SOURCES, max(1, MAX_HYPOTHESES // settings.decoding.width))
     translations: list[list[Hypothesis]] = [[] for _ in sample_indices]
     batches = batching.batches_by_length(source.lengths.numpy(), budget=budget, max_rows=most)
