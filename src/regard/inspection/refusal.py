@@ -32,4 +32,4 @@ def refusal(line: str, text: str = "", *, run: str = "", others: Sequence[str] =
         hidden=f'<input type="hidden" name="run" value="{html.escape(run, quote=True)}">' if others else "",
         others=f'<p><span id="others">Runs here:</span> {", ".join(links)}</p>\n' if others else "",
     )
-    return still("regard", main, script=started("refusal.js"))
+    return still("regard", main, script=started("error_page.js"))

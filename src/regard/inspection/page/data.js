@@ -2,7 +2,7 @@
 // A map is kept per head as levels: level 0 is every cell, level k the largest of 2^k x 2^k cells. A level is cut in tiles.
 // A tile is base64 of deflated bytes: all high bytes, then all low bytes, of weights times 65535. null = all zeros.
 
-import { named, say, told } from "./words.js";
+import { named, say, told } from "./i18n.js";
 
 const FULL = 65535;
 

@@ -1,8 +1,8 @@
 // One row of a map as numbers: a bar and four digits per key, and the sum, which is 1.
 
 import { make, number, visible } from "./dom.js";
-import { headColour } from "./colour.js";
-import { say } from "./words.js";
+import { headColour } from "./color.js";
+import { say } from "./i18n.js";
 
 const MOST = 40;
 const LONG = 14; // letters of a label beyond which it gets a line of its own

@@ -1,9 +1,9 @@
 // The top of the page: what went in, what came out, from which model; and the light or dark switch.
 
 import { make, number } from "./dom.js";
-import { themeNow } from "./colour.js";
+import { themeNow } from "./color.js";
 import { tokenLine } from "./tokens.js";
-import { named, say } from "./words.js";
+import { named, say } from "./i18n.js";
 
 function switchTheme(page) {
   const next = themeNow() === "dark" ? "light" : "dark";

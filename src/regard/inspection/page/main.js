@@ -4,9 +4,9 @@ import { make, announce } from "./dom.js";
 import { Inspection } from "./data.js";
 import { clamp, read, write } from "./state.js";
 import { header } from "./header.js";
-import { aside } from "./aside.js";
+import { aside } from "./side_panel.js";
 import { server } from "./server.js";
-import { language, say } from "./words.js";
+import { language, say } from "./i18n.js";
 
 class Page {
   constructor(raw, views) {

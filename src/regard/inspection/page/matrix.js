@@ -1,9 +1,9 @@
 // One map, large, with a label for every row and column. Mouse, touch and arrow keys move over the cells.
 
 import { draw, make, number, sharpCanvas, visible, widthsOf, announce } from "./dom.js";
-import { pixels, shade, signed } from "./colour.js";
+import { pixels, shade, signed } from "./color.js";
 import { maximum, strongest } from "./data.js";
-import { say } from "./words.js";
+import { say } from "./i18n.js";
 
 const FONT = 13;
 const SLANT = (50 * Math.PI) / 180;

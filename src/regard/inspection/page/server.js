@@ -1,6 +1,6 @@
 // Talks to the server that sent the page, if one did: a new sentence, a what-if, the fine tiles of a long map, the numbers of a head.
 
-import { say } from "./words.js";
+import { say } from "./i18n.js";
 
 const nothing = () => ({ off: [], forbid: [], temperature: 1 });
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);

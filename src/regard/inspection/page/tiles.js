@@ -2,9 +2,9 @@
 // Only the tiles in sight are unpacked; until a fine tile is there, a coarser one stands in its place.
 
 import { make, number, sharpCanvas, visible, announce } from "./dom.js";
-import { pixels, themeNow } from "./colour.js";
+import { pixels, themeNow } from "./color.js";
 import { maximum } from "./data.js";
-import { say } from "./words.js";
+import { say } from "./i18n.js";
 
 const MARGIN = 96;
 const LABELLED = 13; // pixels a cell needs before its label is written

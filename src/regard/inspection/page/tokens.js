@@ -1,7 +1,7 @@
 // The tokens of an answer, each with its probability and what else might have stood in its place.
 
 import { make, number, visible } from "./dom.js";
-import { say } from "./words.js";
+import { say } from "./i18n.js";
 
 const MOST = 80; // tokens beyond which the line would be a page
 const percent = (score) => `${number(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;

@@ -4,7 +4,7 @@ import { draw, fitted, make, number, select, visible, widthsOf } from "../dom.js
 import { otherwise } from "../tokens.js";
 import { clamp } from "../state.js";
 import { NOTHING } from "../header.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const FAINT = 0.06;
 const GAP = 18;

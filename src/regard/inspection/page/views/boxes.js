@@ -1,10 +1,10 @@
 // Objects that were found: each box with what its query looked at in the grid of the image.
 
 import { announce, choice, make, number, select } from "../dom.js";
-import { headColour } from "../colour.js";
-import { Picture, eyes } from "../picture.js";
+import { headColour } from "../color.js";
+import { Picture, eyes } from "../image_canvas.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const SIZE = 460;
 

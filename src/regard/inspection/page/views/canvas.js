@@ -2,9 +2,9 @@
 
 import { announce, choice, make, number, select } from "../dom.js";
 import { distribution } from "../distribution.js";
-import { Picture, eyes } from "../picture.js";
+import { Picture, eyes } from "../image_canvas.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const SIZE = 460; // pixels of the large image on the screen
 const BESIDE = 220; // and of those beside it

@@ -2,10 +2,10 @@
 // said when a part of the image is greyed out.
 
 import { announce, choice, make, number, select, visible } from "../dom.js";
-import { headColour } from "../colour.js";
-import { Picture } from "../picture.js";
+import { headColour } from "../color.js";
+import { Picture } from "../image_canvas.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const SIZE = 384;
 const NARROW = 300; // of each image where runs stand side by side
@@ -21,7 +21,7 @@ function looked(map, head, row) {
 }
 
 // One run: its image, lit where it looked for the chosen word, and its sentence.
-class Teller {
+class CaptionView {
   constructor(run, page, { size, choose }) {
     const maps = cellMaps(run);
     this.run = run;
@@ -106,7 +106,7 @@ export const view = {
       page.note({ row: i === null ? undefined : i });
       tellers.forEach((teller) => teller.draw(i));
     };
-    const tellers = runs.map((run) => new Teller(run, page, { size: several ? NARROW : SIZE, choose }));
+    const tellers = runs.map((run) => new CaptionView(run, page, { size: several ? NARROW : SIZE, choose }));
     const [{ map, head }] = [tellers.find((teller) => teller.map) || tellers[0]];
     if (map) page.looked = { map, head };
     const button = make("button", { type: "button", class: "chip word-chip", "data-key": "caption:play", style: { "--chip": headColour(0) }, onclick: () => (timer ? stop() : play()) }, say`▶ Play`);

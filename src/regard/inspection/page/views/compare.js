@@ -3,9 +3,9 @@
 import { make, number } from "../dom.js";
 import { maximum } from "../data.js";
 import { legend, matrix } from "../matrix.js";
-import { axisTitles } from "../levels.js";
+import { axisTitles } from "../attention_levels.js";
 import { NOTHING } from "../header.js";
-import { named, say } from "../words.js";
+import { named, say } from "../i18n.js";
 
 function table(page) {
   const columns = page.raw.columns;

@@ -1,9 +1,9 @@
 // A document with a bar for each sentence and shaded words: how much the label looked at each, at both levels.
 // A sentence opens by a click. Where it is known what decides, its words are underlined.
 
-import { inkOn, shade } from "../colour.js";
+import { inkOn, shade } from "../color.js";
 import { make, number, visible } from "../dom.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const LABEL = "label";
 const WHOLE = ["document", "text"]; // axes of all words, of models that know no sentences

@@ -3,7 +3,7 @@
 import { draw, make, number, select, visible, widthsOf } from "../dom.js";
 import { floats } from "../data.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 function points(space) {
   const { values } = floats(space.points);

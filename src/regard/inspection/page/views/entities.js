@@ -1,10 +1,10 @@
 // A text with its entities in colour; a unit that is chosen shows its tag, what else it might be, and where it looked.
 
-import { headColour, inkOn, shade } from "../colour.js";
+import { headColour, inkOn, shade } from "../color.js";
 import { make, number, select, visible } from "../dom.js";
 import { clamp } from "../state.js";
 import { alternatives } from "../tokens.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const AXES = ["sentence", "text"];
 const MARKS = { sentence: 0, text: 1 }; // marks that stand before the first token of an axis

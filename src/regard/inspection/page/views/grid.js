@@ -2,13 +2,13 @@
 
 import { make, choice, number, roving, sharpCanvas, visible } from "../dom.js";
 import { groups, maximum, strongest } from "../data.js";
-import { pixels } from "../colour.js";
+import { pixels } from "../color.js";
 import { matrix, legend } from "../matrix.js";
 import { tileMap, topOf } from "../tiles.js";
 import { distribution } from "../distribution.js";
-import { axisTitles, levels, opener } from "../levels.js";
+import { axisTitles, levels, opener } from "../attention_levels.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 function thumbnail(data, map, head, page) {
   const chosen = map === data.map(page.state.map) && head === clamp(page.state.head, map.heads);

@@ -1,11 +1,11 @@
 // Lines between tokens for the chosen heads: thickness is weight. A hovered or focused token shows its distribution as numbers.
 
 import { draw, fitted, make, visible } from "../dom.js";
-import { headColour } from "../colour.js";
+import { headColour } from "../color.js";
 import { distribution } from "../distribution.js";
-import { mapChoice } from "../levels.js";
+import { mapChoice } from "../attention_levels.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const STEP = 30;
 const FAINT = 0.03;

@@ -3,7 +3,7 @@
 import { make, number, visible } from "../dom.js";
 import { alternatives } from "../tokens.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 function line(data, { gaps, chosen, pick }) {
   const tokens = data.outputs[0].tokens;

@@ -3,7 +3,7 @@
 
 import { make, number, visible } from "../dom.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const percent = (score) => `${number(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
 

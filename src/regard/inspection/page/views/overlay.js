@@ -3,9 +3,9 @@
 
 import { announce, choice, make, number, roving, select } from "../dom.js";
 import { distribution } from "../distribution.js";
-import { Picture } from "../picture.js";
+import { Picture } from "../image_canvas.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const SIZE = 420;
 const THUMB = 128; // of the image without some patches

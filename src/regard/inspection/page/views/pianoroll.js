@@ -1,11 +1,11 @@
 // Music as a piano roll, to be heard and to be looked into: arcs of a chosen head from a token to the notes it looked at.
 
 import { announce, choice, draw, make, number, select } from "../dom.js";
-import { headColour } from "../colour.js";
+import { headColour } from "../color.js";
 import { maximum } from "../data.js";
 import { distribution } from "../distribution.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const ROW = 9; // pixels of a semitone
 const EDGE = 34; // pixels left of time 0: the names of octaves, and the start mark

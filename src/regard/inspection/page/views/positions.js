@@ -3,8 +3,8 @@
 import { draw, make, number, sharpCanvas } from "../dom.js";
 import { floats } from "../data.js";
 import { legend } from "../matrix.js";
-import { pixels } from "../colour.js";
-import { say } from "../words.js";
+import { pixels } from "../color.js";
+import { say } from "../i18n.js";
 
 function plot(values, width, height = 220) {
   const [low, high] = [Math.min(0, ...values), Math.max(...values)];

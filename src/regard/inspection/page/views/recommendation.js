@@ -3,7 +3,7 @@
 
 import { draw, make, number, select } from "../dom.js";
 import { matrix } from "../matrix.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const LABELLED = { display: "grid", "grid-template-columns": "6.5em minmax(0, 1fr)", margin: "6px 0" }; // a name, then a box to fill in
 const percent = (share) => `${Math.round(100 * share)} %`;

@@ -1,11 +1,11 @@
 // One query, step by step, with the actual numbers: scores, mask, softmax, weighted sum of the values.
 
 import { make, number, select, sharpCanvas, visible } from "../dom.js";
-import { mapChoice } from "../levels.js";
+import { mapChoice } from "../attention_levels.js";
 import { floats } from "../data.js";
-import { inkOn, pixels, shade } from "../colour.js";
+import { inkOn, pixels, shade } from "../color.js";
 import { clamp } from "../state.js";
-import { named, say } from "../words.js";
+import { named, say } from "../i18n.js";
 
 // A vector as a strip of signed colours, its first numbers beside it.
 function strip(vector, top, label) {

@@ -4,9 +4,9 @@ import { make, number, select } from "../dom.js";
 import { maximum } from "../data.js";
 import { matrix, legend } from "../matrix.js";
 import { clamp } from "../state.js";
-import { axisTitles } from "../levels.js";
+import { axisTitles } from "../attention_levels.js";
 import { NOTHING } from "../header.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 // Frames compare where their rows are the same.
 function rowsAre(probes) {

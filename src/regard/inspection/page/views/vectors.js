@@ -3,7 +3,7 @@
 
 import { announce, choice, draw, make, number, widthsOf } from "../dom.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { say } from "../i18n.js";
 
 const NEAREST = 12;
 

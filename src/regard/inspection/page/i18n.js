@@ -1,7 +1,7 @@
 // The words of the page in the language of the browser: English, or Korean where the browser prefers it.
-// A text is written in English where it is said, say`head ${head + 1}`; {0}, {1} … in the table (korean.js) stand for what is put in.
+// A text is written in English where it is said, say`head ${head + 1}`; {0}, {1} … in the table (i18n_ko.js) stand for what is put in.
 
-import { KOREAN } from "./korean.js";
+import { KOREAN } from "./i18n_ko.js";
 
 const korean = (navigator.languages?.[0] || navigator.language || "").toLowerCase().startsWith("ko");
 

@@ -1,6 +1,6 @@
 // The page where there is nothing to show: its words, which stand in it in English, in the language of the browser.
 
-import { language, say } from "./words.js";
+import { language, say } from "./i18n.js";
 
 // Enter looks and Shift+Enter begins a line, as on every page; line breaks are sent as they are, and not as a form has them.
 function keepLines(form, box) {

@@ -1,9 +1,9 @@
 // An image on a canvas, and on it what attention looked at: items with boxes (left, top, right, bottom as shares of the image)
 // shine as much as they were looked at, all else is dimmed.
 
-import { inkOn } from "./colour.js";
+import { inkOn } from "./color.js";
 import { make, sharpCanvas } from "./dom.js";
-import { say } from "./words.js";
+import { say } from "./i18n.js";
 
 const THUMB = 104; // CSS pixels of the picture of a single head
 const DIM = 0.72; // how dark an image becomes where nobody looks

@@ -1,7 +1,7 @@
 // Levels of attention: a map that belongs to an item of another axis is reached through that item.
 
 import { select, visible } from "./dom.js";
-import { say } from "./words.js";
+import { say } from "./i18n.js";
 
 const keyOf = (parent) => (parent ? `${parent.axis}:${parent.item}` : "");
 

@@ -3,7 +3,7 @@
 import { make, number, select, visible } from "./dom.js";
 import { groups } from "./data.js";
 import { NOTHING } from "./header.js";
-import { say } from "./words.js";
+import { say } from "./i18n.js";
 
 // A share from 0 to 1 as a bar from the left; of what may be negative, from the middle to either side.
 function meter(share, text, signed = false) {
