@@ -7,7 +7,7 @@ import re
 
 from regard.inspection.bundle import PAGE
 
-TAG = re.compile(r"\bsay`")
+TAG = re.compile(r"\bt`")
 ENTRY = re.compile(r"^  (\"(?:[^\"\\]|\\.)*\"): (\"(?:[^\"\\]|\\.)*\"),$", re.MULTILINE)
 
 

@@ -19,7 +19,7 @@ SHELL = """<!doctype html>
 </head>
 <body>
 <header id="head"><div class="bar">
-<span class="mark-name"><span class="eye" aria-hidden="true"></span>regard</span>{facts}</div></header>
+<span class="brand"><span class="eye" aria-hidden="true"></span>regard</span>{facts}</div></header>
 <main id="main">{main}</main>{script}
 </body>
 </html>

@@ -2,57 +2,57 @@
 // grey print), one two-sided scale for signed numbers, and eight head colours that stay apart for colour-blind eyes.
 // On a dark page the sequential scale runs the other way, so that "nothing" is always the colour of the page.
 
-const LIGHT = ["#fdfcf8", "#f3f3d3", "#cfe6c2", "#90cdb9", "#4ca9b3", "#2a7fa8", "#245592", "#1d2f6b", "#120f3a"];
-const DARK = ["#15181e", "#1c2748", "#21447a", "#22678f", "#2b8a96", "#51ab92", "#8fc98a", "#d3e08c", "#fdf7bd"];
+const SEQUENTIAL_LIGHT = ["#fdfcf8", "#f3f3d3", "#cfe6c2", "#90cdb9", "#4ca9b3", "#2a7fa8", "#245592", "#1d2f6b", "#120f3a"];
+const SEQUENTIAL_DARK = ["#15181e", "#1c2748", "#21447a", "#22678f", "#2b8a96", "#51ab92", "#8fc98a", "#d3e08c", "#fdf7bd"];
 const SIGNED_LIGHT = ["#1b4f8f", "#5b93c5", "#bcd6e8", "#fdfcf8", "#f5cf9f", "#d98a35", "#8f4a06"];
 const SIGNED_DARK = ["#8ec5f5", "#3d7cb8", "#23405f", "#15181e", "#5a3a1a", "#bb7326", "#fbc37a"];
 const HEADS_LIGHT = ["#0b62a8", "#c8530c", "#00805f", "#b03a83", "#8a6d00", "#4a4fb5", "#017f99", "#5d5a55"];
 const HEADS_DARK = ["#62b1f0", "#f58a4b", "#37c39a", "#e485bf", "#dcbc3f", "#9aa0f5", "#4fc4dc", "#b9b5ad"];
 
-const GREY = { light: [228, 226, 220], dark: [44, 48, 56] }; // what may not be looked at
+const MASKED_GREY = { light: [228, 226, 220], dark: [44, 48, 56] }; // what may not be looked at
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
 function ramp(anchors) {
-  const stops = anchors.map(channels);
+  const stopColors = anchors.map(channels);
   const table = new Uint8ClampedArray(256 * 3);
   for (let i = 0; i < 256; i++) {
-    const place = (i / 255) * (stops.length - 1);
-    const low = Math.min(Math.floor(place), stops.length - 2);
-    for (let c = 0; c < 3; c++) table[i * 3 + c] = stops[low][c] + (place - low) * (stops[low + 1][c] - stops[low][c]);
+    const position = (i / 255) * (stopColors.length - 1);
+    const low = Math.min(Math.floor(position), stopColors.length - 2);
+    for (let c = 0; c < 3; c++) table[i * 3 + c] = stopColors[low][c] + (position - low) * (stopColors[low + 1][c] - stopColors[low][c]);
   }
   return table;
 }
 
-const RAMPS = { light: ramp(LIGHT), dark: ramp(DARK) };
+const RAMPS = { light: ramp(SEQUENTIAL_LIGHT), dark: ramp(SEQUENTIAL_DARK) };
 const SIGNED = { light: ramp(SIGNED_LIGHT), dark: ramp(SIGNED_DARK) };
 
-export const themeNow = () => document.documentElement.dataset.theme;
+export const currentTheme = () => document.documentElement.dataset.theme;
 
-const at = (table, i) => `rgb(${table[i * 3]},${table[i * 3 + 1]},${table[i * 3 + 2]})`;
-const step = (share) => Math.round(255 * Math.min(1, Math.max(0, share || 0)));
+const rgbAt = (table, i) => `rgb(${table[i * 3]},${table[i * 3 + 1]},${table[i * 3 + 2]})`;
+const tableIndex = (share) => Math.round(255 * Math.min(1, Math.max(0, share || 0)));
 
 // A weight between 0 and 1 -> its colour.
-export const shade = (share, scale = "sequential") => at(RAMPS[themeNow()], step(PLACE[scale](share)));
+export const shade = (share, scale = "sequential") => rgbAt(RAMPS[currentTheme()], tableIndex(SCALE_POSITION[scale](share)));
 
 // A number between -1 and 1 -> its colour.
-export const signed = (share) => at(SIGNED[themeNow()], step((share + 1) / 2));
+export const signedShade = (share) => rgbAt(SIGNED[currentTheme()], tableIndex((share + 1) / 2));
 
 // Text that can be read on shade(share).
-export const inkOn = (share) => ((share > 0.5) === (themeNow() === "light") ? "#ffffff" : "#101218");
+export const textColorOn = (share) => ((share > 0.5) === (currentTheme() === "light") ? "#ffffff" : "#101218");
 
-export const headColour = (head) => (themeNow() === "dark" ? HEADS_DARK : HEADS_LIGHT)[head % 8];
+export const headColor = (head) => (currentTheme() === "dark" ? HEADS_DARK : HEADS_LIGHT)[head % 8];
 
 // Where a share of the largest number stands on a scale. A root scale shows small weights beside large ones.
-const PLACE = { sequential: (share) => share, root: (share) => Math.sqrt(Math.max(0, share)), signed: (share) => (share + 1) / 2 };
+const SCALE_POSITION = { sequential: (share) => share, root: (share) => Math.sqrt(Math.max(0, share)), signed: (share) => (share + 1) / 2 };
 
 // Numbers (any length) -> RGBA bytes, 0 .. top on a scale; what is `hidden` (a function of its number) has a colour of its own.
 export function paint(values, top, { scale = "sequential", hidden = null } = {}) {
-  const table = (scale === "signed" ? SIGNED : RAMPS)[themeNow()];
-  const grey = GREY[themeNow()];
+  const table = (scale === "signed" ? SIGNED : RAMPS)[currentTheme()];
+  const grey = MASKED_GREY[currentTheme()];
   const bytes = new Uint8ClampedArray(values.length * 4);
   for (let i = 0; i < values.length; i++) {
-    const entry = step(PLACE[scale](values[i] / (top || 1))) * 3;
+    const entry = tableIndex(SCALE_POSITION[scale](values[i] / (top || 1))) * 3;
     for (let c = 0; c < 3; c++) bytes[i * 4 + c] = hidden?.(i) ? grey[c] : table[entry + c];
     bytes[i * 4 + 3] = 255;
   }
@@ -60,10 +60,10 @@ export function paint(values, top, { scale = "sequential", hidden = null } = {})
 }
 
 // Rows x columns of numbers -> a small canvas with one pixel per cell, to be drawn enlarged without smoothing.
-export function pixels(values, rows, columns, top, look = {}) {
+export function pixels(values, rows, columns, top, options = {}) {
   const canvas = document.createElement("canvas");
   canvas.width = columns;
   canvas.height = rows;
-  canvas.getContext("2d").putImageData(new ImageData(paint(values, top, look), columns, rows), 0, 0);
+  canvas.getContext("2d").putImageData(new ImageData(paint(values, top, options), columns, rows), 0, 0);
   return canvas;
 }

@@ -7,29 +7,29 @@ const korean = (navigator.languages?.[0] || navigator.language || "").toLowerCas
 
 export const language = korean ? "ko" : "en";
 
-export function say(strings, ...values) {
+export function t(strings, ...values) {
   const english = strings.reduce((text, part, i) => `${text}{${i - 1}}${part}`);
   return (korean ? KOREAN[english] ?? english : english).replace(/\{(\d+)\}/g, (_, i) => values[i]);
 }
 
 // What a task calls an axis, a map or a fact, in English; what nobody has translated stays as it is.
-export function named(title) {
+export function translateTerm(title) {
   if (!korean) return title;
   const [, inward] = title.match(/^(.+) self-attention$/) || [];
-  if (inward) return say`${named(inward)} self-attention`;
-  if (title.includes(" → ")) return title.split(" → ").map(named).join(" → ");
+  if (inward) return t`${translateTerm(inward)} self-attention`;
+  if (title.includes(" → ")) return title.split(" → ").map(translateTerm).join(" → ");
   const [, sentence] = title.match(/^words of sentence (\d+)$/i) || [];
-  return sentence ? say`words of sentence ${sentence}` : TERMS[title.toLowerCase()] ?? title;
+  return sentence ? t`words of sentence ${sentence}` : TERMS[title.toLowerCase()] ?? title;
 }
 
 // What a task says of music or an image in a line, in English; what nobody has translated stays as it is.
-export function told(line) {
+export function translateSummary(line) {
   const [, name, count, nats] = line.match(/^(.+): (\d+) tokens, ([\d.]+) nats each$/) || [];
-  if (name) return say`${name}: ${count} tokens, ${nats} nats each`;
+  if (name) return t`${name}: ${count} tokens, ${nats} nats each`;
   const [, bits] = line.match(/^([\d.]+) bits per dimension$/) || [];
-  if (bits) return say`${bits} bits per dimension`;
-  const [, given, size, rest] = line.match(/^(.+) made to (\d+x\d+)(.*)$/) || [];
-  return given ? say`${given} made to ${size}${rest}` : line;
+  if (bits) return t`${bits} bits per dimension`;
+  const [, source, size, rest] = line.match(/^(.+) made to (\d+x\d+)(.*)$/) || [];
+  return source ? t`${source} made to ${size}${rest}` : line;
 }
 
 export const TERMS = {

@@ -1,15 +1,15 @@
 // An image on a canvas, and on it what attention looked at: items with boxes (left, top, right, bottom as shares of the image)
 // shine as much as they were looked at, all else is dimmed.
 
-import { inkOn } from "./color.js";
+import { textColorOn } from "./color.js";
 import { make, sharpCanvas } from "./dom.js";
-import { say } from "./i18n.js";
+import { t } from "./i18n.js";
 
-const THUMB = 104; // CSS pixels of the picture of a single head
-const DIM = 0.72; // how dark an image becomes where nobody looks
+const THUMBNAIL_PIXELS = 104; // CSS pixels of the picture of a single head
+const DIMMING = 0.72; // how dark an image becomes where nobody looks
 
 // {height, width, pixels: [[grey] or [red, green, blue], …]} -> a canvas of one pixel each.
-function raw({ height, width, pixels }) {
+function pixelCanvas({ height, width, pixels }) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [width, height];
   const bytes = new Uint8ClampedArray(width * height * 4);
@@ -22,78 +22,78 @@ function raw({ height, width, pixels }) {
 }
 
 // An image about `size` CSS pixels wide or high, whichever is more.
-export class Picture {
+export class ImageCanvas {
   constructor(image, size, properties = {}) {
     const scale = Math.max(1, Math.floor(size / Math.max(image.width, image.height)));
-    Object.assign(this, { image, scale, width: image.width * scale, height: image.height * scale, source: raw(image) });
+    Object.assign(this, { image, scale, width: image.width * scale, height: image.height * scale, source: pixelCanvas(image) });
     Object.assign(this, sharpCanvas(this.width, this.height, { class: "picture", role: "img", ...properties }));
-    this.plain();
+    this.reset();
   }
 
-  plain() {
+  reset() {
     this.context.imageSmoothingEnabled = false;
     this.context.clearRect(0, 0, this.width, this.height);
     this.context.drawImage(this.source, 0, 0, this.width, this.height);
   }
 
-  edges([left, top, right, bottom]) {
+  toPixels([left, top, right, bottom]) {
     return [left * this.width, top * this.height, (right - left) * this.width, (bottom - top) * this.height];
   }
 
   // Everything is dimmed but what the weights (same length as items) say; the greatest weight stays as bright as it is.
-  lit(items, weights) {
-    const cover = document.createElement("canvas");
-    [cover.width, cover.height] = [this.width, this.height];
-    const context = cover.getContext("2d");
-    context.fillStyle = `rgba(8, 10, 24, ${DIM})`;
+  highlight(items, weights) {
+    const shadow = document.createElement("canvas");
+    [shadow.width, shadow.height] = [this.width, this.height];
+    const context = shadow.getContext("2d");
+    context.fillStyle = `rgba(8, 10, 24, ${DIMMING})`;
     context.fillRect(0, 0, this.width, this.height);
     const top = Math.max(1e-9, ...weights);
     context.globalCompositeOperation = "destination-out";
     items.forEach((item, i) => {
       if (!item.box || !weights[i]) return;
       context.fillStyle = `rgba(0, 0, 0, ${weights[i] / top})`;
-      context.fillRect(...this.edges(item.box));
+      context.fillRect(...this.toPixels(item.box));
     });
-    this.context.drawImage(cover, 0, 0);
+    this.context.drawImage(shadow, 0, 0);
     this.context.fillStyle = "rgba(255, 170, 40, 0.5)";
     items.forEach((item, i) => {
       if (!item.box || weights[i] < 0.1 * top) return;
       this.context.globalAlpha = weights[i] / top;
-      this.context.fillRect(...this.edges(item.box));
+      this.context.fillRect(...this.toPixels(item.box));
     });
     this.context.globalAlpha = 1;
   }
 
-  frame(box, colour, { width = 2, dash = [] } = {}) {
-    Object.assign(this.context, { strokeStyle: colour, lineWidth: width });
+  frame(box, color, { width = 2, dash = [] } = {}) {
+    Object.assign(this.context, { strokeStyle: color, lineWidth: width });
     this.context.setLineDash(dash);
-    this.context.strokeRect(...this.edges(box));
+    this.context.strokeRect(...this.toPixels(box));
     this.context.setLineDash([]);
   }
 
-  // A word on a plate of its colour, above a box or, where there is no room, inside it.
-  label(box, text, colour) {
-    const [x, y] = this.edges(box);
+  // A word on a plate of its color, above a box or, where there is no room, inside it.
+  label(box, text, color) {
+    const [x, y] = this.toPixels(box);
     this.context.font = "600 13px sans-serif";
-    const wide = this.context.measureText(text).width + 8;
-    const [left, top] = [Math.max(0, Math.min(x, this.width - wide)), y < 20 ? y : y - 18];
-    this.context.fillStyle = colour;
-    this.context.fillRect(left, top, wide, 18);
-    this.context.fillStyle = inkOn(1);
+    const width = this.context.measureText(text).width + 8;
+    const [left, top] = [Math.max(0, Math.min(x, this.width - width)), y < 20 ? y : y - 18];
+    this.context.fillStyle = color;
+    this.context.fillRect(left, top, width, 18);
+    this.context.fillStyle = textColorOn(1);
     this.context.fillText(text, left + 4, top + 13);
   }
 
   // The outline of a set of items, which need not be a rectangle.
-  outline(items, colour, { width = 2 } = {}) {
-    const key = (x, y) => `${Math.round(x)},${Math.round(y)}`;
-    const boxes = items.filter((item) => item.box).map((item) => this.edges(item.box));
-    const there = new Set(boxes.map(([x, y, w, h]) => key(x + w / 2, y + h / 2)));
-    Object.assign(this.context, { strokeStyle: colour, lineWidth: width });
+  outline(items, color, { width = 2 } = {}) {
+    const pointKey = (x, y) => `${Math.round(x)},${Math.round(y)}`;
+    const boxes = items.filter((item) => item.box).map((item) => this.toPixels(item.box));
+    const centers = new Set(boxes.map(([x, y, w, h]) => pointKey(x + w / 2, y + h / 2)));
+    Object.assign(this.context, { strokeStyle: color, lineWidth: width });
     this.context.beginPath();
     for (const [x, y, w, h] of boxes) {
       const sides = [[0, -h, x, y, x + w, y], [0, h, x, y + h, x + w, y + h], [-w, 0, x, y, x, y + h], [w, 0, x + w, y, x + w, y + h]];
       for (const [across, down, x1, y1, x2, y2] of sides) {
-        if (there.has(key(x + w / 2 + across, y + h / 2 + down))) continue;
+        if (centers.has(pointKey(x + w / 2 + across, y + h / 2 + down))) continue;
         this.context.moveTo(x1, y1);
         this.context.lineTo(x2, y2);
       }
@@ -102,7 +102,7 @@ export class Picture {
   }
 
   // The item under a pointer, or -1.
-  under(items, event) {
+  itemAt(items, event) {
     const area = this.canvas.getBoundingClientRect();
     const [x, y] = [(event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height];
     return items.findIndex(({ box }) => box && x >= box[0] && x < box[2] && y >= box[1] && y < box[3]);
@@ -110,10 +110,10 @@ export class Picture {
 }
 
 // Small pictures, one for each head, that are chosen by a click.
-export function eyes(image, map, head, pick) {
-  const pictures = Array.from({ length: map.heads }, (_, i) => new Picture(image, THUMB, { "aria-label": say`where head ${i + 1} looked` }));
-  const element = make("div", { class: "pictures", style: { "max-width": `${2 * THUMB + 32}px` } }, pictures.map((picture, i) => make("figure", { class: "pictured" },
-    make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: say`head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `eye:${i}`, onclick: () => pick(i) }, picture.canvas),
-    make("figcaption", { class: "quiet" }, say`head ${i + 1}`))));
-  return { pictures, element };
+export function headThumbnails(image, map, head, pick) {
+  const canvases = Array.from({ length: map.heads }, (_, i) => new ImageCanvas(image, THUMBNAIL_PIXELS, { "aria-label": t`where head ${i + 1} looked` }));
+  const element = make("div", { class: "pictures", style: { "max-width": `${2 * THUMBNAIL_PIXELS + 32}px` } }, canvases.map((thumbnail, i) => make("figure", { class: "pictured" },
+    make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: t`head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `eye:${i}`, onclick: () => pick(i) }, thumbnail.canvas),
+    make("figcaption", { class: "quiet" }, t`head ${i + 1}`))));
+  return { canvases, element };
 }

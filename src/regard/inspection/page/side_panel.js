@@ -1,9 +1,9 @@
 // Beside the view: the two honesty figures of the chosen map, and (where a server stands behind the page) what-if.
 
-import { make, number, select, visible } from "./dom.js";
-import { groups } from "./data.js";
-import { NOTHING } from "./header.js";
-import { say } from "./i18n.js";
+import { make, formatNumber, select, visible } from "./dom.js";
+import { mapGroups } from "./data.js";
+import { EMPTY } from "./header.js";
+import { t } from "./i18n.js";
 
 // A share from 0 to 1 as a bar from the left; of what may be negative, from the middle to either side.
 function meter(share, text, signed = false) {
@@ -16,38 +16,38 @@ function meter(share, text, signed = false) {
 // The figure of one head, or the mean of those that have one.
 function figure(values, head) {
   if (head >= 0) return values[head];
-  const known = values.filter((value) => Number.isFinite(value));
-  return known.reduce((sum, value) => sum + value, 0) / known.length;
+  const finite = values.filter((value) => Number.isFinite(value));
+  return finite.reduce((sum, value) => sum + value, 0) / finite.length;
 }
 
-function honesty(page) {
-  const { map, head } = page.looked || {};
+function faithfulness(page) {
+  const { map, head } = page.selection || {};
   if (!map?.honesty) return null;
-  const [agreement, removed] = [figure(map.honesty.gradient, head), figure(map.honesty.removal, head)];
-  return make("section", { class: "card honesty", "aria-label": say`Honesty figures` },
-    make("h2", {}, say`How far to trust this map`),
-    make("p", { class: "quiet" }, `${map.title}, ${head < 0 ? say`mean of all heads` : say`head ${head + 1}`}`),
-    Number.isFinite(agreement) ? [meter(agreement, number(agreement, 2), true),
-      make("p", {}, say`rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated, −1 = the opposite order)`)] : null,
-    Number.isFinite(removed) ? [meter(removed, `${Math.round(100 * removed)}%`),
+  const [agreement, removal] = [figure(map.honesty.gradient, head), figure(map.honesty.removal, head)];
+  return make("section", { class: "card faithfulness", "aria-label": t`Honesty figures` },
+    make("h2", {}, t`How far to trust this map`),
+    make("p", { class: "quiet" }, `${map.title}, ${head < 0 ? t`mean of all heads` : t`head ${head + 1}`}`),
+    Number.isFinite(agreement) ? [meter(agreement, formatNumber(agreement, 2), true),
+      make("p", {}, t`rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated, −1 = the opposite order)`)] : null,
+    Number.isFinite(removal) ? [meter(removal, `${Math.round(100 * removal)}%`),
       make("p", {}, map.honesty.by_row
-        ? say`of the answers change when the item they attend to most is taken away`
-        : say`of the most attended items change the answer when they are taken away`)] : null,
-    make("p", { class: "quiet" }, say`A weight says where the model looked, not why it answered so.`));
+        ? t`of the answers change when the item they attend to most is taken away`
+        : t`of the most attended items change the answer when they are taken away`)] : null,
+    make("p", { class: "quiet" }, t`A weight says where the model looked, not why it answered so.`));
 }
 
 // A module is switched once, however many maps of a batch it has.
 function headSwitches(page) {
   const { server, data } = page;
-  const modules = data.maps.filter((map, i) => data.maps.findIndex((other) => other.module === map.module) === i);
-  return groups(modules).map(({ key, label }) => make("div", { class: "switches" },
+  const modules = data.maps.filter((map, i) => data.maps.findIndex((candidate) => candidate.module === map.module) === i);
+  return mapGroups(modules).map(({ key, label }) => make("div", { class: "switches" },
     make("p", { class: "quiet" }, label),
     modules.filter((map) => map.group === key).map((map) => make("div", { class: "switch-row" },
       make("span", { class: "figure quiet" }, `L${map.layer + 1}`),
       Array.from({ length: map.heads }, (_, head) => {
         const off = server.has("off", [map.module, head]);
         return make("button", { type: "button", class: "switch", "aria-pressed": String(off), "data-key": `off:${map.module}:${head}`,
-          title: off ? say`${map.title}, head ${head + 1}: off` : say`${map.title}, head ${head + 1}: on`, "aria-label": say`Switch off ${map.title}, head ${head + 1}`,
+          title: off ? t`${map.title}, head ${head + 1}: off` : t`${map.title}, head ${head + 1}: on`, "aria-label": t`Switch off ${map.title}, head ${head + 1}`,
           onclick: () => { server.toggle("off", [map.module, head]); server.run(); } }, String(head + 1));
       })))));
 }
@@ -55,10 +55,10 @@ function headSwitches(page) {
 // Every axis that some map looks at; the one that is looked at now comes first.
 function itemSwitches(page) {
   const { server, data } = page;
-  const axes = data.looked();
-  const axis = [page.state.forbid, page.looked?.map.keys].find((name) => axes.includes(name)) || axes[0];
-  return [make("h3", {}, say`Forbid to look at`),
-    axes.length > 1 ? select(say`Axis`, axes.map((key) => ({ key, label: data.axes[key].title })), axis, (key) => page.change({ forbid: key })) : null,
+  const axes = data.attendedAxes();
+  const axis = [page.state.forbid, page.selection?.map.keys].find((name) => axes.includes(name)) || axes[0];
+  return [make("h3", {}, t`Forbid to look at`),
+    axes.length > 1 ? select(t`Axis`, axes.map((key) => ({ key, label: data.axes[key].title })), axis, (key) => page.change({ forbid: key })) : null,
     make("div", { class: "tokens" }, data.labels(axis).map((label, i) =>
       make("button", { type: "button", class: "token-switch", "aria-pressed": String(server.has("forbid", [axis, i])), "data-key": `forbid:${axis}:${i}`,
         onclick: () => { server.toggle("forbid", [axis, i]); server.run(); } }, visible(label))))];
@@ -66,34 +66,34 @@ function itemSwitches(page) {
 
 function temperature(page) {
   const { server } = page;
-  const shown = make("output", { class: "figure" }, number(server.changes.temperature, 1));
-  return make("label", { class: "slider" }, make("h3", {}, say`Temperature of attention`, " ", shown),
+  const readout = make("output", { class: "figure" }, formatNumber(server.changes.temperature, 1));
+  return make("label", { class: "slider" }, make("h3", {}, t`Temperature of attention`, " ", readout),
     make("input", { type: "range", min: 0.1, max: 4, step: 0.1, value: server.changes.temperature, "data-key": "temperature",
-      oninput: (event) => { shown.textContent = number(Number(event.target.value), 1); },
+      oninput: (event) => { readout.textContent = formatNumber(Number(event.target.value), 1); },
       onchange: (event) => { server.changes = { ...server.changes, temperature: Number(event.target.value) }; server.run(); } }));
 }
 
 function outcome(page) {
   const { server } = page;
-  if (server.busy) return make("p", { class: "quiet", role: "status" }, say`Running again …`);
-  const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, say`Undo all`);
-  if (!server.before || !server.changed) return server.changed ? undo : null;
+  if (server.busy) return make("p", { class: "quiet", role: "status" }, t`Running again …`);
+  const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, t`Undo all`);
+  if (!server.before || !server.hasChanges) return server.hasChanges ? undo : null;
   const [before, after] = [server.before.outputs[0], page.data.outputs[0]];
   return make("div", { class: "outcome", role: "status" },
-    make("p", {}, make("span", { class: "spoken-label" }, say`before`), before.text || NOTHING),
-    make("p", {}, make("span", { class: "spoken-label" }, say`now`), after.text || NOTHING),
-    make("p", { class: before.text === after.text ? "quiet" : "warm" }, before.text === after.text ? say`The output did not change.` : say`The output changed.`),
+    make("p", {}, make("span", { class: "spoken-label" }, t`before`), before.text || EMPTY),
+    make("p", {}, make("span", { class: "spoken-label" }, t`now`), after.text || EMPTY),
+    make("p", { class: before.text === after.text ? "quiet" : "warm" }, before.text === after.text ? t`The output did not change.` : t`The output changed.`),
     undo);
 }
 
 function whatIf(page) {
   if (!page.server) return null;
-  return make("section", { class: `card what-if ${page.server.busy ? "busy" : ""}`, "aria-label": say`What if` },
-    make("h2", {}, say`What if …`),
+  return make("section", { class: `card what-if ${page.server.busy ? "busy" : ""}`, "aria-label": t`What if` },
+    make("h2", {}, t`What if …`),
     outcome(page),
-    page.data.maps.length ? [make("h3", {}, say`Switch off a head`), headSwitches(page), itemSwitches(page), temperature(page)] : null);
+    page.data.maps.length ? [make("h3", {}, t`Switch off a head`), headSwitches(page), itemSwitches(page), temperature(page)] : null);
 }
 
-export function aside(page) {
-  return [whatIf(page), honesty(page)].filter(Boolean);
+export function sidePanel(page) {
+  return [whatIf(page), faithfulness(page)].filter(Boolean);
 }
