@@ -1,34 +1,34 @@
-// Levels of attention: a map that belongs to an item of another axis is reached through that item.
+// Levels of attention: the maps that belong to an item of another axis are opened from that item.
 
 import { select, visible } from "./dom.js";
 import { t } from "./i18n.js";
 
 const keyOf = (parent) => (parent ? `${parent.axis}:${parent.item}` : "");
 
-// The items above a map, uppermost first.
+// Return the parent items of a map, outermost first.
 function parentItems(data, map) {
   const path = [];
   for (let parent = map.parent; parent; parent = data.axes[parent.axis].parent) path.unshift(parent);
   return path;
 }
 
-// One choice for each level: all of it, or the inside of one of its items.
+// One selection per level: the entire level, or the maps inside one of its items.
 export function levelChoices(data, map, page) {
   const path = parentItems(data, map);
   return [null, ...path].flatMap((parent, depth) => {
     const items = data.itemsWithMaps(parent);
     if (!items.length) return [];
     const openItem = (item) => page.change({ map: data.mapsInside(item)[0]?.name ?? data.mapsInside(items[0])[0].name, row: undefined, column: undefined });
-    const allItems = data.mapsInside(parent).length ? [{ key: "", label: depth ? t`the whole of it` : t`the whole` }] : [];
+    const allItems = data.mapsInside(parent).length ? [{ key: "", label: depth ? t`all of its items` : t`all items` }] : [];
     const choices = items.map((item) => ({ key: keyOf(item), label: `${item.item + 1}  ${visible(data.labels(item.axis)[item.item])}` }));
-    return [select(depth ? t`and inside` : t`Look inside`, [...allItems, ...choices], keyOf(path[depth]), (key) => openItem(items.find((item) => keyOf(item) === key) || parent))];
+    return [select(depth ? t`and inside item` : t`Inside item`, [...allItems, ...choices], keyOf(path[depth]), (key) => openItem(items.find((item) => keyOf(item) === key) || parent))];
   });
 }
 
-// What the rows and columns of a map are, for its margins.
-export const axisTitles = (data, map) => ({ rowTitle: t`${data.axes[map.queries].title} (looks)`, columnTitle: t`${data.axes[map.keys].title} (is looked at)` });
+// Axis titles of a map, shown in its margins.
+export const axisTitles = (data, map) => ({ rowTitle: t`${data.axes[map.queries].title} (queries)`, columnTitle: t`${data.axes[map.keys].title} (keys)` });
 
-// What opens the maps inside an item of an axis; null where there are none.
+// Return a function that maps an item of the axis to a click handler for the maps inside it; null if there are none.
 export function opener(data, axis, page) {
   return (item) => {
     const [first] = data.mapsInside({ axis, item });
@@ -36,7 +36,7 @@ export function opener(data, axis, page) {
   };
 }
 
-// The choice of a map among those of its level that can be shown here.
+// Selection of a map among those of its level that this view can show.
 export function mapChoices(data, map, page, isShown = () => true) {
   const maps = data.mapsInside(map.parent).filter(isShown);
   return [...levelChoices(data, map, page),

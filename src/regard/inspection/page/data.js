@@ -1,5 +1,5 @@
-// The data of the page: one inspection (see inspection/format.py) with its maps unpacked when they are needed.
-// A map is kept per head as levels: level 0 is every cell, level k the largest of 2^k x 2^k cells. A level is cut in tiles.
+// Data of the page: one inspection (see inspection/format.py), with maps that are unpacked on demand.
+// A map is stored per head as levels: level 0 has every cell, level k the largest of 2^k x 2^k cells. A level is split into tiles.
 // A tile is base64 of deflated bytes: all high bytes, then all low bytes, of weights times 65535. null = all zeros.
 
 import { translateTerm, t, translateSummary } from "./i18n.js";
@@ -32,7 +32,7 @@ export function decodeFloats(packed) {
   return { shape: packed.shape, values: new Float32Array(bytes.buffer, 0, bytes.length / 4) };
 }
 
-// {shape, data}: base64 of deflated bits, eight a byte, highest first -> one byte each, 1 = yes
+// {shape, data}: base64 of deflated bits, eight per byte, highest first -> one byte each, 1 = true
 async function decodeBits(packed) {
   const bytes = await inflate(bytesOf(packed.data));
   const values = new Uint8Array(packed.shape.reduce((product, size) => product * size, 1));
@@ -50,7 +50,7 @@ class AttentionMap {
     this.headWeights = [];
   }
 
-  // Named for its group, and its layer where the group has several.
+  // Set the title to that of the group, with the layer if the group has several.
   withTitle(layers) {
     this.title = layers > 1 ? t`${this.groupTitle}, layer ${this.layer + 1}` : this.groupTitle;
     return this;
@@ -60,12 +60,12 @@ class AttentionMap {
     return this.packed[head].levels;
   }
 
-  // The deepest level whose tiles are in the page, or 0 where a server has the rest.
+  // Return the finest level whose tiles are in the page; 0 if a server has the others.
   finestLevel(head) {
     return this.fetchTile ? 0 : this.levels(head).findIndex((level) => level.tiles !== null);
   }
 
-  // One tile of a level as numbers; asked for once, then kept.
+  // Return one tile of a level as numbers; it is read once, then cached.
   tile(head, level, i, j) {
     const key = `${head}/${level}/${i}/${j}`;
     if (!this.tiles.has(key)) this.tiles.set(key, this.readTile(head, level, i, j));
@@ -86,7 +86,7 @@ class AttentionMap {
     if (this.allowed) this.mask = await decodeBits(this.allowed);
   }
 
-  // Whether a query may look at a key; of all heads (-1), whether any may.
+  // Return true if the query may attend to the key; for all heads (-1), if any head may.
   allows(head, row, column) {
     if (!this.mask) return true;
     const size = this.rows * this.columns;
@@ -94,7 +94,7 @@ class AttentionMap {
     return head >= 0 ? allowedBy(head) : Array.from({ length: this.heads }, (_, i) => allowedBy(i)).some(Boolean);
   }
 
-  // Short maps: rows x columns numbers of a head; head -1 is the mean of all.
+  // Short maps: rows x columns weights of a head; head -1 is the mean of all heads.
   weights(head) {
     if (head >= 0) return this.headWeights[head];
     this.meanWeights ||= Float32Array.from(this.headWeights[0], (_, i) => this.headWeights.reduce((sum, weights) => sum + weights[i], 0) / this.heads);
@@ -109,7 +109,7 @@ class AttentionMap {
     return this.weights(head).subarray(row * this.columns, (row + 1) * this.columns);
   }
 
-  // One whole row of any map, long or short.
+  // Load one complete row of any map, long or short.
   async loadRow(head, row) {
     if (!this.long) return this.row(head, row);
     const i = Math.floor(row / this.tileSize);
@@ -123,7 +123,7 @@ class AttentionMap {
     return out;
   }
 
-  // A small picture of a head: level 0 of a short map, the most pooled level of a long one.
+  // Thumbnail of a head: level 0 of a short map, the coarsest level of a long one.
   async thumbnail(head) {
     const level = this.levels(head).length - 1;
     const { shape: [rows, columns] } = this.levels(head)[level];
@@ -141,7 +141,7 @@ const sameItem = (first, second) => first?.axis === second?.axis && first?.item 
 
 const translated = (axes) => Object.fromEntries(Object.entries(axes).map(([name, axis]) => [name, { ...axis, title: translateTerm(axis.title) }]));
 
-// Where what came in and out is no text, a task tells it in a line.
+// If input and output are not text, the task summarizes them in one line, which is translated here.
 function translatedSummaries({ title, outputs, extra }) {
   if (!extra?.roll && !extra?.canvas) return {};
   return { title: translateSummary(title), outputs: outputs.map((output) => ({ ...output, text: translateSummary(output.text) })) };
@@ -168,24 +168,24 @@ export class Inspection {
     return this.axes[axis].items;
   }
 
-  // The map so named, or else the one worth looking at first.
+  // Return the map with this name; otherwise the default map.
   map(name) {
     const byName = (mapName) => this.maps.find((map) => map.name === mapName);
     return byName(name) || byName(this.first) || this.maps[0];
   }
 
-  // The maps that belong to an item of another axis; null: those of the uppermost level.
+  // Return the maps that belong to an item of another axis; null: those of the outermost level.
   mapsInside(parent) {
     return this.maps.filter((map) => sameItem(map.parent, parent));
   }
 
-  // The items inside which there are maps, of the axes that belong to `parent` (null: to nothing).
+  // Return the items that have maps inside them, of the axes that belong to `parent` (null: to no item).
   itemsWithMaps(parent) {
     const parents = this.maps.map((map) => map.parent).filter((item) => item && sameItem(this.axes[item.axis].parent, parent));
     return parents.filter((item, i) => parents.findIndex((candidate) => sameItem(item, candidate)) === i);
   }
 
-  // The axes that some map looks at, in the order of the maps.
+  // Return the axes that any map attends to, in the order of the maps.
   attendedAxes() {
     return [...new Set(this.maps.map((map) => map.keys))];
   }

@@ -1,23 +1,23 @@
-// One row of a map as numbers: a bar and four digits per key, and the sum, which is 1.
+// One row of a map as numbers: a bar and four digits per key, and their sum, which is 1.
 
 import { make, formatNumber, visible } from "./dom.js";
 import { headColor } from "./color.js";
 import { t } from "./i18n.js";
 
 const MAX_BARS = 40;
-const LONG_LABEL_CHARACTERS = 14; // letters of a label beyond which it gets a line of its own
+const LONG_LABEL_CHARACTERS = 14; // characters; longer labels are on a separate line
 
 function bar(label, weight, { top, head, key, open }) {
   return make("li", { class: "share", "data-index": key },
-    open ? make("button", { type: "button", class: "link share-label", title: t`look inside ${label}`, onclick: open }, visible(label), " ›")
+    open ? make("button", { type: "button", class: "link share-label", title: t`open the maps inside ${label}`, onclick: open }, visible(label), " ›")
       : make("span", { class: "share-label", title: label }, visible(label)),
     make("span", { class: "share-track" },
       make("span", { class: "share-bar", style: { width: `${(100 * weight) / (top || 1)}%`, ...(head >= 0 ? { background: headColor(head) } : {}) } })),
     make("span", { class: "figure share-value" }, formatNumber(weight)));
 }
 
-// labels, weights (same length) -> a list. Long rows show their largest weights and what is left over. `opens` gives for
-// a key what is done to look inside it, or null.
+// labels, weights (same length) -> list of bars. Long rows show their largest weights and the sum of the remaining ones.
+// `openerOf(key)` returns the click handler that opens the maps inside a key, or null.
 export function distribution({ labels, weights, title, subtitle, head = -1, openerOf = () => null }) {
   let indices = Array.from(weights, (_, i) => i);
   if (indices.length > MAX_BARS) indices = indices.filter((i) => weights[i] > 0).sort((a, b) => weights[b] - weights[a]).slice(0, MAX_BARS);
@@ -29,6 +29,6 @@ export function distribution({ labels, weights, title, subtitle, head = -1, open
     make("h3", {}, make("span", { class: "word" }, visible(title)), subtitle ? make("span", { class: "quiet" }, ` ${subtitle}`) : null),
     make("ol", { class: `shares ${indices.some((i) => labels[i].length > LONG_LABEL_CHARACTERS) ? "wide" : ""}` }, items),
     indices.length < weights.length
-      ? make("p", { class: "quiet" }, t`and ${weights.length - indices.length} smaller, together ${formatNumber(remaining)}`) : null,
-    make("p", { class: "sum" }, sum === 0 ? t`may look at nothing: all zeros` : [t`sum`, " ", make("span", { class: "figure" }, formatNumber(sum))]));
+      ? make("p", { class: "quiet" }, t`and ${weights.length - indices.length} smaller weights, sum ${formatNumber(remaining)}`) : null,
+    make("p", { class: "sum" }, sum === 0 ? t`attends to nothing: all zeros` : [t`sum`, " ", make("span", { class: "figure" }, formatNumber(sum))]));
 }

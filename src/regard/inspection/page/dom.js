@@ -1,4 +1,4 @@
-// Making elements. Text always goes in as text nodes, never as markup, so a sentence cannot become HTML.
+// Create elements. Text is always added as text nodes, never as markup, so that a sentence cannot become HTML.
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
@@ -23,8 +23,8 @@ export function draw(tag, properties = {}, ...children) {
   return fill(document.createElementNS(SVG_NAMESPACE, tag), properties, children);
 }
 
-// A canvas of `width` x `height` CSS pixels that is sharp on dense screens, and its context in CSS pixels. Where there is less room
-// it becomes less wide and high alike.
+// Create a canvas of `width` x `height` CSS pixels that is sharp on high-density screens, with a context in CSS pixels.
+// If there is less room, width and height shrink in proportion.
 export function sharpCanvas(width, height, properties = {}) {
   const density = Math.min(window.devicePixelRatio || 1, 3);
   const canvas = make("canvas", { width: Math.round(width * density), height: Math.round(height * density), ...properties });
@@ -36,7 +36,7 @@ export function sharpCanvas(width, height, properties = {}) {
   return { canvas, context };
 }
 
-// A row of buttons of which one is pressed. items: [{key, label, title}]; arrows move the choice.
+// Row of buttons of which one is pressed. items: [{key, label, title}]; arrow keys move the selection.
 export function choice(label, items, chosen, pick) {
   const onKey = (event) => {
     const offset = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
@@ -46,7 +46,7 @@ export function choice(label, items, chosen, pick) {
     const index = items.findIndex((item) => item.key === chosen);
     const { key } = items[(index + offset + items.length) % items.length];
     pick(key);
-    document.querySelector(`[data-key="${CSS.escape(`${label}:${key}`)}"]`)?.focus(); // drawn again, so another element
+    document.querySelector(`[data-key="${CSS.escape(`${label}:${key}`)}"]`)?.focus(); // redrawn, so this is a new element
   };
   const buttons = items.map((item) =>
     make("button", {
@@ -58,7 +58,7 @@ export function choice(label, items, chosen, pick) {
     make("div", { class: "segments", role: "radiogroup", "aria-label": label, onkeydown: onKey }, buttons));
 }
 
-// A table of buttons of so many columns: Tab reaches the pressed one, or else the first; arrow keys move among them.
+// Table of buttons with `columns` columns. Tab reaches the pressed button, or else the first; arrow keys move between buttons.
 export function roving(table, columns) {
   const buttons = [...table.querySelectorAll("button")];
   const tabStop = buttons.find((button) => button.getAttribute("aria-pressed") === "true") || buttons[0];
@@ -80,7 +80,7 @@ export function select(label, items, chosen, pick) {
   return make("label", { class: "choice" }, make("span", { class: "choice-label" }, label), box);
 }
 
-// Tell a screen reader, without moving anything on the screen.
+// Announce a text to screen readers without moving anything on the screen.
 export function announce(text) {
   document.getElementById("live").textContent = text;
 }
@@ -88,14 +88,14 @@ export function announce(text) {
 export const formatNumber = (value, digits = 4) =>
   Number.isFinite(value) ? value.toFixed(digits).replace("-", "−") : value === -Infinity ? "−∞" : "–";
 
-// How many pixels texts take in the page's letters; font: "500 17px".
+// Widths of texts in pixels, in the font of the page; font: "500 17px".
 const ruler = document.createElement("canvas").getContext("2d");
 export function textWidths(texts, font) {
   ruler.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
   return texts.map((text) => ruler.measureText(text).width);
 }
 
-// What stands in an SVG for a label: as many letters as fit into a width; where some are left out, pointing shows them all.
+// Label of an SVG element, truncated to a width. A truncated label shows its full text on hover.
 export function fitLabel(label, width, font) {
   const characters = Array.from(visible(label));
   const truncated = (count) => `${characters.slice(0, count).join("")}…`;
@@ -105,5 +105,5 @@ export function fitLabel(label, width, font) {
   return [truncated(count), draw("title", {}, label)];
 }
 
-// Marks that would be invisible get a visible form.
+// Show a label that is only whitespace as ␣.
 export const visible = (label) => (label.trim() === "" ? "␣".repeat(Math.max(1, label.length)) : label);

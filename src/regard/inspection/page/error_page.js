@@ -1,8 +1,8 @@
-// The page where there is nothing to show: its words, which stand in it in English, in the language of the browser.
+// Error page: its HTML is in English; this script translates it to the language of the browser.
 
 import { language, t } from "./i18n.js";
 
-// Enter looks and Shift+Enter begins a line, as on every page; line breaks are sent as they are, and not as a form has them.
+// Enter submits and Shift+Enter inserts a line break, as on every page. Line breaks are sent unchanged, not as the form encodes them.
 function preserveLineBreaks(form, box) {
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -21,8 +21,8 @@ export function start() {
   document.documentElement.lang = language;
   document.querySelector("h1").textContent = t`There is nothing to show`;
   document.querySelector(".ask").setAttribute("aria-label", t`Input`);
-  document.querySelector(".action").textContent = t`Look`;
-  document.getElementById("others")?.replaceChildren(t`Runs here:`);
+  document.querySelector(".action").textContent = t`Inspect`;
+  document.getElementById("others")?.replaceChildren(t`Available runs:`);
   preserveLineBreaks(document.querySelector("form.asking"), document.querySelector(".ask"));
   document.documentElement.dataset.ready = "yes";
 }

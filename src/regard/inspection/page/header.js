@@ -1,4 +1,4 @@
-// The top of the page: what went in, what came out, from which model; and the light or dark switch.
+// Header of the page: input, output, facts about the model, and the switch between light and dark.
 
 import { make, formatNumber } from "./dom.js";
 import { currentTheme } from "./color.js";
@@ -11,7 +11,7 @@ function switchTheme(page) {
   try {
     localStorage.setItem("regard-theme", next);
   } catch {
-    // Not kept for the next visit, but used now.
+    // Used now, but not stored for the next visit.
   }
   page.draw();
 }
@@ -29,7 +29,7 @@ function runPicker(page) {
       page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
 }
 
-// A server may have several runs: another one is another page.
+// A server may have several runs; choosing another run opens another page.
 function servedPicker(page) {
   if (!page.raw.choices) return null;
   return make("label", { class: "choice" }, make("span", { class: "choice-label" }, t`Run`),
@@ -38,18 +38,18 @@ function servedPicker(page) {
 }
 
 export const EMPTY = t`(empty)`;
-const MAX_INPUT_LINES = 6; // of an input that are seen at once
+const MAX_INPUT_LINES = 6; // lines of the input that are visible at the same time
 
 const errorMessage = (page) => (page.server.error ? make("p", { class: "wrong", role: "alert" }, page.server.error) : null);
 
-// Where inputs are files, one of the reader's own is sent whole; the server opens none because a page names it.
+// If inputs are files, the user's file is uploaded completely; the server does not open files by name.
 function fileForm(page) {
   const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": t`Input`, "data-key": "ask", disabled: page.server.busy,
     onchange: () => { if (box.files.length) page.server.send(box.files[0]); } });
   return make("form", { class: "asking" }, box, errorMessage(page));
 }
 
-// A typed sentence stays until it has been looked at, whatever is drawn meanwhile. Enter looks, Shift+Enter begins a line.
+// Typed text is kept until it has been inspected, even if the page is redrawn. Enter submits, Shift+Enter inserts a line break.
 function textForm(page) {
   const draft = page.draft ?? page.raw.text;
   const box = make("textarea", { class: "ask", name: "text", rows: Math.min(MAX_INPUT_LINES, draft.split("\n").length), "aria-label": t`Input`, "data-key": "ask", autocomplete: "off",
@@ -61,11 +61,11 @@ function textForm(page) {
     } }, draft);
   const submit = (event) => {
     event.preventDefault();
-    const text = page.draft ?? page.raw.text; // not as the box has it, which changes ends of lines
+    const text = page.draft ?? page.raw.text; // not the value of the textarea, which changes line endings
     if (text.trim()) page.server.run(text);
-    else page.server.showError(t`There is no sentence to look at; give some text.`);
+    else page.server.showError(t`The input is empty; enter a text.`);
   };
-  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, t`Look`), errorMessage(page));
+  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, t`Inspect`), errorMessage(page));
 }
 
 function summary(data, compared) {
@@ -80,12 +80,12 @@ function summary(data, compared) {
 
 export function renderHeader(page) {
   const dark = currentTheme() === "dark";
-  const compared = page.view?.name === "compare"; // then each run says for itself what it is and what it answered
+  const compared = page.view?.name === "compare"; // each run then shows its own facts and output
   return [
     make("div", { class: "bar" },
       make("span", { class: "brand", "aria-label": "regard" }, make("span", { class: "eye", "aria-hidden": "true" }), "regard"),
       compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, t`${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page), servedPicker(page),
-      make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? t`Use light colours` : t`Use dark colours`,
+      make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? t`Use light colors` : t`Use dark colors`,
         title: dark ? t`Light` : t`Dark`, onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
     page.server ? (page.raw.opens ? fileForm(page) : textForm(page)) : "",
     make("h1", { class: "visually-hidden" }, t`Attention of ${page.data.model} on: ${page.data.title}`),

@@ -1,5 +1,5 @@
-// The words of the page in the language of the browser: English, or Korean where the browser prefers it.
-// A text is written in English where it is said, say`head ${head + 1}`; {0}, {1} … in the table (i18n_ko.js) stand for what is put in.
+// Texts of the page in the language of the browser: Korean if the browser prefers it, else English.
+// A text is written in English where it is used, t`head ${head + 1}`; {0}, {1} … in the table (i18n_ko.js) stand for the values.
 
 import { KOREAN } from "./i18n_ko.js";
 
@@ -12,7 +12,7 @@ export function t(strings, ...values) {
   return (korean ? KOREAN[english] ?? english : english).replace(/\{(\d+)\}/g, (_, i) => values[i]);
 }
 
-// What a task calls an axis, a map or a fact, in English; what nobody has translated stays as it is.
+// Translate the title of an axis, a map or a fact, which a task gives in English; unknown titles are returned unchanged.
 export function translateTerm(title) {
   if (!korean) return title;
   const [, inward] = title.match(/^(.+) self-attention$/) || [];
@@ -22,7 +22,7 @@ export function translateTerm(title) {
   return sentence ? t`words of sentence ${sentence}` : TERMS[title.toLowerCase()] ?? title;
 }
 
-// What a task says of music or an image in a line, in English; what nobody has translated stays as it is.
+// Translate the one-line summary of music or an image, which a task gives in English; unknown lines are returned unchanged.
 export function translateSummary(line) {
   const [, name, count, nats] = line.match(/^(.+): (\d+) tokens, ([\d.]+) nats each$/) || [];
   if (name) return t`${name}: ${count} tokens, ${nats} nats each`;
@@ -40,29 +40,29 @@ export const TERMS = {
   "items": "아이템",
   "k, projected": "k, 투영됨",
   "label": "레이블",
-  "made": "만든 것",
+  "made": "생성 결과",
   "model": "모델",
-  "moments": "때",
-  "objects": "물체",
+  "moments": "시점",
+  "objects": "객체",
   "output": "출력",
   "parameters": "파라미터",
   "patches": "패치",
   "profile and history": "프로파일과 이력",
-  "items that are judged": "평가되는 항목",
-  "read": "읽은 것",
+  "items that are judged": "평가 대상 아이템",
+  "read": "읽은 토큰",
   "run": "실행",
   "score": "점수",
   "seconds": "초",
-  "seen": "본 것",
+  "seen": "생성된 부분",
   "sentence": "문장",
   "sentences": "문장",
   "small image": "작은 이미지",
   "source": "원문",
   "target": "번역문",
   "task": "과제",
-  "text": "글",
+  "text": "텍스트",
   "units": "단위",
   "users": "사용자",
-  "with places": "위치와 함께",
+  "with places": "위치 반영",
   "words": "단어",
 };

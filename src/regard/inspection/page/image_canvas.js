@@ -1,14 +1,14 @@
-// An image on a canvas, and on it what attention looked at: items with boxes (left, top, right, bottom as shares of the image)
-// shine as much as they were looked at, all else is dimmed.
+// An image on a canvas with an attention overlay: items have boxes (left, top, right, bottom as shares of the image).
+// Attended items are bright in proportion to their weight, all others are dimmed.
 
 import { textColorOn } from "./color.js";
 import { make, sharpCanvas } from "./dom.js";
 import { t } from "./i18n.js";
 
-const THUMBNAIL_PIXELS = 104; // CSS pixels of the picture of a single head
-const DIMMING = 0.72; // how dark an image becomes where nobody looks
+const THUMBNAIL_PIXELS = 104; // CSS pixels of the image of a single head
+const DIMMING = 0.72; // opacity of the shadow on cells that get no attention
 
-// {height, width, pixels: [[grey] or [red, green, blue], …]} -> a canvas of one pixel each.
+// {height, width, pixels: [[grey] or [red, green, blue], …]} -> canvas with one pixel each.
 function pixelCanvas({ height, width, pixels }) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [width, height];
@@ -21,7 +21,7 @@ function pixelCanvas({ height, width, pixels }) {
   return canvas;
 }
 
-// An image about `size` CSS pixels wide or high, whichever is more.
+// An image whose longer side is about `size` CSS pixels.
 export class ImageCanvas {
   constructor(image, size, properties = {}) {
     const scale = Math.max(1, Math.floor(size / Math.max(image.width, image.height)));
@@ -40,7 +40,7 @@ export class ImageCanvas {
     return [left * this.width, top * this.height, (right - left) * this.width, (bottom - top) * this.height];
   }
 
-  // Everything is dimmed but what the weights (same length as items) say; the greatest weight stays as bright as it is.
+  // Dim the image except for attended items (weights: one per item); the item with the largest weight keeps its brightness.
   highlight(items, weights) {
     const shadow = document.createElement("canvas");
     [shadow.width, shadow.height] = [this.width, this.height];
@@ -71,7 +71,7 @@ export class ImageCanvas {
     this.context.setLineDash([]);
   }
 
-  // A word on a plate of its color, above a box or, where there is no room, inside it.
+  // Draw a label on a background of its color, above the box, or inside it if there is no room above.
   label(box, text, color) {
     const [x, y] = this.toPixels(box);
     this.context.font = "600 13px sans-serif";
@@ -83,7 +83,7 @@ export class ImageCanvas {
     this.context.fillText(text, left + 4, top + 13);
   }
 
-  // The outline of a set of items, which need not be a rectangle.
+  // Draw the outline of a set of items, which need not be a rectangle.
   outline(items, color, { width = 2 } = {}) {
     const pointKey = (x, y) => `${Math.round(x)},${Math.round(y)}`;
     const boxes = items.filter((item) => item.box).map((item) => this.toPixels(item.box));
@@ -101,7 +101,7 @@ export class ImageCanvas {
     this.context.stroke();
   }
 
-  // The item under a pointer, or -1.
+  // Return the index of the item under the pointer, or -1.
   itemAt(items, event) {
     const area = this.canvas.getBoundingClientRect();
     const [x, y] = [(event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height];
@@ -109,9 +109,9 @@ export class ImageCanvas {
   }
 }
 
-// Small pictures, one for each head, that are chosen by a click.
+// One small image per head; a click selects the head.
 export function headThumbnails(image, map, head, pick) {
-  const canvases = Array.from({ length: map.heads }, (_, i) => new ImageCanvas(image, THUMBNAIL_PIXELS, { "aria-label": t`where head ${i + 1} looked` }));
+  const canvases = Array.from({ length: map.heads }, (_, i) => new ImageCanvas(image, THUMBNAIL_PIXELS, { "aria-label": t`attention of head ${i + 1}` }));
   const element = make("div", { class: "pictures", style: { "max-width": `${2 * THUMBNAIL_PIXELS + 32}px` } }, canvases.map((thumbnail, i) => make("figure", { class: "pictured" },
     make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: t`head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `eye:${i}`, onclick: () => pick(i) }, thumbnail.canvas),
     make("figcaption", { class: "quiet" }, t`head ${i + 1}`))));

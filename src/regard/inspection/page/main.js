@@ -1,4 +1,4 @@
-// Starts the page: reads the data, lists the views that suit it, keeps what is chosen, and draws the chosen view again on a change.
+// Start the page: read the data, list the views that can show it, store the selection, and redraw the selected view on changes.
 
 import { make, announce } from "./dom.js";
 import { Inspection } from "./data.js";
@@ -21,13 +21,13 @@ class Page {
     });
   }
 
-  // A page holds one inspection, or several to compare.
+  // A page shows one inspection, or several to compare.
   setData(raw) {
     this.raw = raw;
     this.runs = (raw.runs || [raw]).map((run) => new Inspection(run, this.server?.tileFetcher(run) ?? null));
   }
 
-  // Shows what the address says.
+  // Show the state in the address.
   restore() {
     if (location.hash === "#main") return;
     this.state = readState();
@@ -42,11 +42,11 @@ class Page {
     try {
       return view.suits(run, this);
     } catch {
-      return true; // a view that cannot even tell is drawn, and says what is wrong
+      return true; // a view whose check fails is shown, and reports the error
     }
   }
 
-  // The same views whichever of several runs is chosen.
+  // The views are the same for every selected run.
   get availableViews() {
     return this.views.filter((view) => this.runs.some((run) => this.suits(view, run)));
   }
@@ -55,14 +55,14 @@ class Page {
     return this.availableViews.find((view) => view.name === this.state.view) || this.availableViews.find((view) => view.opensFirst) || this.availableViews[0];
   }
 
-  // Another view or run is a step of its own for the back button.
+  // Changing the view or the run adds a step to the browser history.
   change(patch) {
     const historyStep = ["view", "run"].some((key) => key in patch && patch[key] !== this.state[key]);
     this.updateState(patch, historyStep);
     this.draw();
   }
 
-  // Keeps the fragment true without drawing again, for what a hover changes.
+  // Update the address without redrawing, for changes by hovering.
   updateState(patch, historyStep = false) {
     Object.assign(this.state, patch);
     writeState(this.state, historyStep);
@@ -90,10 +90,10 @@ class Page {
     this.cleanup?.();
     const element = make("div", { class: `view view-${view?.name}`, id: "view", role: "tabpanel", "aria-label": view?.title || t`Nothing to show` });
     main.replaceChildren(element);
-    // Decided before the view measures its room.
+    // Set before the view measures its width.
     const withSidePanel = Boolean(this.server) || (view?.sidePanel && this.data.maps.some((map) => map.honesty));
     document.body.classList.toggle("with-aside", Boolean(withSidePanel));
-    this.selection = null; // a view says which map it shows, so that the figures beside it are that map's
+    this.selection = null; // set by the view to the map it shows; the side panel shows the metrics of that map
     this.cleanup = this.showView(view, element);
     document.getElementById("aside").replaceChildren(...sidePanel(this));
     const focused = focusKey && document.querySelector(`[data-key="${CSS.escape(focusKey)}"]`);
@@ -102,9 +102,9 @@ class Page {
     window.scrollTo(window.scrollX, scroll);
   }
 
-  // What a view draws, or one line if it cannot.
+  // Draw a view, or a one-line message if it cannot be drawn.
   showView(view, element) {
-    if (!view) return element.append(make("p", {}, t`There is nothing here to show.`));
+    if (!view) return element.append(make("p", {}, t`There is nothing to show here.`));
     if (!this.suits(view, this.data)) {
       const { model } = this.data;
       return element.append(make("p", { class: "no-map" }, this.data.maps.length ? t`${model} has nothing to show here; choose another run or view.` : t`${model} has nothing to show here: it has no attention; choose another run or view.`));
@@ -137,12 +137,12 @@ class Page {
   }
 }
 
-// The theme that was chosen by hand, here or on an earlier visit, or else the system's, whenever that changes.
+// Use the theme chosen by the user, now or on an earlier visit; otherwise follow the system's theme.
 function initTheme() {
   try {
     document.documentElement.dataset.chosen = localStorage.getItem("regard-theme") || "";
   } catch {
-    // Storage may be forbidden in a sandboxed frame; the system's choice is used then.
+    // Storage may be forbidden in a sandboxed frame; the system's theme is used then.
   }
   const system = matchMedia("(prefers-color-scheme: dark)");
   const apply = () => {
@@ -153,13 +153,13 @@ function initTheme() {
   return { system, apply };
 }
 
-// A view whose file has a mistake says so in its place.
+// A view whose file has an error is replaced by a message.
 function brokenView(name) {
-  const message = t`The view ${name} could not be read: there is a mistake in its file, which the browser's console names.`;
+  const message = t`The view ${name} could not be loaded: its file has an error; see the browser console.`;
   return { name, title: name.split(".").at(-1), suits: () => true, show: (data, element) => element.append(make("p", { class: "wrong", role: "alert" }, message)) };
 }
 
-// The words that stand in the page before any script has run.
+// Translate the texts that are in the page before any script has run.
 function translateShell() {
   document.documentElement.lang = language;
   document.getElementById("skip").textContent = t`Skip to the view`;

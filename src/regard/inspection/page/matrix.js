@@ -1,4 +1,4 @@
-// One map, large, with a label for every row and column. Mouse, touch and arrow keys move over the cells.
+// One large map with a label for every row and column. Mouse, touch and arrow keys move over the cells.
 
 import { draw, make, formatNumber, sharpCanvas, visible, textWidths, announce } from "./dom.js";
 import { pixels, shade, signedShade } from "./color.js";
@@ -8,10 +8,10 @@ import { t } from "./i18n.js";
 const FONT_PIXELS = 13;
 const SLANT = (50 * Math.PI) / 180;
 const MAX_LABEL_CHARACTERS = 18;
-const LABEL_PIXELS = 17; // pixels that a label needs; where cells are smaller, only some labels are written
-const MIN_CELL_PIXELS = 10; // pixels of a cell, unless told; a wider map is moved under its frame
-const MIN_MAP_PIXELS = 360; // pixels below which a map of narrower cells is made higher than its cells are wide
-const TITLE_PIXELS = 20; // pixels for the title of an axis
+const LABEL_PIXELS = 17; // height of a label; if cells are smaller, only some labels are shown
+const MIN_CELL_PIXELS = 10; // default minimum size of a cell; wider maps are scrolled
+const MIN_MAP_PIXELS = 360; // minimum height of a map; cells of lower maps become higher than they are wide
+const TITLE_PIXELS = 20; // height of the title of an axis
 
 const shortLabel = (label) => {
   const characters = Array.from(visible(label));
@@ -33,7 +33,7 @@ function computeLayout(options, room) {
 }
 
 function labelsOf(options, layout) {
-  const labelClass = (i, cell) => (i % Math.ceil(LABEL_PIXELS / cell) ? "between" : ""); // written only while it is pointed at
+  const labelClass = (i, cell) => (i % Math.ceil(LABEL_PIXELS / cell) ? "between" : ""); // shown only on hover
   const rows = options.rowLabels.map((label, i) =>
     draw("text", { class: `row-label ${labelClass(i, layout.cellHeight)} ${options.rowItems?.[i].special ? "special" : ""}`, x: layout.left - 8, y: layout.top + (i + 0.5) * layout.cellHeight, "text-anchor": "end",
       "dominant-baseline": "central" }, shortLabel(label), draw("title", {}, label)));
@@ -46,9 +46,9 @@ function labelsOf(options, layout) {
   return { rows, columns };
 }
 
-// What the rows and the columns are.
+// Titles of the rows and the columns.
 function titlesOf(options, layout) {
-  const half = textWidths([options.rowTitle ?? ""], "12px")[0] / 2 + 2; // beside few rows the title would reach below the picture
+  const half = textWidths([options.rowTitle ?? ""], "12px")[0] / 2 + 2; // next to few rows the title would extend below the map
   const middle = Math.min(layout.top + layout.height / 2, layout.top + layout.height + 6 - half);
   return [
     options.rowTitle ? draw("text", { class: "axis-title", x: 11, y: middle, transform: `rotate(-90 11 ${middle})`, "text-anchor": "middle" }, options.rowTitle) : null,
@@ -56,7 +56,7 @@ function titlesOf(options, layout) {
   ].filter(Boolean);
 }
 
-// Cells that may not be looked at are hatched, so that "may not" and "does not" are told apart.
+// Masked cells are hatched, so that they differ from cells with weight zero.
 function hatch(context, options, { cellWidth, cellHeight }) {
   if (!options.allows) return;
   context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--hatch");
@@ -90,8 +90,8 @@ function paintCells(options, layout) {
   return canvas;
 }
 
-// options: rows, columns, values, rowLabels, columnLabels, rowItems, columnItems, title, cursor [row, column], marks [[row, column]],
-// smallest and largest (pixels of a cell), rowTitle, columnTitle, allows(row, column), scale ("sequential" or "signed"), top (value of the darkest colour), point(row, column), pick(row, column)
+// options: rows, columns, values, rowLabels, columnLabels, rowItems, columnItems, title, cursor [row, column], markers [[row, column]],
+// minCell and maxCell (pixels of a cell), rowTitle, columnTitle, allows(row, column), scale ("sequential" or "signed"), top (value of the darkest color), point(row, column), pick(row, column)
 export function matrix(options, room) {
   options.top ??= maximum(options.values.map ? options.values.map(Math.abs) : options.values);
   const layout = computeLayout(options, room);
@@ -135,7 +135,7 @@ function addEvents(frame, { options, layout, show, cursor }) {
     const box = frame.firstElementChild.getBoundingClientRect();
     const j = Math.floor((event.clientX - box.left - layout.left) / layout.cellWidth);
     const i = Math.floor((event.clientY - box.top - layout.top) / layout.cellHeight);
-    // Over a row's label the whole row is meant, so the column stays where it was.
+    // Over a row label the entire row is meant, so the column does not change.
     return i < 0 || i >= options.rows || j >= options.columns ? null : [i, j < 0 ? Math.max(0, cursor()[1]) : j];
   };
   frame.addEventListener("pointermove", (event) => {
@@ -166,7 +166,7 @@ function altText(options) {
     t`Strongest: ${options.rowLabels[i]} to ${options.columnLabels[j]}, ${formatNumber(options.values[best], 3)}.`;
 }
 
-// The colour bar with its two ends.
+// Color bar with its two ends.
 export function legend(top, { scale = "sequential", label = t`weight`, masked = false } = {}) {
   const color = scale === "signed" ? (share) => signedShade(share * 2 - 1) : (share) => shade(share, scale);
   const stops = Array.from({ length: 9 }, (_, i) => color(i / 8)).join(",");
@@ -174,5 +174,5 @@ export function legend(top, { scale = "sequential", label = t`weight`, masked = 
     make("span", { class: "figure" }, scale === "signed" ? formatNumber(-top, 2) : "0"),
     make("span", { class: "legend-bar", style: { background: `linear-gradient(to right, ${stops})` } }),
     make("span", { class: "figure" }, formatNumber(top, 2)), make("span", { class: "quiet" }, label),
-    masked ? make("span", { class: "quiet legend-masked" }, make("span", { class: "hatched", "aria-hidden": "true" }), t`may not look`) : null);
+    masked ? make("span", { class: "quiet legend-masked" }, make("span", { class: "hatched", "aria-hidden": "true" }), t`masked`) : null);
 }

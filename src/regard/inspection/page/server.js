@@ -1,17 +1,17 @@
-// Talks to the server that sent the page, if one did: a new sentence, a what-if, the fine tiles of a long map, the numbers of a head.
+// Client of the server that sent the page, if any: new inputs, what-if changes, fine tiles of long maps, the numbers of a head.
 
 import { t } from "./i18n.js";
 
 const noChanges = () => ({ off: [], forbid: [], temperature: 1 });
 const isEqual = (first, second) => JSON.stringify(first) === JSON.stringify(second);
-const sameInput = (first, second) => first.text === second.text && first.file === second.file; // whether two wishes have one input
+const sameInput = (first, second) => first.text === second.text && first.file === second.file; // true if two requests have the same input
 
-// What of a wish stands in the address.
+// Return the part of a request that is stored in the address.
 function addressOf({ text, file, changes: { off, forbid, temperature } }) {
   return { text: file ? undefined : text, file, off, hide: forbid, temperature: temperature === 1 ? undefined : temperature };
 }
 
-// A wish is an input (a text, or the name of a file that was sent and which one, `file`) with changes.
+// A request is an input with changes. The input is a text, or the name of an uploaded file with its key `file`.
 export class Server {
   constructor(raw, page) {
     const displayed = { text: raw.text, changes: noChanges() };
@@ -21,16 +21,16 @@ export class Server {
   async get(path, query) {
     const response = await fetch(`${this.base}/${path}?${new URLSearchParams(query)}`);
     const result = await response.json();
-    if (!response.ok) throw new Error(result.error || t`the server answered ${response.status}`);
+    if (!response.ok) throw new Error(result.error || t`the server returned ${response.status}`);
     return result;
   }
 
-  // A function that fetches one tile of an inspection, as base64 text or null.
+  // Return a function that fetches one tile of an inspection, as base64 text or null.
   tileFetcher(inspection) {
     return async (map, head, level, i, j) => (await this.get("tile", { look: inspection.id, map, head, level, i, j })).data;
   }
 
-  // All the numbers of one head.
+  // Fetch all numbers of one head.
   step(map, head) {
     return this.get("step", { look: this.page.raw.id, map, head });
   }
@@ -49,11 +49,11 @@ export class Server {
     return this.changes[list].some((candidate) => isEqual(candidate, item));
   }
 
-  // What the address asks for, if that is not what is shown: after a reload, a link, or the back button. Files cannot be in an
-  // address; one that was sent to this page is still here, for any other the page's first input stands, and the address says so.
+  // Submit the request in the address, if it is not displayed: after a reload, a link, or the back button. An address cannot contain
+  // a file. A file uploaded by this page is still available; otherwise the page's initial input is used and the address is updated.
   restore() {
     const { text = this.initialText, file, off = [], hide = [], temperature = 1 } = this.page.state;
-    const unavailable = file ? !this.files.has(file) : this.page.raw.opens && text !== this.initialText; // the server opens no file by its name
+    const unavailable = file ? !this.files.has(file) : this.page.raw.opens && text !== this.initialText; // the server does not open files by name
     if (unavailable) this.page.updateState(addressOf({ changes: noChanges() }));
     const input = unavailable ? { text: this.initialText } : file ? { text: this.files.get(file).name, file } : { text };
     const request = { ...input, changes: unavailable ? noChanges() : { off, forbid: hide, temperature }, restored: true };
@@ -62,13 +62,13 @@ export class Server {
     return true;
   }
 
-  // Look at a text, or again at what is shown, with what is switched off, forbidden or cooled. A new text begins unchanged.
+  // Inspect a text, or the displayed input again, with heads off, items masked or a temperature. A new text starts without changes.
   run(text = this.displayed.text, changes = text === this.displayed.text ? this.changes : noChanges()) {
     return this.submit({ text, file: text === this.displayed.text ? this.displayed.file : undefined, changes });
   }
 
-  // The page shows the answer to a wish. What is wished while an answer is awaited is asked for after it, so the last wish is
-  // the one that is shown.
+  // Display the result of a request. Requests that arrive while a response is pending are sent after it, so the last request
+  // is the one that is displayed.
   async submit(request) {
     Object.assign(this, { pending: request, lastRequest: request, changes: request.changes });
     if (this.busy) return;
@@ -79,7 +79,7 @@ export class Server {
       while (this.pending !== null) await this.sendPending();
     } catch (error) {
       this.error = error.message;
-      // what failed is not kept: no later wish fails with it
+      // discard the failed request, so that later requests do not fail with it
       Object.assign(this, { pending: null, lastRequest: this.displayed, changes: this.displayed.changes });
     } finally {
       this.busy = false;
@@ -89,13 +89,13 @@ export class Server {
 
   async sendPending() {
     const [request, displayed, before] = [this.pending, this.displayed, this.page.data];
-    const { text, file, changes, upload = this.files.get(file) } = request; // what-if on a file that was sent sends it again
+    const { text, file, changes, upload = this.files.get(file) } = request; // what-if on an uploaded file sends the file again
     this.pending = null;
     const body = JSON.stringify({ text, ...changes, upload });
     const response = await fetch(`${this.base}/look`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     const result = await response.json();
-    if (!response.ok) throw new Error(result.error || t`the server answered ${response.status}`);
-    if (this.pending !== null) return; // something else is wished for by now
+    if (!response.ok) throw new Error(result.error || t`the server returned ${response.status}`);
+    if (this.pending !== null) return; // a newer request is pending
     if (isEqual(changes, noChanges()) || !sameInput(request, displayed)) this.before = null;
     else this.before ||= before;
     if (upload) this.files.set(file, upload);
@@ -105,7 +105,7 @@ export class Server {
     this.page.updateState(addressOf(request), !request.restored && !sameInput(request, displayed));
   }
 
-  // A file of the reader's own, sent whole. Another file of the same name is another input.
+  // Upload a file of the user. Another file of the same name is another input.
   async send(file) {
     const bytes = new Uint8Array(await file.arrayBuffer());
     let text = "";
@@ -114,7 +114,7 @@ export class Server {
     return this.submit({ text: file.name, file: `${file.name}/${Date.now().toString(36)}`, upload, changes: noChanges() });
   }
 
-  // What cannot even be asked for.
+  // Report an input that cannot be requested.
   showError(message) {
     this.error = message;
     this.page.draw();
@@ -125,7 +125,7 @@ export class Server {
   }
 }
 
-// No server stands behind a page opened from disk.
+// Return null for a page opened from disk, which has no server.
 export function createServer(raw, page) {
   return raw.server ? new Server(raw, page) : null;
 }

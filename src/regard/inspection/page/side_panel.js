@@ -1,11 +1,11 @@
-// Beside the view: the two honesty figures of the chosen map, and (where a server stands behind the page) what-if.
+// Side panel: the two faithfulness metrics of the selected map, and the what-if controls if the page has a server.
 
 import { make, formatNumber, select, visible } from "./dom.js";
 import { mapGroups } from "./data.js";
 import { EMPTY } from "./header.js";
 import { t } from "./i18n.js";
 
-// A share from 0 to 1 as a bar from the left; of what may be negative, from the middle to either side.
+// Share from 0 to 1 as a bar from the left; if it may be negative, as a bar from the middle to either side.
 function meter(share, text, signed = false) {
   const [from, to] = signed ? [Math.min(0.5, 0.5 + share / 2), Math.max(0.5, 0.5 + share / 2)] : [0, Math.max(0, share)];
   const style = { "margin-left": `${100 * from}%`, width: `${100 * (to - from)}%` };
@@ -13,7 +13,7 @@ function meter(share, text, signed = false) {
     make("span", { class: `meter-track ${signed ? "signed" : ""}`, "aria-hidden": "true" }, make("span", { class: `meter-bar ${share < 0 ? "below" : ""}`, style })));
 }
 
-// The figure of one head, or the mean of those that have one.
+// The metric of one head, or the mean over the heads that have one.
 function figure(values, head) {
   if (head >= 0) return values[head];
   const finite = values.filter((value) => Number.isFinite(value));
@@ -24,19 +24,19 @@ function faithfulness(page) {
   const { map, head } = page.selection || {};
   if (!map?.honesty) return null;
   const [agreement, removal] = [figure(map.honesty.gradient, head), figure(map.honesty.removal, head)];
-  return make("section", { class: "card faithfulness", "aria-label": t`Honesty figures` },
+  return make("section", { class: "card faithfulness", "aria-label": t`Faithfulness metrics` },
     make("h2", {}, t`How far to trust this map`),
     make("p", { class: "quiet" }, `${map.title}, ${head < 0 ? t`mean of all heads` : t`head ${head + 1}`}`),
     Number.isFinite(agreement) ? [meter(agreement, formatNumber(agreement, 2), true),
       make("p", {}, t`rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated, −1 = the opposite order)`)] : null,
     Number.isFinite(removal) ? [meter(removal, `${Math.round(100 * removal)}%`),
       make("p", {}, map.honesty.by_row
-        ? t`of the answers change when the item they attend to most is taken away`
-        : t`of the most attended items change the answer when they are taken away`)] : null,
-    make("p", { class: "quiet" }, t`A weight says where the model looked, not why it answered so.`));
+        ? t`of the outputs change when the item they attend to most is removed`
+        : t`of the most attended items change the output when they are removed`)] : null,
+    make("p", { class: "quiet" }, t`A weight shows what the model attends to, not why it predicts this output.`));
 }
 
-// A module is switched once, however many maps of a batch it has.
+// A module has one switch per head, even if it has several maps in a batch.
 function headSwitches(page) {
   const { server, data } = page;
   const modules = data.maps.filter((map, i) => data.maps.findIndex((candidate) => candidate.module === map.module) === i);
@@ -52,12 +52,12 @@ function headSwitches(page) {
       })))));
 }
 
-// Every axis that some map looks at; the one that is looked at now comes first.
+// Every axis that any map attends to; the axis of the selected map is the default.
 function itemSwitches(page) {
   const { server, data } = page;
   const axes = data.attendedAxes();
   const axis = [page.state.forbid, page.selection?.map.keys].find((name) => axes.includes(name)) || axes[0];
-  return [make("h3", {}, t`Forbid to look at`),
+  return [make("h3", {}, t`Mask an item`),
     axes.length > 1 ? select(t`Axis`, axes.map((key) => ({ key, label: data.axes[key].title })), axis, (key) => page.change({ forbid: key })) : null,
     make("div", { class: "tokens" }, data.labels(axis).map((label, i) =>
       make("button", { type: "button", class: "token-switch", "aria-pressed": String(server.has("forbid", [axis, i])), "data-key": `forbid:${axis}:${i}`,
@@ -67,7 +67,7 @@ function itemSwitches(page) {
 function temperature(page) {
   const { server } = page;
   const readout = make("output", { class: "figure" }, formatNumber(server.changes.temperature, 1));
-  return make("label", { class: "slider" }, make("h3", {}, t`Temperature of attention`, " ", readout),
+  return make("label", { class: "slider" }, make("h3", {}, t`Attention temperature`, " ", readout),
     make("input", { type: "range", min: 0.1, max: 4, step: 0.1, value: server.changes.temperature, "data-key": "temperature",
       oninput: (event) => { readout.textContent = formatNumber(Number(event.target.value), 1); },
       onchange: (event) => { server.changes = { ...server.changes, temperature: Number(event.target.value) }; server.run(); } }));

@@ -1,4 +1,4 @@
-// What is being looked at, kept in the URL fragment: a link, a reload or the back button restores view, sentence and what-if.
+// The selection, stored in the URL fragment: a link, a reload or the back button restores view, input and what-if changes.
 
 const INTEGER_KEYS = new Set(["head", "row", "column", "probe", "run", "word"]);
 const PAIR_LIST_KEYS = new Set(["off", "hide"]); // what-if: [[module, head], …] and [[axis, item], …]
@@ -10,7 +10,7 @@ function pairs(text) {
     const list = JSON.parse(text);
     return Array.isArray(list) ? list.filter(isPair) : [];
   } catch {
-    return []; // a link that was cut
+    return []; // a truncated link
   }
 }
 
@@ -26,7 +26,7 @@ export function readState() {
   return state;
 }
 
-// `step`: a place of its own for the back button.
+// `historyStep`: add an entry to the browser history.
 export function writeState(state, historyStep = false) {
   const fragment = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
@@ -36,11 +36,11 @@ export function writeState(state, historyStep = false) {
   try {
     history[historyStep ? "pushState" : "replaceState"](null, "", `#${fragment}`);
   } catch {
-    // A page inside a notebook cell (srcdoc) has no address of its own; the view still works, only the link does not.
+    // A page in a notebook cell (srcdoc) has no address; the view still works, only the link does not.
   }
 }
 
-// Indices from a link may be from another sentence: whatever does not fit falls back to the first.
+// Indices in a link may be from another input: an index out of range becomes the first.
 export function clamp(value, size, low = 0) {
   return Number.isInteger(value) && value >= low && value < size ? value : Math.min(0, size - 1);
 }

@@ -1,5 +1,5 @@
-// A long map: tiles of a max-pooled pyramid on one canvas. Wheel or + and - zoom, dragging or arrows move, down to single cells.
-// Only the tiles in sight are unpacked; until a fine tile is there, a coarser one stands in its place.
+// A long map: tiles of a max-pooled pyramid on one canvas. Wheel or + and - zoom, dragging or arrow keys move, down to single cells.
+// Only visible tiles are unpacked; until a fine tile is available, a coarser one is drawn instead.
 
 import { make, formatNumber, sharpCanvas, visible, announce } from "./dom.js";
 import { pixels, currentTheme } from "./color.js";
@@ -7,10 +7,10 @@ import { maximum } from "./data.js";
 import { t } from "./i18n.js";
 
 const MARGIN = 96;
-const LABELLED_CELL_PIXELS = 13; // pixels a cell needs before its label is written
+const LABELLED_CELL_PIXELS = 13; // minimum size of a cell with a label
 
-// What the darkest colour stands for: the first row, which in a causal map is 1 whatever the others are, is not counted, nor is
-// the largest hundredth of the others, so that a few strong cells do not make all others white.
+// Value of the darkest color. The first row, which is always 1 in a causal map, is not counted, nor is the largest hundredth
+// of the other cells, so that a few large weights do not make all other cells white.
 export function colorMaximum(values, columns) {
   const positive = values.subarray(columns).filter((value) => value > 0).sort();
   return positive[Math.floor(positive.length * 0.99)] || maximum(values);
@@ -55,7 +55,7 @@ export class TileMap {
     this.y = limit(this.y, this.map.rows, this.plot.height);
   }
 
-  // The picture of one tile, made once per theme.
+  // Draw one tile; the result is cached per theme.
   async renderTile(level, i, j) {
     const tile = await this.map.tile(this.head, level, i, j);
     const canvas = pixels(tile.values, tile.height, tile.width, this.top, { scale: "root" });
@@ -209,15 +209,15 @@ export class TileMap {
     event.preventDefault();
     if (offset) this.move(...offset);
     else this.zoom(factor);
-    announce(t`showing rows from ${Math.floor(this.y) + 1}, columns from ${Math.floor(this.x) + 1}, ${formatNumber(this.cell, 1)} pixels a cell`);
+    announce(t`showing rows from ${Math.floor(this.y) + 1}, columns from ${Math.floor(this.x) + 1}, ${formatNumber(this.cell, 1)} pixels per cell`);
   }
 }
 
-// The tile map with its zoom buttons.
+// Tile map with zoom buttons.
 export function tileMap(options, width, height) {
   const tiles = new TileMap(options, width, height);
   const button = (label, text, act) => make("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick: act }, text);
   return make("div", { class: "tile-frame" }, tiles.canvas, make("div", { class: "tile-tools" },
     button(t`Zoom in`, "+", () => tiles.zoom(1.6)), button(t`Zoom out`, "−", () => tiles.zoom(1 / 1.6)),
-    button(t`Whole map`, "⤢", () => { tiles.cell = 0; tiles.clampView(); tiles.redraw(); })));
+    button(t`Entire map`, "⤢", () => { tiles.cell = 0; tiles.clampView(); tiles.redraw(); })));
 }

@@ -1,4 +1,4 @@
-// What was answered beside what it was made from, with crossing lines; the n-best list; the error rate where the truth is known.
+// Output aligned with the input by crossing lines, the n-best list, and the alignment error rate if the true alignment is known.
 
 import { draw, fitLabel, make, formatNumber, select, visible, textWidths } from "../dom.js";
 import { alternativesText } from "../tokens.js";
@@ -12,7 +12,7 @@ const ROW_DISTANCE = 190;
 
 const wordWidths = (labels) => textWidths(labels.map(visible), "500 17px").map((width) => Math.max(18, width));
 
-// Centres of words laid in a line, and the length of the line.
+// Centers of the words on a line, and the length of the line.
 function placeWords(labels) {
   let x = 0;
   const centers = wordWidths(labels).map((width) => {
@@ -23,7 +23,7 @@ function placeWords(labels) {
   return { centers, length: x - WORD_GAP };
 }
 
-// Where keys and queries stand: in two rows where they fit, in two columns on a narrow screen.
+// Positions of keys and queries: in two rows if they fit, in two columns on a narrow screen.
 function computeLayout(keys, queries, room) {
   const [above, below] = [placeWords(keys), placeWords(queries)];
   const lineLength = Math.max(above.length, below.length);
@@ -83,17 +83,17 @@ function alignmentSvg(data, map, head, { room, truth, onChoose }) {
 function nbest(data) {
   const outputs = data.outputs || [];
   if (!outputs.length) return null;
-  const ranked = outputs.every((output) => Number.isFinite(output.rank)); // the bars follow the order that is shown
+  const ranked = outputs.every((output) => Number.isFinite(output.rank)); // bars follow the displayed order
   const rankingScore = (output) => (ranked ? output.rank : output.score);
   const top = Math.max(...outputs.map(rankingScore));
   return make("section", { class: "card nbest", "aria-label": t`The n-best list` }, make("h2", {}, outputs.length > 1 ? t`The ${outputs.length} best outputs` : t`The output`),
     make("ol", {}, outputs.map((output) => make("li", {}, make("span", { class: "nbest-text" }, output.text || make("span", { class: "quiet" }, EMPTY)),
       make("span", { class: "share-track", "aria-hidden": "true" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(rankingScore(output) - top)}%` } })),
       make("span", { class: "figure", title: t`log probability` }, formatNumber(output.score, 3)),
-      make("span", { class: "figure quiet", title: t`what hypotheses were ranked by` }, formatNumber(output.rank, 3))))),
+      make("span", { class: "figure quiet", title: t`ranking score` }, formatNumber(output.rank, 3))))),
     make("p", { class: "quiet" }, ranked
-      ? t`log probability, then what they were ranked by (the mean log probability of a token, where the length penalty is 1); bars compare what they were ranked by with the best`
-      : t`log probability, then what they were ranked by; bars compare probabilities with the best`));
+      ? t`log probability, then the ranking score (the mean log probability per token if the length penalty is 1); bars compare the ranking score with that of the best output`
+      : t`log probability, then the ranking score; bars compare probabilities with that of the best output`));
 }
 
 function errorRate(data, map, head) {
@@ -104,7 +104,7 @@ function errorRate(data, map, head) {
     make("span", {}, ` ${t`alignment error rate against the true alignment`} `), make("span", { class: "truth-key" }, t`dotted`));
 }
 
-// The strongest links of a word, and for a token of the answer what else might have stood there.
+// The strongest links of a word, and the alternatives of an output token.
 function links(data, map, head, { kind, i }) {
   const isQuery = kind === "query";
   const weights = isQuery ? map.row(head, i) : Float32Array.from({ length: map.rows }, (_, row) => map.value(head, row, i));
@@ -113,7 +113,7 @@ function links(data, map, head, { kind, i }) {
   const otherTokens = (isQuery ? map.queries : map.keys) === data.answered ? alternativesText(data.outputs[0]?.tokens[i]) : "";
   return [make("span", { class: "word" }, visible(data.labels(isQuery ? map.queries : map.keys)[i])), isQuery ? " ← " : " → ",
     ...best.map(([weight, k], n) => make("span", {}, n ? " · " : "", visible(linkedLabels[k]), " ", make("span", { class: "figure" }, formatNumber(weight, 3)))),
-    otherTokens ? make("span", { class: "quiet" }, `   ${t`or else ${otherTokens}`}`) : ""];
+    otherTokens ? make("span", { class: "quiet" }, `   ${t`alternatives: ${otherTokens}`}`) : ""];
 }
 
 const alignmentMaps = (data) => data.maps.filter((map) => !map.long && !map.inward && [map.queries, map.keys].includes(data.answered));
@@ -129,7 +129,7 @@ export const view = {
     const head = page.state.mix === "head" ? clamp(page.state.head, map.heads) : -1;
     page.selection = { map, head };
     const heads = [{ key: "-1", label: t`mean of all heads` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: t`head ${i + 1}` }))];
-    const readout = make("p", { class: "readout" }, make("span", { class: "quiet" }, t`Point at a word to see its links alone.`));
+    const readout = make("p", { class: "readout" }, make("span", { class: "quiet" }, t`Hover over a word to see only its links.`));
     const onChoose = (kind, i) => readout.replaceChildren(...links(data, map, head, { kind, i }));
     const truth = data.truth && data.truth.queries === map.queries && data.truth.keys === map.keys ? data.truth.links : [];
     element.append(make("div", { class: "controls" },

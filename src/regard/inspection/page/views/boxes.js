@@ -1,4 +1,4 @@
-// Objects that were found: each box with what its query looked at in the grid of the image.
+// Detected objects: each box with the attention of its query over the grid of the image.
 
 import { announce, choice, make, formatNumber, select } from "../dom.js";
 import { headColor } from "../color.js";
@@ -70,7 +70,7 @@ export const view = {
       make("div", { class: "controls" }, select(t`Map`, maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name })),
         choice(t`Head`, heads, head, (key) => page.change({ head: key }))),
       make("section", { class: "card split" }, make("div", { class: "pictures" }, canvas.canvas, thumbnails.element), list),
-      make("p", { class: "quiet" }, t`Point at a box, or at a query, to see which cells of the image its query looked at.`));
+      make("p", { class: "quiet" }, t`Hover over a box or a query to see which cells of the image the query attends to.`));
     redraw();
   },
 };

@@ -1,4 +1,4 @@
-// An image as it was made: hover a pixel to see its block, the memory of its block and where each head looked; play the order.
+// A generated image: hover a pixel to see its block, the memory of its block and the attention of each head; play the generation order.
 
 import { announce, choice, make, formatNumber, select } from "../dom.js";
 import { distribution } from "../distribution.js";
@@ -6,12 +6,12 @@ import { ImageCanvas, headThumbnails } from "../image_canvas.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
-const MAIN_PIXELS = 460; // pixels of the large image on the screen
-const SIDE_PIXELS = 220; // and of those beside it
-const [BLOCK_COLOR, MEMORY_COLOR, PIXEL_COLOR] = ["rgba(255, 255, 255, 0.95)", "rgba(120, 190, 255, 0.9)", "#ff5a36"]; // block, memory, pixel
-const PLAY_SECONDS = 8; // that the making of an image takes to play
+const MAIN_PIXELS = 460; // of the large image
+const SIDE_PIXELS = 220; // of the images next to it
+const [BLOCK_COLOR, MEMORY_COLOR, PIXEL_COLOR] = ["rgba(255, 255, 255, 0.95)", "rgba(120, 190, 255, 0.9)", "#ff5a36"];
+const PLAY_SECONDS = 8; // duration of the animation
 
-// Which block a place is in, and the items of the block and of its memory.
+// Return the items of the block that contains a position, and of the memory of that block.
 function blockOf(extra, position, items) {
   const block = extra.blocks.findIndex(([first, end]) => position >= first && position < end);
   if (block < 0) return { block: [], memory: items.slice(0, position) };
@@ -19,7 +19,7 @@ function blockOf(extra, position, items) {
   return { block: items.slice(first, end), memory: extra.memories[block].map((i) => items[i]) };
 }
 
-// What every head gave to every key from one row, and the mean of them.
+// Attention weights of every head for one row, and their mean.
 const loadAllHeads = (map, row) => Promise.all(Array.from({ length: map.heads }, (_, i) => map.loadRow(i, row)));
 const meanWeights = (headWeights) => headWeights[0].map((_, i) => headWeights.reduce((sum, weights) => sum + weights[i], 0) / headWeights.length);
 
@@ -59,7 +59,7 @@ export const view = {
     const head = clamp(page.state.head, map.heads, -1);
     page.selection = { map, head: Math.max(0, head) };
     const rows = data.items(map.queries);
-    const image = new ImageCanvas(extra, MAIN_PIXELS, { role: "application", tabindex: 0, "data-key": "canvas", "aria-label": t`An image of ${generated.length} places. Arrow keys move from place to place in the order of making.` });
+    const image = new ImageCanvas(extra, MAIN_PIXELS, { role: "application", tabindex: 0, "data-key": "canvas", "aria-label": t`Image with ${generated.length} positions. Arrow keys move between positions in generation order.` });
     const small = extra.small ? new ImageCanvas(extra.small, SIDE_PIXELS, { "aria-label": t`the small image` }) : null;
     const panel = make("div", { class: "lines-side" });
     const inSmall = map.keys === "small";
@@ -70,7 +70,7 @@ export const view = {
       chosen = position;
       page.updateState({ row: position });
       const headWeights = await loadAllHeads(map, position);
-      if (chosen !== position) return; // the pointer went on meanwhile
+      if (chosen !== position) return; // the pointer has moved meanwhile
       const weights = head < 0 ? meanWeights(headWeights) : headWeights[head];
       thumbnails.canvases.forEach((thumbnail, i) => {
         thumbnail.reset();
@@ -87,7 +87,7 @@ export const view = {
         image.frame(generated[position].box, PIXEL_COLOR, { width: 3 });
       } else small.highlight(keys, weights);
       const score = rows === generated && data.answered === "made" ? data.outputs[0]?.tokens[position]?.score : undefined;
-      const caption = score === undefined ? t`looked at` : t`was foretold with ${formatNumber(-score / Math.LN2, 2)} bits by looking at`;
+      const caption = score === undefined ? t`attends to` : t`was predicted with ${formatNumber(-score / Math.LN2, 2)} bits, attending to`;
       panel.replaceChildren(distribution({ labels: keys.map((item) => item.text), weights, title: rows[position].text, head, subtitle: `${caption} · ${head < 0 ? t`mean of heads` : t`head ${head + 1}`}` }));
     };
 
@@ -119,17 +119,17 @@ export const view = {
     const headOptions = [{ key: -1, label: t`mean` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
     const figure = (title, image) => make("figure", { class: "pictured" }, image.canvas, make("figcaption", { class: "quiet" }, title));
     const bicubic = extra.bicubic ? new ImageCanvas({ ...extra, pixels: extra.bicubic }, SIDE_PIXELS, { "aria-label": t`bicubic interpolation` }) : null;
-    const truth = extra.truth ? new ImageCanvas({ ...extra, pixels: extra.truth }, SIDE_PIXELS, { "aria-label": t`the true image` }) : null;
+    const truth = extra.truth ? new ImageCanvas({ ...extra, pixels: extra.truth }, SIDE_PIXELS, { "aria-label": t`ground-truth image` }) : null;
     element.append(
       make("div", { class: "controls" }, play.button,
         select(t`Map`, data.maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name, row: undefined })),
         choice(t`Head`, headOptions, head, (key) => page.change({ head: key })),
-        make("span", { class: "quiet" }, extra.blocks.length ? t`red: the pixel; white: its block; blue: the memory it may look at` : t`red: the pixel; blue: what it may look at`)),
+        make("span", { class: "quiet" }, extra.blocks.length ? t`red: the pixel; white: its block; blue: the memory it may attend to` : t`red: the pixel; blue: what it may attend to`)),
       make("section", { class: "card split" },
-        make("div", { class: "pictures" }, figure(t`made`, image), thumbnails.element,
-          small ? figure(t`given, ${extra.small.height}x${extra.small.width}`, small) : null,
-          bicubic ? figure(t`bicubic`, bicubic) : null, truth ? figure(t`true`, truth) : null), panel));
-    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, t`Point at a pixel, or move with the arrow keys, to see what it looked at before it was made.`));
+        make("div", { class: "pictures" }, figure(t`generated`, image), thumbnails.element,
+          small ? figure(t`input, ${extra.small.height}x${extra.small.width}`, small) : null,
+          bicubic ? figure(t`bicubic`, bicubic) : null, truth ? figure(t`ground truth`, truth) : null), panel));
+    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, t`Hover over a pixel, or move with the arrow keys, to see what the model attends to when it generates the pixel.`));
     else choose(chosen);
     return () => play.stop();
   },

@@ -1,5 +1,5 @@
-// An image that was told in words: for each word where the model looked, played word by word; several runs side by side; and what is
-// said when a part of the image is greyed out.
+// Image caption: the attention for each word, played word by word; several runs side by side; the caption when a part of the image
+// is greyed out.
 
 import { announce, choice, make, formatNumber, select, visible } from "../dom.js";
 import { headColor } from "../color.js";
@@ -8,19 +8,19 @@ import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
 const IMAGE_PIXELS = 384;
-const COMPARED_IMAGE_PIXELS = 300; // of each image where runs stand side by side
-const WORD_MILLISECONDS = 800; // milliseconds a word
+const COMPARED_IMAGE_PIXELS = 300; // of each image when runs are side by side
+const WORD_MILLISECONDS = 800; // per word
 const CELL_AXIS = "cells";
 
 const cellMaps = (run) => run.maps.filter((map) => map.keys === CELL_AXIS);
 const nameOf = (run) => run.facts?.run || run.model;
 
-// Weights over the cells for a word: of one head, or the mean of all.
+// Weights over the cells for a word: of one head, or the mean of all heads.
 function cellWeights(map, head, row) {
   return map.weights(head < map.heads ? head : -1).subarray(row * map.columns, (row + 1) * map.columns);
 }
 
-// One run: its image, lit where it looked for the chosen word, and its sentence.
+// One run: its image with the attention for the selected word, and its caption.
 class CaptionView {
   constructor(run, page, { size, choose }) {
     const maps = cellMaps(run);
@@ -29,10 +29,10 @@ class CaptionView {
     this.head = this.map ? clamp(page.state.head, this.map.heads, -1) : -1;
     this.cells = run.items(CELL_AXIS);
     this.words = run.items("words");
-    this.image = new ImageCanvas(run.extra.captions, size, { "data-key": `caption:${nameOf(run)}`, "aria-label": t`the image, lit where the model looked` });
+    this.image = new ImageCanvas(run.extra.captions, size, { "data-key": `caption:${nameOf(run)}`, "aria-label": t`image with the model's attention highlighted` });
     this.buttons = this.words.map((word, i) => make("button", { type: "button", class: "chip word-chip", "data-word": i, "data-key": `word:${nameOf(run)}:${i}`, style: { "--chip": headColor(0) },
       "aria-pressed": "false", onpointerenter: () => choose(i), onfocus: () => choose(i), onclick: () => choose(i) }, visible(word.text)));
-    this.readout = make("p", { class: "readout quiet" }, this.map ? t`Point at a word to see where the model looked for it.` : t`No attention: the whole image is one vector, the same for every word.`);
+    this.readout = make("p", { class: "readout quiet" }, this.map ? t`Hover over a word to see what the model attends to when it generates the word.` : t`No attention: the entire image is one vector, the same for every word.`);
   }
 
   draw(row) {
@@ -45,8 +45,8 @@ class CaptionView {
     this.image.frame(this.cells[best].box, "#ff5a36", { width: 3 });
     const token = this.run.outputs?.[0]?.tokens[row];
     const alternatives = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 2).map(([text, score]) => `${visible(text)} ${formatNumber(Math.exp(score), 2)}`);
-    this.readout.replaceChildren(make("b", {}, visible(this.words[row].text)), ` ${t`looked most at cell ${this.cells[best].text} (${formatNumber(weights[best], 2)})`}`,
-      token ? ` · p ${formatNumber(Math.exp(token.score), 2)}` : "", alternatives.length ? ` · ${t`or else ${alternatives.join(", ")}`}` : "");
+    this.readout.replaceChildren(make("b", {}, visible(this.words[row].text)), ` ${t`attends most to cell ${this.cells[best].text} (${formatNumber(weights[best], 2)})`}`,
+      token ? ` · p ${formatNumber(Math.exp(token.score), 2)}` : "", alternatives.length ? ` · ${t`alternatives: ${alternatives.join(", ")}`}` : "");
   }
 
   card(isComparison) {
@@ -56,11 +56,11 @@ class CaptionView {
   }
 }
 
-// What a run says when a part of the image is greyed out: computed for every part, so it works without a server.
+// The caption when a part of the image is greyed out, precomputed for every part, so it works without a server.
 function whatIf(run, isComparison) {
   const { again: parts } = run.extra.captions;
   const original = run.outputs?.[0]?.text || "";
-  const image = new ImageCanvas(run.extra.captions, 224, { role: "application", tabindex: 0, "data-key": `grey:${nameOf(run)}`, "aria-label": t`choose a part of the image to grey out; arrow keys move it` });
+  const image = new ImageCanvas(run.extra.captions, 224, { role: "application", tabindex: 0, "data-key": `grey:${nameOf(run)}`, "aria-label": t`select a part of the image to grey out; arrow keys move the selection` });
   const caption = make("p", { class: "spoken-text again-text" }, original);
   const across = Math.round(1 / (parts[0].box[2] - parts[0].box[0]));
   let chosen = -1;
@@ -127,8 +127,8 @@ export const view = {
         maps.length > 1 ? select(t`Layer`, maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name })) : null,
         heads.length ? choice(t`Head`, heads, head, (key) => page.change({ head: key })) : null),
       make("div", { class: isComparison ? "side-by-side" : "" }, captionViews.map((captionView) => captionView.card(isComparison))),
-      make("section", { class: "card" }, make("h2", {}, t`What if a part were grey?`),
-        make("p", { class: "quiet" }, t`Point at a part of the image: it is greyed out, and the model tells the image again.`),
+      make("section", { class: "card" }, make("h2", {}, t`What if a part is greyed out?`),
+        make("p", { class: "quiet" }, t`Hover over a part of the image: it is greyed out, and the model generates the caption again.`),
         make("div", { class: "pictures" }, runs.map((run) => whatIf(run, isComparison)))));
     captionViews.forEach((captionView) => captionView.draw(row));
     return stop;

@@ -1,18 +1,18 @@
-// A document with a bar for each sentence and shaded words: how much the label looked at each, at both levels.
-// A sentence opens by a click. Where it is known what decides, its words are underlined.
+// Document with a bar per sentence and shaded words: the attention of the label at both levels.
+// A click opens a sentence. If the deciding words are known, they are underlined.
 
 import { textColorOn, shade } from "../color.js";
 import { make, formatNumber, visible } from "../dom.js";
 import { t } from "../i18n.js";
 
 const LABEL_AXIS = "label";
-const WORD_AXES = ["document", "text"]; // axes of all words, of models that know no sentences
+const WORD_AXES = ["document", "text"]; // axes of all words, for models without sentence level
 
 const labelMap = (data, keys) => data.maps.find((map) => map.queries === LABEL_AXIS && map.keys === keys && !map.long);
 const sentenceMap = (data, item) => data.maps.find((map) => map.queries === LABEL_AXIS && !map.long && map.parent?.axis === "sentences" && map.parent.item === item);
 const isDeciding = (data, span) => (data.extra.document.deciding?.words || []).some(([start, stop]) => span[0] < stop && span[1] > start);
 
-// Words as they stand in the raw text, what is between them too, each shaded by its weight beside the greatest.
+// Words and the text between them as in the raw text; each word is shaded by its weight relative to the largest.
 function shadedWords(data, items, weights, shaded) {
   const text = data.extra.document.text;
   const top = Math.max(...weights, 1e-9);
@@ -36,7 +36,7 @@ function bar(weight, top) {
     make("span", { class: "share-bar", style: { width: `${(100 * weight) / top}%` } }));
 }
 
-// One sentence: its weight as a bar, its words below; shaded where it is open.
+// One sentence: its weight as a bar, its words below, shaded if it is open.
 function sentence(data, i, weight, { top, open, toggle }) {
   const map = sentenceMap(data, i);
   const items = map ? data.items(map.keys) : [];
@@ -52,7 +52,7 @@ function prediction(data) {
   const [best, ...alternatives] = data.outputs;
   const share = (output) => (output.score === null ? "" : ` ${formatNumber(100 * Math.exp(output.score), 1)}%`);
   return make("p", { class: "document-label" }, make("span", { class: "big" }, best.text), make("span", { class: "figure quiet" }, share(best)),
-    alternatives.length ? make("span", { class: "quiet" }, `   ${t`or else ${alternatives.map((output) => output.text + share(output)).join(" · ")}`}`) : null);
+    alternatives.length ? make("span", { class: "quiet" }, `   ${t`alternatives: ${alternatives.map((output) => output.text + share(output)).join(" · ")}`}`) : null);
 }
 
 function sentenceList(data, page) {
@@ -71,10 +71,10 @@ export const view = {
   suits: (data) => Boolean(data.extra.document) && ["sentences", ...WORD_AXES].some((keys) => labelMap(data, keys)),
   show(data, element, page) {
     const wordMap = WORD_AXES.map((keys) => labelMap(data, keys)).find(Boolean);
-    const decidingHint = data.extra.document.deciding ? make("p", { class: "quiet" }, t`Underlined: the words that decide.`) : null;
+    const decidingHint = data.extra.document.deciding ? make("p", { class: "quiet" }, t`Underlined: the deciding words.`) : null;
     const body = labelMap(data, "sentences") ? sentenceList(data, page)
       : make("p", { class: "document-flat", style: { "line-height": "2" } }, shadedWords(data, data.items(wordMap.keys), wordMap.row(-1, 0), true));
-    const hint = labelMap(data, "sentences") ? t`Bars: how much the label looks at each sentence. Click one to see its words.` : t`The darker a word, the more the label looks at it.`;
+    const hint = labelMap(data, "sentences") ? t`Bars: attention of the label to each sentence. Click a sentence to see its words.` : t`Darker words get more attention from the label.`;
     element.append(make("section", { class: "card" }, prediction(data), make("p", { class: "quiet" }, hint), decidingHint, body));
   },
 };

@@ -1,4 +1,4 @@
-// Word embeddings in two dimensions; a chosen word lights up its nearest neighbours (by cosine in all dimensions, from Python).
+// Word embeddings in two dimensions; a selected word highlights its nearest neighbours (by cosine in all dimensions, computed in Python).
 
 import { draw, make, formatNumber, select, visible, textWidths } from "../dom.js";
 import { decodeFloats } from "../data.js";
@@ -12,7 +12,7 @@ function labelledPoints(space) {
 
 function scatter(space, { width, height, chosen, pick }) {
   const points = labelledPoints(space);
-  // The few that lie far out are drawn at the edge, so that the many do not crowd in the middle.
+  // Outliers are drawn at the edge, so that the other points are not crowded in the middle.
   const range = (key) => {
     const sorted = points.map((point) => point[key]).sort((a, b) => a - b);
     const quantile = (share) => sorted[Math.round(share * (sorted.length - 1))];
@@ -25,7 +25,7 @@ function scatter(space, { width, height, chosen, pick }) {
   const near = new Set(space.neighbours[chosen]?.map(([i]) => i));
   const labelBoxes = [];
   const rank = (i) => (i === chosen ? 2 : near.has(i) ? 1 : 0);
-  const dots = points.map((_, i) => i).sort((a, b) => rank(b) - rank(a)).map((i) => { // those that matter are named first
+  const dots = points.map((_, i) => i).sort((a, b) => rank(b) - rank(a)).map((i) => { // selected words get their labels first
     const point = points[i];
     const [x, y] = position(point);
     const [size] = textWidths([visible(point.label)], i === chosen ? "700 14px" : near.has(i) ? "600 12px" : "12px");
@@ -36,7 +36,7 @@ function scatter(space, { width, height, chosen, pick }) {
       hasRoom ? draw("text", { x, y: y - 8, "text-anchor": "middle" }, visible(point.label)) : null);
   });
   return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": t`${points.length} embeddings in two dimensions by ${space.method}` },
-    dots.reverse()); // and drawn over the others
+    dots.reverse()); // and are drawn over the others
 }
 
 export const view = {
@@ -59,7 +59,7 @@ export const view = {
         make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * Math.max(0, cosine)}%` } })),
         make("span", { class: "figure share-value" }, formatNumber(cosine, 3))))));
     element.append(make("section", { class: "card split" }, make("div", {},
-      make("p", { class: "quiet" }, t`${space.labels.length} words by ${space.method}. Distances in the picture are only a hint; the list is measured in all dimensions.`),
+      make("p", { class: "quiet" }, t`${space.labels.length} words by ${space.method}. Distances in the plot are approximate; the list uses all dimensions.`),
       scatter(space, { width, height: Math.min(560, Math.max(320, width * 0.7)), chosen, pick })), list));
   },
 };

@@ -1,4 +1,4 @@
-// A text with its entities in colour; a unit that is chosen shows its tag, what else it might be, and where it looked.
+// Text with colored entities; a selected unit shows its tag, the alternatives, and its attention.
 
 import { headColor, textColorOn, shade } from "../color.js";
 import { make, formatNumber, select, visible } from "../dom.js";
@@ -7,7 +7,7 @@ import { alternatives } from "../tokens.js";
 import { t } from "../i18n.js";
 
 const AXES = ["sentence", "text"];
-const SPECIAL_TOKENS = { sentence: 0, text: 1 }; // marks that stand before the first token of an axis
+const SPECIAL_TOKENS = { sentence: 0, text: 1 }; // number of special tokens before the first token of an axis
 const attentionMaps = (data) => data.maps.filter((map) => !map.long && AXES.includes(map.queries) && AXES.includes(map.keys));
 const entityTypes = (data) => [...new Set(data.extra.entities.entities.map((entity) => entity.type))].sort();
 const unitsOf = (data) => data.items("units");
@@ -16,7 +16,7 @@ function entityOf(data, span) {
   return data.extra.entities.entities.find((entity) => span[0] < entity.stop && span[1] > entity.start);
 }
 
-// The text unit by unit, what is between them too; each unit made by `one`.
+// Render the text unit by unit with `render`, and the text between units unchanged.
 function renderUnits(data, render) {
   const text = data.extra.entities.text;
   const parts = [];
@@ -46,7 +46,7 @@ function taggedText(data, chosen, page) {
   }));
 }
 
-// The weight that each unit gets from the chosen one: that of its tokens together.
+// Weight of each unit for the selected one: the sum over its tokens.
 function unitWeights(data, map, chosen) {
   const specialTokens = SPECIAL_TOKENS[map.queries];
   const row = map.row(-1, data.extra.entities.firsts[chosen] + specialTokens);
@@ -80,7 +80,7 @@ export const view = {
     element.append(make("section", { class: "card" }, make("h2", {}, t`Entities`), legend(data), taggedText(data, chosen, page)));
     element.append(make("section", { class: "card entities-detail" },
       make("h2", {}, visible(unitsOf(data)[chosen].text), " ", make("span", { class: "quiet" }, token.text)), alternatives(token),
-      map ? make("div", { class: "controls" }, make("p", { class: "quiet" }, t`Where it looked, the mean of all heads:`),
+      map ? make("div", { class: "controls" }, make("p", { class: "quiet" }, t`Attention of this unit, mean of all heads:`),
         maps.length > 1 ? select(t`Layer`, maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name })) : null) : null,
       map ? attendedText(data, map, chosen) : make("p", { class: "quiet" }, t`This model has no attention over the sentence.`)));
   },

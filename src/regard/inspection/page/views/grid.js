@@ -1,4 +1,4 @@
-// All layers x heads as thumbnails, and the chosen map large with its tokens and the distribution of one row.
+// All layers x heads as thumbnails, and the selected map large with its tokens and the distribution of one row.
 
 import { make, choice, formatNumber, roving, sharpCanvas, visible } from "../dom.js";
 import { mapGroups, maximum, strongest } from "../data.js";
@@ -41,7 +41,7 @@ function table(data, { group, groupTitle }, page) {
 
 function readout(data, map, target) {
   const show = (row, column, value, level = 0) => {
-    target.replaceChildren(make("span", { class: "word" }, visible(data.labels(map.queries)[row])), ` ${t`looks at`} `,
+    target.replaceChildren(make("span", { class: "word" }, visible(data.labels(map.queries)[row])), ` ${t`attends to`} `,
       make("span", { class: "word" }, visible(data.labels(map.keys)[column])), " ", make("span", { class: "figure strong" }, formatNumber(value)),
       make("span", { class: "quiet" }, level ? ` ${t`the largest of ${2 ** level} × ${2 ** level} cells`}` : ""));
   };
@@ -49,7 +49,7 @@ function readout(data, map, target) {
 }
 
 function largeMap(data, map, head, { page, element }) {
-  const line = make("p", { class: "readout", "aria-hidden": "true" }, make("span", { class: "quiet" }, t`Point at a cell, or use the arrow keys.`));
+  const line = make("p", { class: "readout", "aria-hidden": "true" }, make("span", { class: "quiet" }, t`Hover over a cell, or use the arrow keys.`));
   const showCell = readout(data, map, line);
   const rowPanel = make("div", { class: "row-panel" });
   let shownRow = -1;
@@ -57,12 +57,12 @@ function largeMap(data, map, head, { page, element }) {
     if (row === shownRow) return;
     shownRow = row;
     const finest = map.finestLevel(head);
-    if (finest > 0) return rowPanel.replaceChildren(make("p", { class: "quiet" }, t`Rows of this map are kept pooled in this file; the served page has every cell.`));
+    if (finest > 0) return rowPanel.replaceChildren(make("p", { class: "quiet" }, t`This file contains only pooled rows of this map; the served page has every cell.`));
     const weights = await map.loadRow(head, row);
     if (row !== shownRow) return;
     const open = opener(data, map.queries, page)(row);
-    rowPanel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: t`looks at`, openerOf: opener(data, map.keys, page) }),
-      open && map.queries !== map.keys ? make("button", { type: "button", class: "action plain", onclick: open }, t`Look inside ${data.labels(map.queries)[row]}`) : "");
+    rowPanel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: t`attends to`, openerOf: opener(data, map.keys, page) }),
+      open && map.queries !== map.keys ? make("button", { type: "button", class: "action plain", onclick: open }, t`Open the maps inside ${data.labels(map.queries)[row]}`) : "");
   };
   const shared = { title: t`${map.title}, head ${head + 1}`, ...axisTitles(data, map), rowLabels: data.labels(map.queries), columnLabels: data.labels(map.keys) };
   const point = (row, column, value, level) => {
@@ -77,7 +77,7 @@ function largeMap(data, map, head, { page, element }) {
     const side = Math.min(room - 46, 760);
     const cursor = page.state.row >= 0 ? [startRow, clamp(page.state.column, map.columns)] : null;
     const scale = make("div", {});
-    const onPainted = (top) => scale.replaceChildren(legend(top, { scale: "root", label: t`weight and more, on a root scale` }));
+    const onPainted = (top) => scale.replaceChildren(legend(top, { scale: "root", label: t`weight and above, on a root scale` }));
     body = make("div", {}, tileMap({ ...shared, map, head, point, cursor, onPainted }, side, Math.min(side, Math.max(320, window.innerHeight - 180))), scale);
     line.firstChild.textContent = t`Wheel or + and − zoom, dragging or arrow keys move.`;
   } else {
@@ -108,7 +108,7 @@ export const view = {
     if (choices.length) element.append(make("div", { class: "controls" }, choices));
     if (groups.length > 1) element.append(choice(t`Kind`, groups, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
     const isSingle = map.heads === 1 && data.maps.filter((candidate) => candidate.group === map.group).length === 1;
-    const scaleHint = map.long ? t`Each thumbnail has its own root scale, whose darkest colour is the weight that one cell in a hundred exceeds.` : map.mask ? t`Each thumbnail has its own scale, from 0 to its largest weight; grey may not be looked at.` : t`Each thumbnail has its own scale, from 0 to its largest weight.`;
+    const scaleHint = map.long ? t`Each thumbnail has its own root scale; its darkest color is the weight exceeded by one cell in a hundred.` : map.mask ? t`Each thumbnail has its own scale, from 0 to its largest weight; masked cells are grey.` : t`Each thumbnail has its own scale, from 0 to its largest weight.`;
     if (!isSingle) element.append(make("div", { class: "scroll" }, table(data, map, page), make("p", { class: "quiet scales" }, scaleHint)));
     element.append(largeMap(data, map, clamp(page.state.head, map.heads), { page, element }));
   },

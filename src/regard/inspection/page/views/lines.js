@@ -1,4 +1,4 @@
-// Lines between tokens for the chosen heads: thickness is weight. A hovered or focused token shows its distribution as numbers.
+// Lines between tokens for the selected heads; thickness is the weight. A hovered or focused token shows its distribution as numbers.
 
 import { draw, fitLabel, make, visible } from "../dom.js";
 import { headColor } from "../color.js";
@@ -45,7 +45,7 @@ function curves(map, heads, { left, right }) {
 
 function words(labels, { x, room, anchor, kind, choose }) {
   return labels.map((label, i) => draw("g", {
-    class: `line-word ${kind}`, tabindex: 0, role: "button", "aria-label": t`${label}: show its distribution`, "data-kind": kind, "data-index": i,
+    class: `line-word ${kind}`, tabindex: 0, role: "button", "aria-label": t`${label}: show distribution`, "data-kind": kind, "data-index": i,
     onpointerenter: () => choose(kind, i), onfocus: () => choose(kind, i), onclick: () => choose(kind, i),
   }, draw("rect", { x: anchor === "end" ? 0 : x - 4, y: i * LINE_HEIGHT + 2, width: anchor === "end" ? x + 4 : 400, height: LINE_HEIGHT - 4, rx: 6 }),
   draw("text", { x, y: (i + 0.5) * LINE_HEIGHT, "text-anchor": anchor, "dominant-baseline": "central" }, fitLabel(label, room, "16px"))));
@@ -55,13 +55,13 @@ function details(data, map, heads, { kind, index }) {
   if (kind === "key") {
     const column = (head) => Float32Array.from({ length: map.rows }, (_, row) => map.value(head, row, index));
     return heads.map((head) => {
-      const list = distribution({ labels: data.labels(map.queries), weights: column(head), title: data.labels(map.keys)[index], subtitle: t`is looked at by · head ${head + 1}`, head });
-      list.querySelector(".sum").remove(); // a column is no distribution: its sum means nothing
+      const list = distribution({ labels: data.labels(map.queries), weights: column(head), title: data.labels(map.keys)[index], subtitle: t`is attended to by · head ${head + 1}`, head });
+      list.querySelector(".sum").remove(); // a column is not a distribution, so its sum has no meaning
       return list;
     });
   }
   return heads.map((head) => distribution({ labels: data.labels(map.keys), weights: map.row(head, index), title: data.labels(map.queries)[index],
-    subtitle: map.heads > 1 ? t`looks at · head ${head + 1}` : t`looks at`, head }));
+    subtitle: map.heads > 1 ? t`attends to · head ${head + 1}` : t`attends to`, head }));
 }
 
 export const view = {
@@ -95,8 +95,8 @@ export const view = {
       ...words(data.labels(map.queries), { x: left, room: left - 4, anchor: "end", kind: "query", choose }),
       ...words(data.labels(map.keys), { x: right, room: width - right - 4, anchor: "start", kind: "key", choose }));
     element.append(make("section", { class: "card split" },
-      make("div", { class: "scroll" }, make("div", { class: "line-heads quiet", style: { width: `${width}px` } }, make("span", {}, t`looks`), make("span", {}, t`is looked at`)), svg), panel));
+      make("div", { class: "scroll" }, make("div", { class: "line-heads quiet", style: { width: `${width}px` } }, make("span", {}, t`queries`), make("span", {}, t`keys`)), svg), panel));
     if (page.state.row !== undefined) choose("query", clamp(page.state.row, map.rows));
-    else panel.append(make("p", { class: "quiet hint" }, t`Point at a token, or move to it with Tab, to see its distribution as numbers.`));
+    else panel.append(make("p", { class: "quiet hint" }, t`Hover over a token, or move to it with Tab, to see its distribution as numbers.`));
   },
 };

@@ -1,4 +1,4 @@
-// A text with gaps: the likeliest words of each, and where its attention went in the chosen map.
+// Text with gaps: the most likely words for each gap, and all gaps filled in the most likely ways.
 
 import { make, formatNumber, visible } from "../dom.js";
 import { alternatives } from "../tokens.js";
@@ -28,10 +28,10 @@ export const view = {
     const completions = make("ol", { class: "nbest-plain", style: { "padding-left": "24px", "line-height": "1.7" } }, data.outputs.map((output) => make("li", {}, output.text, " ",
       make("span", { class: "figure quiet" }, formatNumber(100 * Math.exp(output.score), 1), "%"))));
     element.append(make("section", { class: "card split" },
-      make("div", {}, make("p", { class: "quiet" }, t`Choose a gap to see what else might stand there. No gap knows what fills another.`),
-        gappedText(data, { gaps, chosen, pick }), make("h3", { style: { margin: "16px 0 4px" } }, t`The likeliest ways to fill all gaps`), completions),
+      make("div", {}, make("p", { class: "quiet" }, t`Select a gap to see its alternatives. Each gap is predicted without knowing the words in the other gaps.`),
+        gappedText(data, { gaps, chosen, pick }), make("h3", { style: { margin: "16px 0 4px" } }, t`Most likely ways to fill all gaps`), completions),
       make("section", { class: "distribution", "aria-label": t`Words for gap ${chosen + 1}` },
-        make("h3", {}, make("span", { class: "word" }, t`gap ${chosen + 1}`), make("span", { class: "quiet" }, ` ${t`likeliest first`}`)),
+        make("h3", {}, make("span", { class: "word" }, t`gap ${chosen + 1}`), make("span", { class: "quiet" }, ` ${t`most likely first`}`)),
         alternatives(tokens[chosen]))));
   },
 };

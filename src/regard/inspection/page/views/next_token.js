@@ -1,5 +1,5 @@
-// A text token by token, each as sure as it was foretold; the chosen one with what else might have stood there. Where a
-// server stands behind the page, a click on an alternative goes on from there.
+// Text token by token, colored by probability; the selected token with its alternatives. If the page has a server, a click on an
+// alternative generates a continuation from there.
 
 import { make, formatNumber, visible } from "../dom.js";
 import { clamp } from "../state.js";
@@ -7,13 +7,13 @@ import { t } from "../i18n.js";
 
 const percent = (score) => `${formatNumber(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
 
-// The text up to a place, and an alternative behind it: what the model is to go on from.
+// The prompt for a continuation: the text up to a position, followed by an alternative.
 const promptUpTo = (raw, position, alternative) => (raw.pieces.slice(0, position).join("") + raw.alternatives[position][alternative]).replace(/^ /, "");
 
 function tokenButton(token, position, { given: promptLength, chosen, pick }) {
   return make("button", {
     type: "button", class: "answer-token", "data-key": `token:${position}`, "data-given": position < promptLength, "aria-pressed": String(position === chosen),
-    title: position < promptLength ? t`${percent(token.score)}, given` : percent(token.score), onclick: () => pick(position),
+    title: position < promptLength ? t`${percent(token.score)}, from the prompt` : percent(token.score), onclick: () => pick(position),
     style: { "--sure": Math.exp(token.score).toFixed(3), ...(position === chosen ? { outline: "2px solid var(--accent)" } : {}), ...(position < promptLength ? { opacity: "0.7" } : {}) },
   }, visible(token.text));
 }
@@ -25,7 +25,7 @@ function candidateList(token, position, { raw, page }) {
   if (!isListed) rows.push({ text: token.text, score: token.score, other: -1 });
   return make("ol", { class: "shares alternatives" }, rows.map(({ text, score, alternative }) => make("li", { class: `share ${text === token.text ? "chosen" : ""}` },
     continueWith && alternative >= 0 && raw.alternatives[position][alternative]
-      ? make("button", { type: "button", class: "link share-label", title: t`go on from here with ${visible(text)}`, onclick: () => continueWith(alternative) }, visible(text), " ›")
+      ? make("button", { type: "button", class: "link share-label", title: t`continue from here with ${visible(text)}`, onclick: () => continueWith(alternative) }, visible(text), " ›")
       : make("span", { class: "share-label" }, visible(text)),
     make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(score)}%` } })),
     make("span", { class: "figure share-value", title: `log p ${formatNumber(score, 3)}` }, percent(score)))));
@@ -41,15 +41,15 @@ export const view = {
     const { tokens } = data.outputs[0];
     const chosen = clamp(page.state.row, tokens.length);
     const pick = (row) => page.change({ row });
-    const hint = make("p", { class: "quiet" }, t`${tokens.length} tokens, ${raw.given} of them given. The line below a token is as blue as the model was sure of it.`,
-      page.server ? ` ${t`Choose a token, then another one in its place: the text goes on from there.`}` : "");
+    const hint = make("p", { class: "quiet" }, t`${tokens.length} tokens, ${raw.given} of them from the prompt. The bluer the line below a token, the higher its probability.`,
+      page.server ? ` ${t`Select a token, then one of its alternatives: the model continues the text from there.`}` : "");
     const nats = tokens.reduce((sum, token) => sum - token.score, 0) / tokens.length;
     element.append(make("section", { class: "card split" },
       make("div", {}, hint, make("div", { class: "answer-tokens", role: "group", "aria-label": t`Tokens of the text`, style: { margin: "16px 0" } },
         tokens.map((token, position) => tokenButton(token, position, { given: raw.given, chosen, pick }))),
-        make("p", { class: "quiet" }, t`mean of ${formatNumber(nats, 3)} nats a token`)),
-      make("section", { class: "distribution", "aria-label": t`What might stand at place ${chosen + 1}` },
-        make("h3", {}, make("span", { class: "word" }, visible(tokens[chosen].text)), make("span", { class: "quiet" }, ` ${t`place ${chosen + 1}, likeliest first`}`)),
+        make("p", { class: "quiet" }, t`mean of ${formatNumber(nats, 3)} nats per token`)),
+      make("section", { class: "distribution", "aria-label": t`Alternatives at position ${chosen + 1}` },
+        make("h3", {}, make("span", { class: "word" }, visible(tokens[chosen].text)), make("span", { class: "quiet" }, ` ${t`position ${chosen + 1}, most likely first`}`)),
         candidateList(tokens[chosen], chosen, { raw, page }))));
   },
 };

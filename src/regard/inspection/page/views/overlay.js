@@ -1,5 +1,5 @@
-// An image that was classified: where each head of each layer looked, rollout through all layers, and the answer without the
-// patches that matter most.
+// Classified image: the attention of each head of each layer, attention rollout through all layers, and the prediction without the
+// most important patches.
 
 import { announce, choice, make, formatNumber, roving, select } from "../dom.js";
 import { distribution } from "../distribution.js";
@@ -10,10 +10,10 @@ import { t } from "../i18n.js";
 const IMAGE_PIXELS = 420;
 const REMOVAL_PIXELS = 128; // of the image without some patches
 const HEAD_PIXELS = 64; // of a head
-const MAX_THUMBNAILS = 64; // heads of all layers that are shown at once
+const MAX_THUMBNAILS = 64; // heads of all layers that are shown at the same time
 const ROLLOUT = "rollout";
 
-// Weights over the patches: of one query, or of the class token or the mean of all where none is chosen.
+// Weights over the patches: of one query; if none is selected, of the class token or the mean of all queries.
 function patchWeights(map, head, row, specialTokens) {
   const weightsOf = (query) => map.row(head, query);
   if (row !== null) return weightsOf(row);
@@ -23,7 +23,7 @@ function patchWeights(map, head, row, specialTokens) {
   return sum;
 }
 
-// Layers by heads, each a small picture of where it looked; of very many, those of the chosen head alone.
+// Layers by heads, each a small image of its attention; if there are too many, only those of the selected head.
 function headGrid(extra, maps, items, { head, chosen, pick }) {
   const maxHeads = Math.max(...maps.map((map) => map.heads));
   const columns = maxHeads * maps.length <= MAX_THUMBNAILS ? Array.from({ length: maxHeads }, (_, i) => i) : [head];
@@ -46,7 +46,7 @@ function removals(extra, items) {
     image.context.fillStyle = "rgb(128, 128, 128)";
     removal.patches.forEach((patch) => image.context.fillRect(...image.toPixels(patches[patch].box)));
     return make("figure", { class: "pictured removal" }, image.canvas,
-      make("figcaption", {}, removal.patches.length ? `${t`without ${removal.patches.length}`}: ` : `${t`whole`}: `, make("b", {}, removal.answer), make("span", { class: "quiet" }, ` ${formatNumber(removal.share, 2)}`)));
+      make("figcaption", {}, removal.patches.length ? `${t`without ${removal.patches.length}`}: ` : `${t`original`}: `, make("b", {}, removal.answer), make("span", { class: "quiet" }, ` ${formatNumber(removal.share, 2)}`)));
   });
 }
 
@@ -63,9 +63,9 @@ export const view = {
     const map = maps.find((candidate) => candidate.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
     page.selection = isRollout ? null : { map, head: Math.max(0, head) };
-    const perPatch = !isRollout && map.rows > 1; // patches that look, each by itself
-    const image = new ImageCanvas(extra, IMAGE_PIXELS, { "data-key": "overlay", "aria-label": t`the image, lit where the model looked`,
-      ...(perPatch ? { role: "application", tabindex: 0, "aria-description": t`Arrow keys move over the patches, Escape leaves them` } : {}) });
+    const perPatch = !isRollout && map.rows > 1; // every patch is a query
+    const image = new ImageCanvas(extra, IMAGE_PIXELS, { "data-key": "overlay", "aria-label": t`image with the model's attention highlighted`,
+      ...(perPatch ? { role: "application", tabindex: 0, "aria-description": t`Arrow keys move over the patches, Escape clears the selection` } : {}) });
     const panel = make("div", { class: "lines-side" });
     const rollout = Float32Array.from(items, (_, i) => (i < extra.before ? 0 : extra.rollout[i - extra.before]));
 
@@ -74,9 +74,9 @@ export const view = {
       image.reset();
       image.highlight(items, weights);
       if (row !== null && !isRollout) image.frame(items[row].box, "#ff5a36", { width: 3 });
-      const queryName = row === null ? (extra.before ? t`the class token` : t`all patches, on average`) : t`patch ${items[row].text}`;
+      const queryName = row === null ? (extra.before ? t`the class token` : t`mean of all patches`) : t`patch ${items[row].text}`;
       const title = isRollout ? t`rollout` : map.rows === 1 ? t`the pooling query` : queryName;
-      panel.replaceChildren(distribution({ labels: items.map((item) => item.text), weights, title, head: isRollout ? -1 : head, subtitle: isRollout ? t`what reaches the answer through all layers` : `${t`looks at`} · ${map.title} · ${head < 0 ? t`mean of heads` : t`head ${head + 1}`}` }));
+      panel.replaceChildren(distribution({ labels: items.map((item) => item.text), weights, title, head: isRollout ? -1 : head, subtitle: isRollout ? t`contribution to the output through all layers` : `${t`attends to`} · ${map.title} · ${head < 0 ? t`mean of heads` : t`head ${head + 1}`}` }));
     };
     let hovered = null;
     image.canvas.addEventListener("pointermove", (event) => {
@@ -108,7 +108,7 @@ export const view = {
       make("section", { class: "card split" }, make("div", { class: "pictures" }, image.canvas,
         headGrid(extra, maps, items, { head, chosen: isRollout ? null : map.name, pick: (name, index) => page.change({ map: name, head: index }) })), panel),
       make("section", { class: "card" }, make("h2", {}, t`Without the strongest patches`),
-        make("p", { class: "quiet" }, t`The patches that rollout gives most to are covered with grey, and the model is asked again.`),
+        make("p", { class: "quiet" }, t`The patches with the largest rollout weights are covered with grey, and the model predicts again.`),
         make("div", { class: "pictures" }, removals(extra, items))));
     draw(null);
   },

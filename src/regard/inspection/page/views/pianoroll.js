@@ -1,4 +1,4 @@
-// Music as a piano roll, to be heard and to be looked into: arcs of a chosen head from a token to the notes it looked at.
+// Piano roll with playback; arcs of a selected head connect a token with the notes it attends to.
 
 import { announce, choice, draw, make, formatNumber, select } from "../dom.js";
 import { headColor } from "../color.js";
@@ -7,11 +7,11 @@ import { distribution } from "../distribution.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
-const SEMITONE_PIXELS = 9; // pixels of a semitone
-const LEFT_PIXELS = 34; // pixels left of time 0: the names of octaves, and the start mark
-const TIME_LABEL_PIXELS = 36; // pixels that the name of a second needs
-const MIN_SHARE = 0.15; // of the strongest: weaker looks are not drawn
-const MAX_ARCS = 40; // arcs drawn at once
+const SEMITONE_PIXELS = 9; // height of a semitone
+const LEFT_PIXELS = 34; // width left of time 0, for octave names and the start token
+const TIME_LABEL_PIXELS = 36; // width of a time label
+const MIN_SHARE = 0.15; // of the largest weight; smaller weights are not drawn
+const MAX_ARCS = 40; // drawn at the same time
 
 function computeLayout(roll, width) {
   const end = Math.max(1, ...roll.notes.map((note) => note[1]));
@@ -29,7 +29,7 @@ function background(roll, layout) {
       draw("text", { x: 2, y: layout.y(pitch), "dominant-baseline": "central", "font-size": 11, fill: "currentColor" }, `C${pitch / 12 - 1}`));
   }
   for (let second = 0; second <= layout.end; second += 5) {
-    const leftOfLine = layout.x(second) + TIME_LABEL_PIXELS > layout.width; // at the right edge there is room on the left of the line alone
+    const leftOfLine = layout.x(second) + TIME_LABEL_PIXELS > layout.width; // at the right edge there is only room on the left of the line
     lines.push(draw("line", { x1: layout.x(second), x2: layout.x(second), y1: 0, y2: layout.height, stroke: "currentColor", "stroke-opacity": 0.12 }),
       draw("text", { x: layout.x(second) + (leftOfLine ? -3 : 3), y: layout.height - 4, "text-anchor": leftOfLine ? "end" : "start", "font-size": 10, fill: "currentColor", "fill-opacity": 0.6 }, `${second} s`));
   }
@@ -40,7 +40,7 @@ function background(roll, layout) {
   return [...lines, ...notes];
 }
 
-// Where an item is drawn: a note at its place, a mark at the left edge; what has no place (a rest) nowhere.
+// Point at which an item is drawn: notes by time and pitch, special tokens at the left edge, others (rests) not at all.
 function pointOf(item, layout) {
   if (item.time !== undefined && item.pitch !== undefined) return [layout.x(item.time), layout.y(item.pitch)];
   return item.special ? [LEFT_PIXELS / 2, layout.height / 2] : null;
@@ -54,14 +54,14 @@ function arcs(items, layout, weights, { from, head }) {
     const to = pointOf(items[key], layout);
     if (!to) return [];
     const height = Math.min(layout.height * 0.45, 12 + Math.abs(from[0] - to[0]) * 0.25);
-    const bend = Math.abs(from[0] - to[0]) < 20 ? 14 : 0; // notes of one moment: the arc bends to the left
+    const bend = Math.abs(from[0] - to[0]) < 20 ? 14 : 0; // notes at the same time: the arc bends to the left
     const peak = Math.max(2, Math.min(from[1], to[1]) - height);
     return [draw("path", { class: "roll-arc", d: `M${from[0]} ${from[1]}Q${(from[0] + to[0]) / 2 - bend} ${peak} ${to[0]} ${to[1]}`, fill: "none",
       stroke: headColor(head), "stroke-width": (0.6 + 4 * share).toFixed(2), "stroke-opacity": (0.2 + 0.7 * share).toFixed(2), "data-key-token": key })];
   });
 }
 
-// A struck, fading tone for each note, all given to the browser's clock at once.
+// A decaying tone for each note; all notes are scheduled in advance on the audio clock.
 class Player {
   constructor(roll, onProgress) {
     Object.assign(this, { roll, onProgress, context: null });
@@ -108,7 +108,7 @@ class Player {
   }
 }
 
-// The item whose place on the roll is nearest to a point.
+// Return the index of the item nearest to a point.
 function nearestItem(items, layout, [x, y]) {
   let [best, minDistance] = [0, Infinity];
   items.forEach((item, i) => {
@@ -148,17 +148,17 @@ export const view = {
       chosen = token;
       page.updateState({ row: token });
       const weights = await map.loadRow(head, token);
-      // What sounds nowhere is drawn where the token before it is.
+      // A token without sound is drawn at the position of the previous token.
       const from = pointOf(queries[token], layout) || pointOf(queries[token - 1] || {}, layout) || [LEFT_PIXELS, layout.height / 2];
       arcLayer.replaceChildren(...arcs(keys, layout, weights, { from, head }),
         draw("circle", { class: "roll-chosen", cx: from[0], cy: from[1], r: 5, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
       const score = map.queries === data.answered ? data.outputs[0]?.tokens[token]?.score : undefined;
       panel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: queries[token].text, head,
-        subtitle: `${score === undefined ? t`looks at` : t`was foretold with ${formatNumber(-score, 2)} nats by looking at`} · ${t`head ${head + 1}`}` }));
+        subtitle: `${score === undefined ? t`attends to` : t`was predicted with ${formatNumber(-score, 2)} nats, attending to`} · ${t`head ${head + 1}`}` }));
     };
 
     const picture = draw("svg", { width: layout.width, height: layout.height, class: "roll", role: "application", tabindex: 0, "data-key": "roll",
-      "aria-label": t`Piano roll of ${roll.notes.length} notes. Arrow keys move from token to token.`,
+      "aria-label": t`Piano roll with ${roll.notes.length} notes. Arrow keys move between tokens.`,
       onclick: (event) => {
         const box = picture.getBoundingClientRect();
         choose(nearestItem(queries, layout, [event.clientX - box.left, event.clientY - box.top]));
@@ -184,7 +184,7 @@ export const view = {
         select(t`Map`, data.maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name })),
         choice(t`Head`, Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) })), head, (key) => page.change({ head: key })), voices),
       make("section", { class: "card" }, make("div", { class: "scroll", style: { "overflow-x": "auto" } }, picture), panel));
-    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, t`Click a note, or move with the arrow keys, to see what the chosen head looked at before it.`));
+    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, t`Click a note, or move with the arrow keys, to see which earlier tokens the selected head attends to.`));
     else choose(chosen);
     return () => player.stop();
   },

@@ -43,6 +43,6 @@ export const view = {
       make("section", { class: "card" }, make("h2", {}, t`Positional encodings`, make("span", { class: "quiet" }, ` ${data.positions.scheme}`)),
         make("p", { class: "quiet" }, t`Each row is a position, each column a dimension.`), heatMap(table, room)),
       make("section", { class: "card" }, make("h2", {}, t`Dot product by distance`),
-        make("p", { class: "quiet" }, t`How alike two positions are, averaged over all pairs that far apart.`), linePlot(dotProducts.values, Math.min(room, 720))));
+        make("p", { class: "quiet" }, t`Similarity of two positions, averaged over all pairs at that distance.`), linePlot(dotProducts.values, Math.min(room, 720))));
   },
 };

@@ -1,4 +1,4 @@
-// One query, step by step, with the actual numbers: scores, mask, softmax, weighted sum of the values.
+// One query step by step with the actual numbers: scores, mask, softmax, weighted sum of the values.
 
 import { make, formatNumber, select, sharpCanvas, visible } from "../dom.js";
 import { mapChoices } from "../attention_levels.js";
@@ -7,7 +7,7 @@ import { textColorOn, pixels, shade } from "../color.js";
 import { clamp } from "../state.js";
 import { translateTerm, t } from "../i18n.js";
 
-// A vector as a strip of signed colours, its first numbers beside it.
+// A vector as a strip of signed colors, followed by its first numbers.
 function strip(vector, top, label) {
   const { canvas, context } = sharpCanvas(Math.min(128, Math.max(64, vector.length * 6)), 16, { class: "strip", role: "img", "aria-label": t`${label}: ${vector.length} numbers` });
   context.imageSmoothingEnabled = false;
@@ -20,7 +20,7 @@ function strip(vector, top, label) {
 const rowOf = ({ shape, values }, row) => values.subarray(row * shape.at(-1), (row + 1) * shape.at(-1));
 const largest = (values) => values.reduce((top, value) => Math.max(top, Math.abs(value)), 1e-9);
 
-// The numbers of one head and query, worked out here from the scores so that the page shows the sum it states.
+// Numbers of one head and query, computed here from the scores, so that the page shows the sum it states.
 function computeRow(step, map, row) {
   const stages = step.stages.map((stage) => ({ name: stage.name, values: rowOf(decodeFloats(stage.values), row) }));
   const allowed = Array.from({ length: map.columns }, (_, column) => map.allows(step.head, row, column));
@@ -49,26 +49,26 @@ function table(data, map, step, row) {
   const output = Float32Array.from({ length: valueSize }, (_, d) => weights.reduce((total, weight, i) => total + weight * values.values[i * valueSize + d], 0));
   const foot = make("tr", {}, make("th", { scope: "row" }, t`sum`), make("td"), stages.map(() => make("td")), make("td"),
     make("td", { class: "figure" }, formatNumber(weights.reduce((total, weight) => total + weight, 0))), make("td", {}, strip(output, valueTop, t`weighted sum of the values`)));
-  return make("table", { class: "steps" }, make("caption", { class: "visually-hidden" }, t`Every step for one query`),
+  return make("table", { class: "steps" }, make("caption", { class: "visually-hidden" }, t`All steps for one query`),
     make("thead", {}, make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name)))), make("tbody", {}, body), make("tfoot", {}, foot));
 }
 
-// The numbers of a head: in the page, or fetched once from the server behind it.
+// Numbers of a head: from the page, or fetched once from the server.
 async function loadStep(step, page) {
   if (step.queries) return step;
-  if (!page.server) throw new Error(t`This input is so long that the numbers of this head are not in the file; regard look RUN "…" serves a page that has those of every head.`);
+  if (!page.server) throw new Error(t`The input is long, so the numbers of this head are not in the file; use regard look RUN "…" to serve a page with the numbers of all heads.`);
   return Object.assign(step, await page.server.step(step.map, step.head));
 }
 
 function stepContents(data, map, step, row) {
   const queries = decodeFloats(step.queries);
-  const order = [t`The query asks`, t`each key answers with a score`, t`what may not be seen is set to −∞`, t`${step.normalizer} makes the scores a distribution`, t`the values are mixed by it`];
+  const order = [t`Take the query`, t`compute a score for each key`, t`set masked scores to −∞`, t`normalize the scores to a distribution with ${step.normalizer}`, t`compute the weighted sum of the values`];
   return [
     make("p", { class: "formula" }, step.formula),
     make("ol", { class: "order" }, order.map((text) => make("li", {}, text))),
     make("p", { class: "query" }, make("span", { class: "word" }, visible(data.labels(map.queries)[row])), make("span", { class: "quiet" }, " q = "), strip(rowOf(queries, row), largest(queries.values), t`query`)),
     make("div", { class: "scroll" }, table(data, map, step, row)),
-    make("p", { class: "quiet" }, t`Orange is positive, blue negative. Point at a strip for all its numbers.`),
+    make("p", { class: "quiet" }, t`Orange is positive, blue is negative. Hover over a strip to see all its numbers.`),
   ];
 }
 

@@ -1,4 +1,4 @@
-// The training scrubber: the maps of fixed examples, stored while the model was trained. The slider plays how they form.
+// Training scrubber: the maps of fixed examples, recorded during training. The slider shows how they develop.
 
 import { make, formatNumber, select } from "../dom.js";
 import { maximum } from "../data.js";
@@ -8,11 +8,11 @@ import { axisTitles } from "../attention_levels.js";
 import { EMPTY } from "../header.js";
 import { t } from "../i18n.js";
 
-// Frames compare where their rows are the same.
+// Explain whether the rows of all steps can be compared.
 function rowsHint(probes) {
-  if (probes.every((probe) => probe.fixed)) return t`The model is shown the true answer at every step, so rows are the same in all of them; beside the step stands what it answered itself by then.`;
+  if (probes.every((probe) => probe.fixed)) return t`The model is given the reference output at every step, so the rows are the same at all steps. Its own output at that step is shown next to the step.`;
   const identical = probes.every((probe) => probe.maps.every((map, i) => probe.labels(map.queries).join() === probes[0].labels(probes[0].maps[i].queries).join()));
-  return identical ? "" : t`The data has no true answer to this input: the rows are what the model answered at each step, so they differ.`;
+  return identical ? "" : t`The data has no reference output for this input: the rows are the model's output at each step, so they differ.`;
 }
 
 export const view = {

@@ -1,4 +1,4 @@
-// Word vectors: a picture in two dimensions, the nearest words of one, and sums of words typed by the reader, all computed
+// Word vectors: a scatter plot in two dimensions, the nearest words of one word, and sums of words typed by the user, all computed
 // here from the vectors in 8 bits.
 
 import { announce, choice, draw, make, formatNumber, textWidths } from "../dom.js";
@@ -18,7 +18,7 @@ function cosine(first, second) {
   return dot(first, second) / (Math.sqrt(dot(first, first) * dot(second, second)) || 1);
 }
 
-// "king - man + woman" -> [{place, sign}], or the word that is not there.
+// "king - man + woman" -> [{index, sign}], or the missing word.
 function parseTerms(text, words) {
   const terms = [];
   for (const [, sign, word] of text.matchAll(/([+-]?)\s*([^\s+-]+)/g)) {
@@ -48,7 +48,7 @@ function scatter(raw, points, { width, height, chosen, neighbours, pick }) {
   const [x, y] = [scale(xs, width), scale(ys, height)];
   const labelBoxes = [];
   const rank = (i) => (i === chosen ? 2 : neighbours.has(i) ? 1 : 0);
-  const dots = raw.words.map((_, i) => i).sort((a, b) => rank(b) - rank(a)).map((i) => { // those that matter are named first
+  const dots = raw.words.map((_, i) => i).sort((a, b) => rank(b) - rank(a)).map((i) => { // selected words get their labels first
     const word = raw.words[i];
     const [cx, cy] = [x(points[i][0]), y(points[i][1])];
     const [size] = textWidths([word], i === chosen ? "700 14px" : neighbours.has(i) ? "600 12px" : "12px");
@@ -59,7 +59,7 @@ function scatter(raw, points, { width, height, chosen, neighbours, pick }) {
       hasRoom ? draw("text", { x: cx, y: cy - 7, "text-anchor": "middle" }, word) : null);
   });
   return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": t`${raw.words.length} words in two dimensions` },
-    dots.reverse()); // and drawn over the others
+    dots.reverse()); // and are drawn over the others
 }
 
 function neighbourList(raw, terms, pick) {
@@ -93,15 +93,15 @@ export const view = {
       make("label", { class: "choice" }, make("span", { class: "choice-label" }, t`A word, or a sum: king - man + woman`),
         make("input", { type: "text", name: "sum", value: typed, "data-key": "vectors:sum", autocomplete: "off", spellcheck: "false" })),
       make("button", { type: "submit", class: "chip word-chip", "data-key": "vectors:ask" }, t`Nearest`),
-      methods.length > 1 ? choice(t`Picture`, methods.map((key) => ({ key, label: key })), method, (key) => page.change({ method: key })) : null);
+      methods.length > 1 ? choice(t`Projection`, methods.map((key) => ({ key, label: key })), method, (key) => page.change({ method: key })) : null);
     const room = Math.max(240, element.clientWidth - 48);
     const width = element.clientWidth > 860 ? room - 328 : room;
     const options = { width, height: Math.min(600, Math.max(320, width * 0.7)), chosen: terms?.[0]?.index ?? chosen, neighbours: new Set(neighbours.map(([index]) => index)), pick };
     element.append(box, make("section", { class: "card split" },
-      make("div", {}, make("p", { class: "quiet" }, t`${raw.words.length} words by ${method}: those asked for, their neighbours, then the most frequent. Sums are looked for among these words.`),
+      make("div", {}, make("p", { class: "quiet" }, t`${raw.words.length} words by ${method}: the requested words, their neighbours, then the most frequent words. Sums are searched among these words.`),
         scatter(raw, raw.points[method], options)),
       make("section", { class: "distribution", "aria-label": t`Nearest words` },
         make("h3", {}, make("span", { class: "word" }, typed), make("span", { class: "quiet" }, ` ${t`nearest by cosine`}`)),
-        missing ? make("p", { class: "wrong", role: "alert" }, page.server ? t`${missing} is not among these words; ask for it above.` : t`${missing} is not among these words; look it up by regard nearest.`) : neighbourList(raw, neighbours, pick))));
+        missing ? make("p", { class: "wrong", role: "alert" }, page.server ? t`${missing} is not among these words; enter it above.` : t`${missing} is not among these words; look it up with regard nearest.`) : neighbourList(raw, neighbours, pick))));
   },
 };
