@@ -80,7 +80,7 @@ class Page {
 
   draw() {
     const focusKey = document.activeElement?.getAttribute?.("data-key");
-    const { selectionStart: selectionStart, selectionEnd: selectionEnd } = document.activeElement || {};
+    const { selectionStart, selectionEnd } = document.activeElement || {};
     const scroll = window.scrollY;
     document.title = `${this.data.title} · regard`;
     document.getElementById("head").replaceChildren(...renderHeader(this));

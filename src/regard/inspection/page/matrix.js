@@ -90,8 +90,9 @@ function paintCells(options, layout) {
   return canvas;
 }
 
-// options: rows, columns, values, rowLabels, columnLabels, rowItems, columnItems, title, cursor [row, column], markers [[row, column]],
-// minCell and maxCell (pixels of a cell), rowTitle, columnTitle, allows(row, column), scale ("sequential" or "signed"), top (value of the darkest color), point(row, column), pick(row, column)
+// options: rows, columns, values, rowLabels, columnLabels, rowItems, columnItems, title, rowTitle, columnTitle,
+// cursor [row, column], markers [[row, column]], minCell and maxCell (pixels of a cell), allows(row, column),
+// scale ("sequential" or "signed"), top (value of the darkest color), point(row, column), pick(row, column)
 export function matrix(options, room) {
   options.top ??= maximum(options.values.map ? options.values.map(Math.abs) : options.values);
   const layout = computeLayout(options, room);

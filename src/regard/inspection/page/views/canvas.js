@@ -1,4 +1,5 @@
-// A generated image: hover a pixel to see its block, the memory of its block and the attention of each head; play the generation order.
+// A generated image: hover a pixel to see its block, the memory of its block and the attention of each head;
+// play the generation order.
 
 import { announce, choice, make, formatNumber, select } from "../dom.js";
 import { distribution } from "../distribution.js";

@@ -1,4 +1,5 @@
-// Word embeddings in two dimensions; a selected word highlights its nearest neighbours (by cosine in all dimensions, computed in Python).
+// Word embeddings in two dimensions; a selected word highlights its nearest neighbours
+// (by cosine in all dimensions, computed in Python).
 
 import { draw, make, formatNumber, select, visible, textWidths } from "../dom.js";
 import { decodeFloats } from "../data.js";

@@ -1,6 +1,6 @@
 // Lines between tokens for the selected heads; thickness is the weight. A hovered or focused token shows its distribution as numbers.
 
-import { draw, fitLabel, make, visible } from "../dom.js";
+import { draw, fitLabel, make } from "../dom.js";
 import { headColor } from "../color.js";
 import { distribution } from "../distribution.js";
 import { mapChoices } from "../attention_levels.js";

@@ -55,15 +55,15 @@ function scatter(raw, points, { width, height, chosen, neighbours, pick }) {
     const hasRoom = !labelBoxes.some(([a, b, w]) => Math.abs(a - cx) < (w + size) / 2 + 4 && Math.abs(b - cy) < 14);
     if (hasRoom) labelBoxes.push([cx, cy, size]);
     return draw("g", { class: `dot ${i === chosen ? "on" : neighbours.has(i) ? "near" : ""}`, onclick: () => pick(i), "data-index": i },
-      draw("circle", { cx: cx, cy: cy, r: i === chosen ? 6 : 3 }, draw("title", {}, word)),
+      draw("circle", { cx, cy, r: i === chosen ? 6 : 3 }, draw("title", {}, word)),
       hasRoom ? draw("text", { x: cx, y: cy - 7, "text-anchor": "middle" }, word) : null);
   });
   return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": t`${raw.words.length} words in two dimensions` },
     dots.reverse()); // and are drawn over the others
 }
 
-function neighbourList(raw, terms, pick) {
-  return make("ol", { class: "shares" }, terms.map(([index, similarity]) => make("li", { class: "share" },
+function neighbourList(raw, neighbours, pick) {
+  return make("ol", { class: "shares" }, neighbours.map(([index, similarity]) => make("li", { class: "share" },
     make("button", { type: "button", class: "link share-label", onclick: () => pick(index) }, raw.words[index]),
     make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * Math.max(0, similarity)}%` } })),
     make("span", { class: "figure share-value" }, formatNumber(similarity, 3)))));
