@@ -68,7 +68,10 @@ def test_a_word_shows_where_was_looked_and_the_sentence_plays(single, browser):
         page.locator("[data-word='1']").hover()
         assert page.locator(".caption-card .readout").inner_text().startswith("red attends most to cell ")
         assert "alternatives: blue 0.22" in page.locator(".caption-card .readout").inner_text()
-        assert page.locator(".caption-card canvas").evaluate("canvas => canvas.toDataURL()") != plain and "row=1" in page.url
+        assert (
+            page.locator(".caption-card canvas").evaluate("canvas => canvas.toDataURL()") != plain
+            and "row=1" in page.url
+        )
         button = page.locator("[data-key='caption:play']")
         button.click()
         assert button.inner_text() == "■ Stop"
