@@ -60,7 +60,9 @@ def plain_additive() -> Kernel:
 
 
 def relative(n: int) -> Kernel:
-    attend = Attend(scores.build("scaled_dot", DIM), position_bias=Relative(HEADS, DIM, max_distance=n - 1, max_ahead=0))
+    attend = Attend(
+        scores.build("scaled_dot", DIM), position_bias=Relative(HEADS, DIM, max_distance=n - 1, max_ahead=0)
+    )
     return lambda q, k, v: attend(q, k, v, Mask.causal())
 
 

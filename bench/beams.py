@@ -27,7 +27,9 @@ def measure(
     """BLEU, the rank score of the best of each source, and processor seconds."""
     begin = time.process_time()
     decoding = build(name, width=width, length_penalty=1.0)
-    answers = run.task.predict(run.model, [run.parse_input(source) for source in sources], run.parse_request({})[0], decoding)
+    answers = run.task.predict(
+        run.model, [run.parse_input(source) for source in sources], run.parse_request({})[0], decoding
+    )
     best = [several[0] for several in answers]
     bleu = metrics.compute_metrics([answer.text for answer in best], truth, tokenize=run.task.tokenize)["bleu"]
     return bleu, [answer.rank for answer in best], time.process_time() - begin

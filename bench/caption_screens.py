@@ -43,7 +43,7 @@ def opened(browser: Browser, page_file: Path, state: str, *, width: int) -> Page
     page = browser.new_context(viewport={"width": width, "height": 860}, offline=True).new_page()
     page.goto(f"{page_file.as_uri()}#view=captions{state}")
     page.wait_for_selector("html[data-ready]")
-    page.wait_for_selector(".told canvas")
+    page.wait_for_selector(".caption-card canvas")
     return page
 
 

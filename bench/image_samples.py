@@ -27,7 +27,7 @@ from regard.data.images import drawing
 from regard.data.images.image_files import encode_png
 from regard.decoding.strategies import sample
 from regard.tasks.image_generation.generate import UNKNOWN, generate
-from regard.tasks.image_generation.levels import upscale_bicubic, decode, encode
+from regard.tasks.image_generation.levels import decode, encode, upscale_bicubic
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES, PICTURES = DOCS / "image_samples.json", DOCS / "images"
@@ -90,7 +90,9 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
     small = decode(subject.low_res, task.sizes, size=task.sizes.small)
     times = task.sizes.height // task.sizes.small[0]
     ways = [small.repeat(times, axis=1).repeat(times, axis=2), upscale_bicubic(small, task.sizes)]
-    ways += [decode(generate(run.model, subject, None, sizes=task.sizes, sampling=how), task.sizes) for how in (None, WARM)]
+    ways += [
+        decode(generate(run.model, subject, None, sizes=task.sizes, sampling=how), task.sizes) for how in (None, WARM)
+    ]
     rows = np.stack([*ways, truth], axis=1)  # (n 5 h w c)
     keep(f"{run.folder.name}", rows.reshape(-1, *truth.shape[1:]), columns=5, scale=8 if len(truth[0]) < 16 else 3)
     return {"columns": ["given", "bicubic", "likeliest", "a sample", "truth"]}

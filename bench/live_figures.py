@@ -108,7 +108,9 @@ def looked(figure: Figure, folder: Path) -> Inspection:
     given = figure.given
     if not given:
         part = run.task.collection.split("test")
-        (folder / "given.png").write_bytes(encode_png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0]))
+        (folder / "given.png").write_bytes(
+            encode_png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0])
+        )
         given = str(folder / "given.png")
     print(run.evaluate("valid"), flush=True)
     inspection: Inspection = run.look(given).inspection

@@ -114,7 +114,9 @@ def by_length(pairs: list[Any], found: list[str], references: list[str], *, lang
     for low, high in pairwise(EDGES):
         chosen = [i for i, (source, _) in enumerate(pairs) if low <= len(source.split()) < high]
         if chosen:
-            scores = metrics.compute_metrics([found[i] for i in chosen], [references[i] for i in chosen], language=language)
+            scores = metrics.compute_metrics(
+                [found[i] for i in chosen], [references[i] for i in chosen], language=language
+            )
             rows.append({"from": low, "below": high, "sentences": len(chosen), "bleu_lc": scores["bleu_lc"]})
     return rows
 

@@ -34,7 +34,7 @@ from regard.engines.ctranslate2 import models
 from regard.engines.ctranslate2.export import export
 from regard.models import bert, gpt, hierarchical, skipgram
 from regard.tasks import embeddings
-from regard.tasks.language.generate import generate, empty_source
+from regard.tasks.language.generate import empty_source, generate
 from systems.text_peers import PlainGPT, PlainHierarchical, Shape, hf_bert, hf_gpt, sample
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -139,7 +139,10 @@ def bert_training(quick: bool) -> Systems:
 
 
 def hierarchical_training(quick: bool) -> Systems:
-    count, sizes = (3 if quick else 32), DocumentSpec(30_000, 2, max_length=3000, max_sentence_length=60, max_sentences=150)
+    count, sizes = (
+        (3 if quick else 32),
+        DocumentSpec(30_000, 2, max_length=3000, max_sentence_length=60, max_sentences=150),
+    )
     given, labels = sample(count, sizes), torch.zeros(count, dtype=torch.long)
     model = hierarchical.build(hierarchical.Config(dropout=0.0, word_dropout=0.0), sizes)
     loop = PlainHierarchical(model)  # the same weights

@@ -26,7 +26,10 @@ def task_names(code: str) -> set[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             result |= PACKAGES & set(re.findall(r"[a-z_]+", node.value))
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("regard.tasks"):
-            result |= set(registered_names("regard.tasks")) & {*str(node.module).split("."), *(alias.name for alias in node.names)}
+            result |= set(registered_names("regard.tasks")) & {
+                *str(node.module).split("."),
+                *(alias.name for alias in node.names),
+            }
     return result
 
 

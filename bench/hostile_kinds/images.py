@@ -135,5 +135,6 @@ def _used(rng: random.Random, what: str, path: Path) -> Case:
         return Case(f"{what} -> check", lambda: checks_images.check(path))
     wanted = TargetShape(8, 8, 1) if rng.random() < 0.7 else TargetShape()
     return Case(
-        f"{what} -> collect", lambda: [part.all() for part in load_collection(ImageSource(path, target_shape=wanted)).splits.values()]
+        f"{what} -> collect",
+        lambda: [part.all() for part in load_collection(ImageSource(path, target_shape=wanted)).splits.values()],
     )

@@ -19,11 +19,17 @@ STEPS = 3
 COMMON = [f"training.steps={STEPS}", "training.files.save_every=2", "training.evaluation.every=2"]
 COMMON += ["training.evaluation.average_last=2", "training.schedule.warmup=2", "training.files.log_every=1"]
 TASKS = {
-    "translation": ("transformer", ["data.vocab_size=300", "data.max_batch_tokens=96", "data.max_length=64", "decoding=greedy"]),
+    "translation": (
+        "transformer",
+        ["data.vocab_size=300", "data.max_batch_tokens=96", "data.max_length=64", "decoding=greedy"],
+    ),
     "tagging": ("bilstm_crf", ["data.examples=40", "data.batch_size=8"]),
     "classification": ("hierarchical", ["data.examples=40", "data.batch_size=8"]),
     "language": ("gpt", ["data.vocab_size=300", "data.context=16", "data.batch_size=2", "data.eval_tokens=200"]),
-    "masked_language": ("bert", ["data.vocab_size=300", "data.context=16", "data.batch_size=2", "data.eval_tokens=200"]),
+    "masked_language": (
+        "bert",
+        ["data.vocab_size=300", "data.context=16", "data.batch_size=2", "data.eval_tokens=200"],
+    ),
 }
 TEXTS = {"masked_language": "the [MASK] of a list", "language": "the list"}
 

@@ -52,7 +52,12 @@ class Kind:
                 [],
             ),
             ("tagging", "train.conll", conll, []),
-            ("language", "plain.txt", "\n".join(en) * 3, ["data.vocab_size=300", "data.context=8", "data.batch_size=2"]),
+            (
+                "language",
+                "plain.txt",
+                "\n".join(en) * 3,
+                ["data.vocab_size=300", "data.context=8", "data.batch_size=2"],
+            ),
         ]
         self.beside = _table(None, ko)
 

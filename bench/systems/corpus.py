@@ -69,7 +69,9 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     def job(lines: list[str]) -> list[str]:
         work = lambda piece: [answers[0].text for answers in run.predict(piece)]  # noqa: E731  # an argument
         cut = predict_loop.split_chunks(lines, available_cores())
-        return list(chain.from_iterable(predict_loop.predict_chunks(work, cut, model=run.model, processes=available_cores())))
+        return list(
+            chain.from_iterable(predict_loop.predict_chunks(work, cut, model=run.model, processes=available_cores()))
+        )
 
     return job
 

@@ -24,7 +24,7 @@ from regard.tasks._shared.teacher_forcing import teacher_forcing_loss
 from regard.training import checkpoint, tensor_files
 from regard.training import recipe as recipes
 from regard.training.device import keep_freed_memory
-from regard.training.distributed import wrap_model, distributed_context
+from regard.training.distributed import distributed_context, wrap_model
 from regard.training.optimizer import build as build_optimizer
 from regard.training.step import Stepper
 from systems import names

@@ -131,6 +131,8 @@ def sample(documents: int, sizes: DocumentSpec, *, seed: int = 0) -> SentenceBat
     """Random documents with lengths like those of IMDB."""
     chance = torch.Generator().manual_seed(seed)
     counts = (torch.randn(documents, generator=chance) * 0.6 + 2.3).exp().long().clamp(1, sizes.max_sentences)
-    lengths = (torch.randn(int(counts.sum()), generator=chance) * 0.6 + 2.95).exp().long().clamp(1, sizes.max_sentence_length)
+    lengths = (
+        (torch.randn(int(counts.sum()), generator=chance) * 0.6 + 2.95).exp().long().clamp(1, sizes.max_sentence_length)
+    )
     tokens = torch.randint(4, sizes.vocab_size, (len(lengths), int(lengths.max())), generator=chance)
     return SentenceBatch(tokens * (torch.arange(tokens.shape[1]) < lengths[:, None]), lengths, counts)

@@ -78,7 +78,7 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     """The path of the command without torch, and what it does with a list of texts; texts are wanted, not scores, as of
     CTranslate2 called directly."""
     from regard.cli import predict_loop, predict_torch_free
-    from regard.cli.inputs import InputStream, InputLine
+    from regard.cli.inputs import InputLine, InputStream
     from regard.cli.output import RowFormatter
     from regard.cli.predict_command import PredictOptions, Verb
     from regard.engines import torch_free

@@ -15,7 +15,9 @@ from regard.core import cpu
 from regard.core.cpu import MIN_PARALLEL_DIM, available_cores, is_idle, recommended_threads
 from regard.core.errors import DataError
 
-pytestmark = pytest.mark.skipif(available_cores() == 1 and not hasattr(os, "fork"), reason="processes cannot be forked here")
+pytestmark = pytest.mark.skipif(
+    available_cores() == 1 and not hasattr(os, "fork"), reason="processes cannot be forked here"
+)
 
 
 def nothing():
@@ -110,9 +112,14 @@ def test_workers_end_when_their_parent_is_killed():
 
 
 def test_wide_models_have_all_threads_for_few_sentences_and_narrow_ones_one():
-    narrow = nn.Sequential(nn.Embedding(8 * MIN_PARALLEL_DIM, MIN_PARALLEL_DIM // 4), nn.Linear(MIN_PARALLEL_DIM // 4, 8 * MIN_PARALLEL_DIM))
+    narrow = nn.Sequential(
+        nn.Embedding(8 * MIN_PARALLEL_DIM, MIN_PARALLEL_DIM // 4),
+        nn.Linear(MIN_PARALLEL_DIM // 4, 8 * MIN_PARALLEL_DIM),
+    )
     assert recommended_threads(narrow) == 1
-    assert recommended_threads(nn.Sequential(narrow, nn.Linear(MIN_PARALLEL_DIM, MIN_PARALLEL_DIM))) == available_cores()
+    assert (
+        recommended_threads(nn.Sequential(narrow, nn.Linear(MIN_PARALLEL_DIM, MIN_PARALLEL_DIM))) == available_cores()
+    )
 
 
 @pytest.mark.parametrize(("told", "idle"), [("1/80", True), ("2/80", False), ("12/300", False), ("x", False)])
@@ -128,5 +135,7 @@ def test_a_machine_is_idle_while_nothing_else_runs(monkeypatch, tmp_path, told, 
 def test_what_the_system_does_for_a_moment_does_not_count(monkeypatch, tmp_path):
     monkeypatch.setattr(cpu, "LOAD", tmp_path / "loadavg")
     cpu.LOADAVG_PATH.write_text("0.20 0.18 0.12 2/80 11206\n")
-    monkeypatch.setattr(time, "sleep", lambda after: after and cpu.LOADAVG_PATH.write_text("0.20 0.18 0.12 1/80 11206\n"))
+    monkeypatch.setattr(
+        time, "sleep", lambda after: after and cpu.LOADAVG_PATH.write_text("0.20 0.18 0.12 1/80 11206\n")
+    )
     assert is_idle()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.attention import scores
-from regard.attention.attend import Attend, attend_with_weights, append_one_hot
+from regard.attention.attend import Attend, append_one_hot, attend_with_weights
 from regard.attention.masks import Mask
 from regard.attention.normalizers import Hard
 from regard.attention.record import record

@@ -25,7 +25,9 @@ KINDS = {  # score, mask, place
 class Alone(nn.Module):
     def __init__(self, score, mask, place):
         super().__init__()
-        self.attend = Attend(scores.build(score, 4), position_bias=position(place, 8, max_length=7).position_bias(heads=2, dim=4))
+        self.attend = Attend(
+            scores.build(score, 4), position_bias=position(place, 8, max_length=7).position_bias(heads=2, dim=4)
+        )
         self.mask = mask
 
     def forward(self, q, k, v):

@@ -7,7 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, image_blocks_2d, image_blocks_1d, visible_positions, retained_positions
+from regard.attention.image_layout import (
+    ImageBlocks1D,
+    ImageBlocks2D,
+    image_blocks_1d,
+    image_blocks_2d,
+    retained_positions,
+    visible_positions,
+)
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 
@@ -93,9 +100,15 @@ def test_what_is_seen_and_what_is_wanted(layout):
     allowed = layout.allows(places[:, None], places) & (places <= places[:, None])
     for block in range(layout.blocks):
         first, end = layout.bounds(block)
-        assert visible_positions(layout, block).tolist() == allowed[first:end, :first].any(dim=0).nonzero().flatten().tolist()
+        assert (
+            visible_positions(layout, block).tolist()
+            == allowed[first:end, :first].any(dim=0).nonzero().flatten().tolist()
+        )
         assert allowed[first:end, visible_positions(layout, block)].all()  # all queries of a block share its memory
-        assert retained_positions(layout, block).tolist() == allowed[first:, :first].any(dim=0).nonzero().flatten().tolist()
+        assert (
+            retained_positions(layout, block).tolist()
+            == allowed[first:, :first].any(dim=0).nonzero().flatten().tolist()
+        )
 
 
 @given(LINES)

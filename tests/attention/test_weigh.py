@@ -32,10 +32,14 @@ def test_places():
     for name in ("relative", "rotary"):
         assert Weigh(dot, position_bias=position(name, 4, max_length=3).position_bias(**scheme)).depends_on_position
     q = torch.randn(1, 1, 2, 4)
-    assert Weigh(dot, position_bias=position("rotary", 4, max_length=3).position_bias(**scheme)).as_dot(q, q) is not None
+    assert (
+        Weigh(dot, position_bias=position("rotary", 4, max_length=3).position_bias(**scheme)).as_dot(q, q) is not None
+    )
     assert Weigh(dot, position_bias=position("relative", 4, max_length=3).position_bias(**scheme)).as_dot(q, q) is None
 
 
 def test_the_weights_of_a_relative_table_are_weights_of_the_model():
     place = position("relative", 4, max_length=3).position_bias(heads=1, dim=4)
-    assert [name for name, _ in Weigh(scores.build("dot", 4), position_bias=place).named_parameters()] == ["place.table"]
+    assert [name for name, _ in Weigh(scores.build("dot", 4), position_bias=place).named_parameters()] == [
+        "place.table"
+    ]

@@ -31,7 +31,9 @@ def test_run_folders(tmp_path, monkeypatch):
 def test_a_task_or_a_recipe_then_its_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text('task = "tagging"\n')
-    assert completion.complete_train(Called(), "t") == [name for name in registered_names("regard.tasks") if name.startswith("t")]
+    assert completion.complete_train(Called(), "t") == [
+        name for name in registered_names("regard.tasks") if name.startswith("t")
+    ]
     assert completion.complete_train(Called(), "mi") == ["mine.toml"]
     assert completion.complete_train(Called("translation"), "training.st") == ["training.steps="]
     assert "data.format=" in completion.complete_train(Called("mine.toml"), "data.")

@@ -11,7 +11,14 @@ from regard.cli.main import main
 from regard.data.music import midi
 from regard.data.music.notes import Note
 
-SMALL = ["model.layers=1", "model.dim=16", "model.ffn_dim=16", "model.heads=2", "model.max_distance=32", "model.intervals=true"]
+SMALL = [
+    "model.layers=1",
+    "model.dim=16",
+    "model.ffn_dim=16",
+    "model.heads=2",
+    "model.max_distance=32",
+    "model.intervals=true",
+]
 DATA = ["data.crop=64", "data.window=64", "data.max_length=1024", "data.batch_size=4"]
 SHORT = ["training.steps=2", "training.evaluation.every=2"]
 

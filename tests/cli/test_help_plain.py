@@ -41,7 +41,9 @@ def test_presets():
     assert help.preset("Config()") == "the defaults"
 
 
-@pytest.mark.parametrize("words", [[], ["train"], ["translate"], *(["train", task] for task in registered_names("regard.tasks"))])
+@pytest.mark.parametrize(
+    "words", [[], ["train"], ["translate"], *(["train", task] for task in registered_names("regard.tasks"))]
+)
 def test_no_help_text_has_a_word_of_python(words, capsys):
     with pytest.raises(SystemExit) as stop:
         app([*words, "--help"], prog_name="regard")

@@ -9,7 +9,14 @@ from calling import call
 
 from regard.data.builtin import english_korean
 
-SMALL = ["model.layers=1", "model.dim=16", "model.ffn_dim=16", "model.heads=2", "data.vocab_size=400", "decoding=greedy"]
+SMALL = [
+    "model.layers=1",
+    "model.dim=16",
+    "model.ffn_dim=16",
+    "model.heads=2",
+    "data.vocab_size=400",
+    "decoding=greedy",
+]
 SHORT = ["training.steps=2", "training.evaluation.every=2"]
 
 

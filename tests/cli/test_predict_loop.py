@@ -27,7 +27,11 @@ def sizes(count, processes):
 def test_no_line_is_lost_and_shares_are_alike(count, processes):
     shares = sizes(count, processes)
     assert all(0 < size <= predict_loop.MAX_LINES_PER_PROCESS for size in shares)
-    last = [size for size in shares if size < predict_loop.LINES_PER_PROCESS] if count > predict_loop.LINES_PER_PROCESS * processes else shares
+    last = (
+        [size for size in shares if size < predict_loop.LINES_PER_PROCESS]
+        if count > predict_loop.LINES_PER_PROCESS * processes
+        else shares
+    )
     assert not last or max(last) - min(last) < processes
 
 
@@ -54,7 +58,9 @@ def test_lines_are_read_as_they_are_needed():
     assert len(read) == 2 * predict_loop.LINES_PER_PROCESS
 
 
-@pytest.mark.parametrize(("count", "chosen"), [(1, [1]), (predict_loop.SMALL_INPUT_COUNT, [1]), (predict_loop.SMALL_INPUT_COUNT + 1, [])])
+@pytest.mark.parametrize(
+    ("count", "chosen"), [(1, [1]), (predict_loop.SMALL_INPUT_COUNT, [1]), (predict_loop.SMALL_INPUT_COUNT + 1, [])]
+)
 def test_threads_are_chosen_for_a_few_inputs_only(monkeypatch, count, chosen):
     used = []
     monkeypatch.setattr(torch, "set_num_threads", used.append)
@@ -124,7 +130,11 @@ def test_only_what_is_wrong_is_not_answered():
     assert predict_loop.predict_with_bisection(ask, []) == []
 
 
-RESULTS = [Result(InputLine(1, "a"), ["A"]), Result(InputLine(2, "bad"), [], "it is no good"), Result(InputLine(3, "b"), ["B"])]
+RESULTS = [
+    Result(InputLine(1, "a"), ["A"]),
+    Result(InputLine(2, "bad"), [], "it is no good"),
+    Result(InputLine(3, "b"), ["B"]),
+]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +191,10 @@ def test_of_many_that_had_to_be_mended_the_first_are_named(capsys):
     told.close()
     *named, last = capsys.readouterr().err.splitlines()
     assert named == ["regard: too long: cut"] * predict_loop.MAX_REPORTED_INPUTS
-    assert last == f"regard: 21 of 21 inputs had to be mended; the first {predict_loop.MAX_REPORTED_INPUTS} are named above"
+    assert (
+        last
+        == f"regard: 21 of 21 inputs had to be mended; the first {predict_loop.MAX_REPORTED_INPUTS} are named above"
+    )
 
 
 def test_a_block_ends_where_more_must_be_waited_for():

@@ -24,7 +24,13 @@ def trained(tmp_path_factory):
     (root / "pairs.tsv").write_text("\n".join(rows * 4) + "\n", encoding="utf-8")
     small = ["model.layers=1", "model.dim=32", "model.ffn_dim=32", "model.heads=2", f"data.path={root / 'pairs.tsv'}"]
     short = ["training.steps=80", "training.evaluation.every=80", "training.optimizer.lr=0.01", "decoding=greedy"]
-    more = ["data.tokenizer=word", "data.vocab_size=300", "data.header=false", "model.dropout=0", "data.max_batch_tokens=512"]
+    more = [
+        "data.tokenizer=word",
+        "data.vocab_size=300",
+        "data.header=false",
+        "model.dropout=0",
+        "data.max_batch_tokens=512",
+    ]
     call("train", "translation", *small, *short, *more, "--out", root / "trained")
     return root / "trained"
 
@@ -89,5 +95,8 @@ def test_another_verb_engine_or_folder_has_no_quick_answers(trained, tmp_path):
     assert ask("translate", "auto") is not None and ask(None, "ctranslate2") is not None
     assert ask("caption", "auto") is None and ask("translate", "native") is None
     assert (
-        predict_torch_free.find_torch_free(tmp_path, [], verb=Verb("translate"), predict_options=PredictOptions(), few_inputs=True) is None
+        predict_torch_free.find_torch_free(
+            tmp_path, [], verb=Verb("translate"), predict_options=PredictOptions(), few_inputs=True
+        )
+        is None
     )

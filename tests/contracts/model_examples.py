@@ -192,7 +192,9 @@ def told_images(sizes: CaptioningSpec) -> Captioned:
     target = tokens(sizes, ROWS, 6)
     target[:, 0] = sizes.special_tokens.bos
     return Captioned(
-        invariants.DecoderInputs(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.special_tokens)
+        invariants.DecoderInputs(
+            torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.special_tokens
+        )
     )
 
 
@@ -213,7 +215,9 @@ def documents(sizes: DocumentSpec) -> Labelled:
 def sentences(sizes: TaggingSpec) -> Labelled:
     counts = torch.tensor([2, 4, 3, 1] * 2)
     there = torch.arange(4) < counts[:, None]
-    letters = torch.randint(sizes.special_tokens.first_regular_id, sizes.num_characters, (ROWS, 4, 5)) * there[..., None]
+    letters = (
+        torch.randint(sizes.special_tokens.first_regular_id, sizes.num_characters, (ROWS, 4, 5)) * there[..., None]
+    )
     units = UnitBatch(tokens(sizes, ROWS, 4) * there, counts, torch.arange(4) * there, counts, letters)
     return Labelled(units, (torch.tensor([[1, 2, 0, 1]] * 8).roll(1, 0) * there, counts))
 
@@ -251,11 +255,16 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     MusicSpec: (MusicSpec(num_conditions=23, vocab_size=19, max_length=12), sequences),
     LanguageSpec: (LanguageSpec(vocab_size=19, max_length=12), texts),
     MaskedLMSpec: (MaskedLMSpec(vocab_size=19, max_length=12, special_tokens=SpecialTokens(mask=18)), gaps),
-    DocumentSpec: (DocumentSpec(vocab_size=19, num_labels=3, max_length=14, max_sentence_length=5, max_sentences=3), documents),
+    DocumentSpec: (
+        DocumentSpec(vocab_size=19, num_labels=3, max_length=14, max_sentence_length=5, max_sentences=3),
+        documents,
+    ),
     TaggingSpec: (TaggingSpec(vocab_size=19, num_characters=12, max_length=8, allowed_transitions=BIO), sentences),
     EmbeddingSpec: (EmbeddingSpec(vocab_size=19), neighbours),
     RecommendationSpec: (
-        RecommendationSpec(num_users=8, num_items=12, user_field_dims=(3, 4), item_field_dims=(3, 2), max_length=6, span_days=30.0),
+        RecommendationSpec(
+            num_users=8, num_items=12, user_field_dims=(3, 4), item_field_dims=(3, 2), max_length=6, span_days=30.0
+        ),
         choices,
     ),
     CaptioningSpec: (CaptioningSpec(height=8, width=12, channels=3, vocab_size=19, max_length=12), told_images),

@@ -162,7 +162,9 @@ def decoder(request: pytest.FixtureRequest) -> Any:
     return find("regard.decoding.strategies", request.param)
 
 
-@pytest.fixture(params=["toy", *(name for name in registered_names("regard.models") if decodes(find("regard.models", name)))])
+@pytest.fixture(
+    params=["toy", *(name for name in registered_names("regard.models") if decodes(find("regard.models", name)))]
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return build(request.param)
 

@@ -147,7 +147,9 @@ def test_the_laws_of_decoding_are_kept(case: Case) -> None:
     assert [verdict for verdict in invariants.check_decoder(model, few) if not verdict.passed] == []
     with torch.no_grad():
         fast = optimize_for_decoding(model)
-        assert (fast(few.target, fast.start(few.source))[0] - examples.output(model)[:3]).abs().max() < invariants.LOGIT_TOLERANCE
+        assert (
+            fast(few.target, fast.start(few.source))[0] - examples.output(model)[:3]
+        ).abs().max() < invariants.LOGIT_TOLERANCE
         assert joined_equals_apart(model, few) < invariants.LOGIT_TOLERANCE
         assert joined_equals_apart(fast, few) < invariants.LOGIT_TOLERANCE
 
@@ -202,7 +204,9 @@ def test_saved_and_loaded_it_is_the_same(case: Case, tmp_path: Path) -> None:
 def test_a_joint_vocabulary_is_accepted(case: Case) -> None:
     sizes = replace(case.sizes, source=case.sizes.target, joint=True)
     model = case.build(sizes).eval()
-    assert [verdict for verdict in invariants.check_decoder(model, invariants.random_inputs(sizes)) if not verdict.passed] == []
+    assert [
+        verdict for verdict in invariants.check_decoder(model, invariants.random_inputs(sizes)) if not verdict.passed
+    ] == []
 
 
 TRANSFORMER = Case("transformer", Seq2SeqSpec)

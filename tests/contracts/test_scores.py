@@ -144,7 +144,9 @@ def test_over_a_cache_it_is_the_definition(name, place, mask, spare):
         torch.testing.assert_close(cached, expected)
     if place == "none" and not mask.placed and mask.pairs is None:
         twice = [x.transpose(1, 2).flatten(2).repeat_interleave(2, dim=0) for x in (q, attend.weigh(q, k, mask) @ v)]
-        cached = AttendCache(attend)(twice[0].flatten(0, 1), ProjectedKeys(keys), values, mask, shape=(2 * B, S), length=S)
+        cached = AttendCache(attend)(
+            twice[0].flatten(0, 1), ProjectedKeys(keys), values, mask, shape=(2 * B, S), length=S
+        )
         torch.testing.assert_close(cached, twice[1].flatten(0, 1))
 
 

@@ -118,7 +118,12 @@ def test_no_request_opens_a_file_of_the_server(
     paths = [tmp_path / f"secret{suffix}" for suffix in (suffixes[0], suffixes[-1])]
     for path in paths:
         own = next(
-            (Path(text) for text in task.example_sources if path.suffix in one.input_suffixes and text.endswith(path.suffix)), None
+            (
+                Path(text)
+                for text in task.example_sources
+                if path.suffix in one.input_suffixes and text.endswith(path.suffix)
+            ),
+            None,
         )
         path.write_bytes(SECRET.encode() if own is None else own.read_bytes())
     monkeypatch.setattr("regard.serve.inspections.collect", only_read)

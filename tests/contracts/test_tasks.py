@@ -214,7 +214,10 @@ def test_every_example_is_answered_alike_alone_and_beside_others(case: Case) -> 
 
 def test_every_kind_of_file_is_made(case: Case) -> None:
     task = case.task
-    for model in (case.model, optimize_for_decoding(case.model.eval())):  # the copy is what answers where engine is native
+    for model in (
+        case.model,
+        optimize_for_decoding(case.model.eval()),
+    ):  # the copy is what answers where engine is native
         ((answer, *_),) = task.predict(
             model, [task.parse_input(task.example_sources[0])], case.module.Options(), case.decoding
         )
@@ -252,8 +255,8 @@ def test_what_is_shown_belongs_together(case: Case) -> None:
         logits = seen.replay()
     assert logits.dim() == 2 and seen.predicted_ids.shape == logits.shape[:1]
     assert seen.outputs and seen.title and int(seen.predicted_ids.max()) < logits.shape[1]
-    if seen.output_axis:
-        assert len(seen.axes[seen.output_axis].items) == len(seen.predicted_ids)
+    if seen.answer_axis:
+        assert len(seen.axes[seen.answer_axis].items) == len(seen.predicted_ids)
     for axis in seen.axes.values():
         assert axis.title and axis.items
         assert not axis.input or axis.input in seen.inputs

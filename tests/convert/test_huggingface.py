@@ -20,7 +20,10 @@ PAIRS = ["data.pairs=300", "data.vocab_size=300", "data.max_length=40", "model.f
 RUNS = {
     "marian": ("translation", [*TWO, *PAIRS, "model.norm=post"]),
     "marian joint": ("translation", [*TWO, *PAIRS, "model.norm=post", "data.joint=true", "model.decoder_layers=1"]),
-    "marian untied": ("translation", [*TWO, *PAIRS, "model.norm=post", "model.tie_embeddings=false", "model.bias=true"]),
+    "marian untied": (
+        "translation",
+        [*TWO, *PAIRS, "model.norm=post", "model.tie_embeddings=false", "model.bias=true"],
+    ),
     "pegasus": ("translation", [*TWO, *PAIRS, "data.joint=true"]),
     "pegasus biased": ("translation", [*TWO, *PAIRS, "data.joint=true", "model.bias=true", "model.activation=gelu"]),
     "gpt2": ("language", [*TWO, *TEXT]),

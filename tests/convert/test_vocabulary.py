@@ -33,7 +33,8 @@ def test_marks_come_first_and_the_mask_last(path):
     assert found.missing_special_tokens == (2,)  # the start is the end's row: only the end is foretold
     (row,) = found.tokenizer.encode(["a b c nothing"])
     assert (
-        found.to_source_ids(torch.tensor(row)).tolist() == tokenizers.Tokenizer.from_file(str(path)).encode("a b c nothing").ids
+        found.to_source_ids(torch.tensor(row)).tolist()
+        == tokenizers.Tokenizer.from_file(str(path)).encode("a b c nothing").ids
     )
 
 

@@ -20,7 +20,10 @@ ORDER = torch.tensor([0, 2, 1, 3])
         weight_map.transposed_layer(["q", "k", "v"], "x"),
         [weight_map.scaled("q.weight", "x", 3.0)],
         [weight_map.reshaped("q.weight", "x", (2, 8), (4, 4))],
-        [weight_map.permuted_weight("q.weight", "x", ORDER, (0, 1)), weight_map.permuted_weight("k.bias", "y", ORDER, ())],
+        [
+            weight_map.permuted_weight("q.weight", "x", ORDER, (0, 1)),
+            weight_map.permuted_weight("k.bias", "y", ORDER, ()),
+        ],
     ],
     ids=["both", "flipped", "scaled", "reshaped", "ordered"],
 )

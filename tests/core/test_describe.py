@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from regard.core.describe import Description, Setting, read_constant, describe, source_path, summary
+from regard.core.describe import Description, Setting, describe, read_constant, source_path, summary
 from regard.core.errors import ConfigError
 from regard.core.registry import find, registered_names
 

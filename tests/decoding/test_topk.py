@@ -49,5 +49,7 @@ def test_input_is_left_alone():
 def test_ties_across_blocks():
     """A block with a greater maximum is found first; its other entries still stand behind equal ones to their left."""
     scores = torch.zeros(1, 20 * BLOCK_COLUMNS)
-    scores[0, [3 * BLOCK_COLUMNS, 3 * BLOCK_COLUMNS + 1, 9 * BLOCK_COLUMNS, 9 * BLOCK_COLUMNS + 1]] = torch.tensor([4.0, 3.0, 5.0, 3.0])
+    scores[0, [3 * BLOCK_COLUMNS, 3 * BLOCK_COLUMNS + 1, 9 * BLOCK_COLUMNS, 9 * BLOCK_COLUMNS + 1]] = torch.tensor(
+        [4.0, 3.0, 5.0, 3.0]
+    )
     assert top_k(scores, 3)[1].tolist() == [[9 * BLOCK_COLUMNS, 3 * BLOCK_COLUMNS, 3 * BLOCK_COLUMNS + 1]]

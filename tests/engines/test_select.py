@@ -127,7 +127,14 @@ def test_without_texts_to_compare_on_ours_answers(folder, monkeypatch):
 
 
 def test_a_language_model_by_greedy_search(tmp_path):
-    small = ["model.layers=1", "model.dim=16", "model.heads=2", "data.vocab_size=300", "data.context=24", "data.batch_size=4"]
+    small = [
+        "model.layers=1",
+        "model.dim=16",
+        "model.heads=2",
+        "data.vocab_size=300",
+        "data.context=24",
+        "data.batch_size=4",
+    ]
     short = ["training.steps=2", "training.evaluation.every=2", "data.eval_tokens=500", "decoding=greedy"]
     folder = train(recipes.read("language", settings=[*small, *short]), tmp_path / "run")
     run = loaded(folder)

@@ -35,7 +35,9 @@ def run(original, tmp_path, monkeypatch):
 
 def found(run, words=(), **how):
     slow = lambda texts: regard.load(run.folder).predict(texts)  # noqa: E731  # an argument
-    return torch_free.from_command_line(run.folder, list(words), precision="float32", few_inputs=True, fallback=slow, **how)
+    return torch_free.from_command_line(
+        run.folder, list(words), precision="float32", few_inputs=True, fallback=slow, **how
+    )
 
 
 def test_the_same_answers_and_slow_ones_where_the_search_is_not_settled(run):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from regard.core.registry import find
 from regard.experiments._runner import FIGURES, run_experiment
-from regard.experiments._summary_page import NOT_MEASURED, summary_page, experiment_names
+from regard.experiments._summary_page import NOT_MEASURED, experiment_names, summary_page
 
 ROOT = Path(__file__).parents[2]
 

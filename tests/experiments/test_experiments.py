@@ -11,8 +11,17 @@ import pytest
 from regard.core.errors import DataError, FileError
 from regard.core.registry import find, registered_names
 from regard.data.text import labelled_sources, pair_sources
-from regard.experiments._experiment import Cell, ClaimResult, scaled_count, budget, exponent, means, seed_values, describe_seeds
-from regard.experiments._runner import FIGURES, PAGE, PLOT, run_experiment, read_stored
+from regard.experiments._experiment import (
+    Cell,
+    ClaimResult,
+    budget,
+    describe_seeds,
+    exponent,
+    means,
+    scaled_count,
+    seed_values,
+)
+from regard.experiments._runner import FIGURES, PAGE, PLOT, read_stored, run_experiment
 from regard.training.signals import Interrupted
 
 PACKAGE = "regard.experiments"

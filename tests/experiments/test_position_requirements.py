@@ -8,7 +8,12 @@ import pytest
 import torch
 
 from regard.core.registry import registered_names
-from regard.experiments._position_requirements import Requirements, dot_by_distance, all_requirements, measure_requirements
+from regard.experiments._position_requirements import (
+    Requirements,
+    all_requirements,
+    dot_by_distance,
+    measure_requirements,
+)
 from regard.layers.positions.sinusoidal import sinusoids
 
 

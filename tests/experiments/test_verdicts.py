@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.experiments import complexity, gradients, hierarchy, position_requirements, scaling, soft_hard, word_order
-from regard.experiments._experiment import is_separated, is_inconclusive
+from regard.experiments._experiment import is_inconclusive, is_separated
 
 
 def test_requirements():
@@ -66,7 +66,12 @@ def complexity_figures(attention=2.0, way=1):
     steps = {"self-attention": way, complexity.TABLE: 1, "local attention": 4, "recurrent": 255, "convolution": 255}
     sizes = [(n, complexity.WIDTH) for n in (512, 1024)] + [(complexity.LENGTH, d) for d in (64, 128)]
     times = {
-        f"{kind}, n = {n}, d = {d}": {"n": n, "d": d, complexity.TIME: (n / 512) ** power * d, complexity.SAVED_MEMORY: n * d}
+        f"{kind}, n = {n}, d = {d}": {
+            "n": n,
+            "d": d,
+            complexity.TIME: (n / 512) ** power * d,
+            complexity.SAVED_MEMORY: n * d,
+        }
         for kind, power in grows.items()
         for n, d in sizes
     }
@@ -89,7 +94,9 @@ def test_lines_cross_where_they_are_equal():
 
 def test_what_is_kept_for_a_gradient_is_counted_once():
     x = torch.randn(1, 64, 8)
-    pairs, line = (complexity.saved_tensor_bytes(complexity.VARIANTS[kind](8), x) for kind in (complexity.TABLE, "convolution"))
+    pairs, line = (
+        complexity.saved_tensor_bytes(complexity.VARIANTS[kind](8), x) for kind in (complexity.TABLE, "convolution")
+    )
     assert pairs >= 64 * 64 * 4 > line
 
 

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from regard.core.inspectable import Axis, Item, Output, Parent, Token
 from regard.inspection.json_format import (
+    AlignmentResult,
     Embeddings,
     Faithfulness,
+    HeadComputation,
     Inspection,
     Map,
-    AlignmentResult,
     Positions,
-    TrainingSnapshot,
     Stage,
-    HeadComputation,
+    TrainingSnapshot,
 )
 
 SOURCE = ("the", "old", "teacher", "gave", "the", "small", "child", "a", "book", "</s>")

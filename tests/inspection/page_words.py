@@ -1,4 +1,4 @@
-"""The words of the page: what its modules say, as keys of the table of korean.js."""
+"""The words of the page: what its modules say, as keys of the table of i18n_ko.js."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from regard.inspection.html_bundle import PAGE
 
-TAG = re.compile(r"\bsay`")
+TAG = re.compile(r"\bt`")
 ENTRY = re.compile(r"^  (\"(?:[^\"\\]|\\.)*\"): (\"(?:[^\"\\]|\\.)*\"),$", re.MULTILINE)
 
 
@@ -49,6 +49,6 @@ def unsaid(code: str) -> str:
 
 def table(name: str) -> dict[str, str]:
     """A table of the page: English -> Korean."""
-    code = "".join((PAGE / file).read_text(encoding="utf-8") for file in ("words.js", "korean.js"))
+    code = "".join((PAGE / file).read_text(encoding="utf-8") for file in ("i18n.js", "i18n_ko.js"))
     body = code.split(f"export const {name} = {{\n")[1].split("\n};")[0] + "\n"
     return {json.loads(key): json.loads(value) for key, value in ENTRY.findall(body)}

@@ -9,7 +9,7 @@ import torch
 from regard.core.registry import find
 from regard.decoding.strategies import beam, greedy
 from regard.decoding.strategy import DecodingStrategy
-from regard.inspection.collect import RunInfo, InspectionTarget
+from regard.inspection.collect import InspectionTarget, RunInfo
 from regard.inspection.parameter_tables import ParameterTables
 from regard.tasks import translation
 

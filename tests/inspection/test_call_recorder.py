@@ -40,4 +40,7 @@ def test_each_row_of_the_batch_has_its_own_mask_and_all_allowed_is_none():
 def test_heads_may_differ():
     q, k = torch.zeros(1, 2, 1, 4), torch.zeros(1, 2, 2, 4)
     pairs = torch.tensor([[[[True, False]], [[True, True]]]])
-    assert combined_mask([AttentionCall(q, k, k, Mask.explicit(pairs))], 0, (1, 2)).tolist() == [[[True, False]], [[True, True]]]
+    assert combined_mask([AttentionCall(q, k, k, Mask.explicit(pairs))], 0, (1, 2)).tolist() == [
+        [[True, False]],
+        [[True, True]],
+    ]

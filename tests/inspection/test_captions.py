@@ -64,11 +64,14 @@ def several(tmp_path_factory):
 
 def test_a_word_shows_where_was_looked_and_the_sentence_plays(single, browser):
     with opened(browser, single, fragment="#view=captions") as page:
-        plain = page.locator(".told canvas").evaluate("canvas => canvas.toDataURL()")
+        plain = page.locator(".caption-card canvas").evaluate("canvas => canvas.toDataURL()")
         page.locator("[data-word='1']").hover()
-        assert page.locator(".told .readout").inner_text().startswith("red looked most at cell ")
-        assert "or else blue 0.22" in page.locator(".told .readout").inner_text()
-        assert page.locator(".told canvas").evaluate("canvas => canvas.toDataURL()") != plain and "row=1" in page.url
+        assert page.locator(".caption-card .readout").inner_text().startswith("red attends most to cell ")
+        assert "alternatives: blue 0.22" in page.locator(".caption-card .readout").inner_text()
+        assert (
+            page.locator(".caption-card canvas").evaluate("canvas => canvas.toDataURL()") != plain
+            and "row=1" in page.url
+        )
         button = page.locator("[data-key='caption:play']")
         button.click()
         assert button.inner_text() == "■ Stop"
@@ -89,7 +92,7 @@ def test_a_part_is_greyed_out(single, browser):
 
 def test_runs_stand_side_by_side(several, browser):
     with opened(browser, several, fragment="#row=2") as page:  # the page begins with this view
-        assert page.locator(".told").count() == 3
-        says = page.locator(".told .readout").all_inner_texts()
-        assert "(1.00)" in says[1] and says[2].startswith("No attention: the whole image is one vector")
-        assert page.locator(".told h2").all_inner_texts() == ["soft", "hard", "none"]
+        assert page.locator(".caption-card").count() == 3
+        says = page.locator(".caption-card .readout").all_inner_texts()
+        assert "(1.00)" in says[1] and says[2].startswith("No attention: the entire image is one vector")
+        assert page.locator(".caption-card h2").all_inner_texts() == ["soft", "hard", "none"]

@@ -14,7 +14,7 @@ from regard.core.errors import DataError, RegardError
 from regard.core.inspectable import Inspectable, Output
 from regard.core.protocols import Hypothesis
 from regard.core.task import Task
-from regard.inspection.collect import collect, inspect, inspect_quickly, default_options
+from regard.inspection.collect import collect, default_options, inspect, inspect_quickly
 from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import to_json
 from regard.models import transformer

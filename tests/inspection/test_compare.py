@@ -71,4 +71,7 @@ def test_a_map_too_long_to_stand_there_says_so(browser, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(bundle(to_page([wide(300), wide(30)])), encoding="utf-8")
     with opened(browser, path.as_uri()) as page:
-        assert page.locator("[data-run='0'] .no-map").inner_text() == "This map is too long to stand here; look inside."
+        assert (
+            page.locator("[data-run='0'] .no-map").inner_text()
+            == "This map is too long to show here; inspect this run."
+        )

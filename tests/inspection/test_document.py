@@ -4,7 +4,7 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.inspection.collect import RunInfo, InspectionTarget, collect
+from regard.inspection.collect import InspectionTarget, RunInfo, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import flat_attention, hierarchical

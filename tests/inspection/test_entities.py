@@ -4,7 +4,7 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.inspection.collect import RunInfo, InspectionTarget, collect
+from regard.inspection.collect import InspectionTarget, RunInfo, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import tagger
@@ -42,4 +42,4 @@ def test_entities_are_coloured_and_a_unit_shows_where_it_looked(browser, inspect
         detail = page.locator(".entities-detail")
         assert detail.locator("h2").inner_text().startswith("Paris")
         assert detail.locator(".alternatives .share").count() >= 2
-        assert detail.locator(".entities-looked").inner_text() == TEXT
+        assert detail.locator(".entities-attention").inner_text() == TEXT

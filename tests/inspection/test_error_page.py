@@ -9,8 +9,8 @@ from regard.inspection.error_page import error_page
 
 NASTY = '</script><script>window.taken = 1</script> "'
 WORDS = {
-    "en-US": ("There is nothing to show", "Look", "Runs here:", "Input"),
-    "ko-KR": ("보여 줄 것이 없습니다", "보기", "여기 있는 실행:", "입력"),
+    "en-US": ("There is nothing to show", "Inspect", "Available runs:", "Input"),
+    "ko-KR": ("표시할 내용이 없습니다", "살펴보기", "사용할 수 있는 실행:", "입력"),
 }
 
 

@@ -65,7 +65,9 @@ def test_of_many_answers_the_gradients_of_a_few_are_enough(case, monkeypatch):
     assert tried.sum() == 3 and tried[0] and tried[-1]
     assert few[tried] == pytest.approx(whole[tried], rel=1e-4)
     weights = np.stack([np.where(tried[:, None], whole, whole[:, ::-1])]).astype(np.float32)
-    assert measure_faithfulness(attention(weights), Evidence({"source": few}, {}), "output").gradient == pytest.approx((1.0,))
+    assert measure_faithfulness(attention(weights), Evidence({"source": few}, {}), "output").gradient == pytest.approx(
+        (1.0,)
+    )
 
 
 def test_no_answer_depends_on_an_item_read_later(case):
@@ -253,11 +255,15 @@ def test_a_head_that_is_switched_off_has_no_figures():
     weights = random.random((2, 4, 5)).astype(np.float32)
     weights[0] = 0
     one = Map("m", "m", "output", "source", weights, group="g", title="t")
-    found = measure_faithfulness(one, Evidence({"source": random.random((4, 5))}, {"source": np.ones((4, 5))}), "output")
+    found = measure_faithfulness(
+        one, Evidence({"source": random.random((4, 5))}, {"source": np.ones((4, 5))}), "output"
+    )
     assert found.gradient[0] is found.removal[0] is None
     assert found.gradient[1] is not None and found.removal[1] == 1
 
 
 def test_equal_values_share_their_ranks():
-    assert rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(0.9486833)  # with 2.5 for both; 1 or 0.8 without
+    assert rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(
+        0.9486833
+    )  # with 2.5 for both; 1 or 0.8 without
     assert rank_correlation([1, 1, 1, 2], [3, 3, 3, 9]) == pytest.approx(1.0)

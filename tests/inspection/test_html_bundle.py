@@ -35,7 +35,7 @@ def test_nothing_is_fetched_from_anywhere():
 
 
 def test_modules_are_joined_once_each_and_in_order():
-    files = [path for path in PAGE.rglob("*.js") if path.name != "refusal.js"]  # which starts a page of its own
+    files = [path for path in PAGE.rglob("*.js") if path.name != "error_page.js"]  # which starts a page of its own
     joined = "\n".join(scripts([path.stem for path in (PAGE / "views").glob("*.js")]))
     assert len(re.findall(r"^modules\[\d+\] = ", joined, re.MULTILINE)) == len(files)
     assert not re.search(r"^(import|export) ", joined, re.MULTILINE)

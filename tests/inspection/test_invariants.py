@@ -91,9 +91,14 @@ def test_decoders_of_other_kinds_of_data_are_checked_on_examples(subject, monkey
 
 
 def test_random_sequences_have_no_marks_but_the_start():
-    for sizes in (Seq2SeqSpec(source_vocab_size=9, target_vocab_size=11, max_length=12), MusicSpec(num_conditions=9, vocab_size=11, max_length=12)):
+    for sizes in (
+        Seq2SeqSpec(source_vocab_size=9, target_vocab_size=11, max_length=12),
+        MusicSpec(num_conditions=9, vocab_size=11, max_length=12),
+    ):
         given = invariants.random_inputs(sizes)
-        assert (given.target[:, 0] == sizes.special_tokens.bos).all() and (given.target[:, 1:] > sizes.special_tokens.eos).all()
+        assert (given.target[:, 0] == sizes.special_tokens.bos).all() and (
+            given.target[:, 1:] > sizes.special_tokens.eos
+        ).all()
         assert given.source.lengths[0] == given.source.tokens.shape[1] == given.target.shape[1]
         assert given.target.max() < 11 and given.source.tokens.max() < 9
 

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.inspection.map_tiles import WEIGHT_SCALE, TILE, Budget, pack_floats, pack_head, pack_map, pool, pyramid, quantize
+from regard.inspection.map_tiles import (
+    TILE,
+    WEIGHT_SCALE,
+    Budget,
+    pack_floats,
+    pack_head,
+    pack_map,
+    pool,
+    pyramid,
+    quantize,
+)
 
 sizes = st.integers(1, 700)
 

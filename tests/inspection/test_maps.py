@@ -11,7 +11,7 @@ from regard.core.errors import ShapeError
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Parent
 from regard.inspection.call_recorder import record_calls
 from regard.inspection.collect import collect
-from regard.inspection.maps import to_maps, title_of
+from regard.inspection.maps import title_of, to_maps
 
 
 def axis(size, title="axis", parent=None):
@@ -81,7 +81,9 @@ def test_groups_stay_together_and_layers_are_numbered_within_them():
     places = {"a": (AxisRef("a"),), "b": (AxisRef("b"),)}
     order = [("0.self", "a", "a"), ("0.cross", "a", "b"), ("1.self", "a", "a"), ("1.cross", "a", "b")]
     recorded = {name: AttentionMap(weights(1, 2, 3, 3), queries, keys) for name, queries, keys in order}
-    _, maps = to_maps(recorded, shown({"a": axis(3, "a"), "b": axis(3, "b")}, places, places), disabled_heads={("1.self", 1)})
+    _, maps = to_maps(
+        recorded, shown({"a": axis(3, "a"), "b": axis(3, "b")}, places, places), disabled_heads={("1.self", 1)}
+    )
     assert [(one.name, one.layer) for one in maps] == [("0.self", 0), ("1.self", 1), ("0.cross", 0), ("1.cross", 1)]
     assert not maps[1].weights[1].any() and maps[1].weights[0].any()
 

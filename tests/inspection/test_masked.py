@@ -4,7 +4,7 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.inspection.collect import RunInfo, InspectionTarget, collect
+from regard.inspection.collect import InspectionTarget, RunInfo, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import bert, xlnet
@@ -17,7 +17,9 @@ def test_every_gap_has_its_candidates(browser, module, tmp_path):
     (tmp_path / "x.txt").write_text("the cat sat on the mat and the dog sat on the rug\n" * 30)
     task = masked_language.build(masked_language.Config(paths=(str(tmp_path / "x.txt"),), tokenizer="word", context=16))
     model = module.build(module.TINY, task.spec).eval()
-    inspection = collect(InspectionTarget(task, model, None, RunInfo("masked_language", "x")), "the [MASK] sat on the [MASK]")
+    inspection = collect(
+        InspectionTarget(task, model, None, RunInfo("masked_language", "x")), "the [MASK] sat on the [MASK]"
+    )
     (tmp_path / "x.html").write_text(bundle(to_json(inspection)), encoding="utf-8")
     with opened(browser, (tmp_path / "x.html").as_uri(), fragment="#view=masked") as page:
         gaps = page.locator(".gapped button")

@@ -5,7 +5,7 @@ import torch
 from browsing import opened
 
 from regard.decoding import strategy
-from regard.inspection.collect import RunInfo, InspectionTarget, collect
+from regard.inspection.collect import InspectionTarget, RunInfo, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import gpt
@@ -19,7 +19,9 @@ def inspection(tmp_path_factory):
     (folder / "x.txt").write_text("the cat sat on the mat and the dog sat on the rug\n" * 30)
     task = language.build(language.Config(paths=(str(folder),), tokenizer="word", context=16))
     model = gpt.build(gpt.TINY, task.spec).eval()
-    subject = InspectionTarget(task, model, strategy.build("sample"), RunInfo("language", "gpt"), language.Options(tokens=5))
+    subject = InspectionTarget(
+        task, model, strategy.build("sample"), RunInfo("language", "gpt"), language.Options(tokens=5)
+    )
     return collect(subject, "the cat sat on")
 
 

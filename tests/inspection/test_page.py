@@ -74,7 +74,7 @@ def test_pointing_at_a_cell_tells_its_weight_and_row(browser, page_file):
         page.mouse.move(box["x"] + (column + 0.5) * box["width"] / 10, box["y"] + (row + 0.5) * box["height"] / 8)
         told = page.locator(".readout").inner_text()
         weights = MAPS["cross.0"].weights[0]
-        assert told.startswith("작은 looks at small")
+        assert told.startswith("작은 attends to small")
         assert float(told.split()[-1]) == pytest.approx(weights[row, column], abs=1e-4)
         assert [value for _, value in shares(page)] == pytest.approx(weights[row].tolist(), abs=1e-4)
 
@@ -110,7 +110,7 @@ def test_alignment_shows_crossing_lines_the_best_outputs_and_the_error_rate(brow
         mean = MAPS["cross.1"].weights.mean(axis=0)[4]
         told = page.locator(".readout").inner_text()
         assert told.startswith(f"책을 ← book {mean.max():.3f}")
-        assert told.endswith("or else </s> 20.2% · 그 5.0%")
+        assert told.endswith("alternatives: </s> 20.2% · 그 5.0%")
 
 
 def test_every_step_of_one_query_is_shown_with_its_numbers(browser, page_file):
@@ -209,7 +209,7 @@ def test_the_keyboard_is_enough(browser, page_file):
 def test_without_maps_the_page_still_stands(browser, tmp_path):
     address = write(tmp_path / "none.html", to_json(Inspection("a", "seq2seq", "translation", {}, ())))
     with opened(browser, address) as page:
-        assert "nothing here to show" in page.locator("#main").inner_text()
+        assert "nothing to show here" in page.locator("#main").inner_text()
 
 
 def test_runs_side_by_side_and_one_without_a_map_says_so(browser, tmp_path):
@@ -218,7 +218,7 @@ def test_runs_side_by_side_and_one_without_a_map_says_so(browser, tmp_path):
     with opened(browser, address) as page:
         assert page.locator(".compare-table tbody tr").count() == 2
         assert page.locator("[data-run='0'] .no-map").is_visible()
-        page.locator("[data-run='1']").get_by_role("button", name="Look inside").click()
+        page.locator("[data-run='1']").get_by_role("button", name="Inspect this run").click()
         assert page.get_by_role("tab", selected=True).inner_text() == "All heads"
 
 
@@ -235,7 +235,7 @@ def test_an_output_token_shows_what_else_might_have_stood_there(browser, page_fi
         assert page.locator(".popover").is_hidden()
         tokens.nth(0).focus()
         assert page.locator(".popover").is_visible()
-        assert tokens.nth(0).get_attribute("aria-label") == "늙은 95%, or else 아이에게 20.2% · 그 5.0%"
+        assert tokens.nth(0).get_attribute("aria-label") == "늙은 95%, alternatives: 아이에게 20.2% · 그 5.0%"
 
 
 def test_what_else_might_have_stood_there_lies_over_no_tab_and_takes_no_click(browser, page_file):
@@ -249,7 +249,7 @@ def test_what_else_might_have_stood_there_lies_over_no_tab_and_takes_no_click(br
 
 def test_who_may_not_be_looked_at_is_hatched(browser, page_file):
     with opened(browser, page_file, fragment="#view=grid&map=decoder.0") as page:
-        assert page.locator(".legend-masked").inner_text() == "may not look"
+        assert page.locator(".legend-masked").inner_text() == "masked"
     with opened(browser, page_file, fragment="#view=grid&map=cross.0") as page:
         assert page.locator(".legend-masked").count() == 0
         assert page.locator(".row-label.special").all_text_contents()[0].startswith("</s>")
@@ -263,14 +263,14 @@ def test_a_map_inside_an_item_is_reached_from_that_item(browser, tmp_path):
         page.locator(".large .share >> nth=1").get_by_role("button").click()
         assert page.locator(".large h2").inner_text() == "Words of sentence 2 self-attention head 1"
         assert "map=lower+%232" in page.url or "map=lower%20%232" in page.url
-        inside = page.get_by_label("Look inside")
+        inside = page.get_by_label("Inside item")
         assert inside.input_value() == "sentences:1"
         inside.select_option("sentences:2")
         assert page.locator(".matrix .row-label title").all_text_contents() == [f"w2.{j}" for j in range(5)]
         inside.select_option("")
         assert page.locator(".large h2").inner_text() == "Document → sentences"
         page.locator("#tab-lines").click()
-        page.get_by_label("Look inside").select_option("sentences:0")
+        page.get_by_label("Inside item").select_option("sentences:0")
         assert page.locator(".line-word.query").all_text_contents() == [f"w0.{j}" for j in range(5)]
 
 

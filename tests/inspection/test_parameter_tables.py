@@ -8,7 +8,7 @@ import torch
 
 from regard.core.errors import MissingExtra
 from regard.core.inspectable import Vocabulary
-from regard.inspection.parameter_tables import by_distance, embeddings, neighbours, positions, collect_tables
+from regard.inspection.parameter_tables import by_distance, collect_tables, embeddings, neighbours, positions
 from regard.layers import positions as schemes
 
 

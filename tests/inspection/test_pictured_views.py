@@ -57,12 +57,14 @@ def canvas(tmp_path_factory):
 def test_a_pixel_shows_its_block_and_every_head_and_the_making_plays(canvas, browser):
     with opened(browser, canvas, fragment="#view=canvas") as page:
         captions = page.locator("figcaption").all_inner_texts()
-        assert captions == ["made", "head 1", "head 2", "given, 2x2", "bicubic", "true"]
+        assert captions == ["generated", "head 1", "head 2", "input, 2x2", "bicubic", "ground truth"]
         plain = drawing(page, "canvas")
         box = page.locator("canvas[data-key='canvas']").bounding_box()
         page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.6 * box["height"])
         page.wait_for_selector(".distribution")
-        assert "2,2 was foretold with 1.44 bits by looking at · head 1" in page.locator(".distribution h3").inner_text()
+        assert (
+            "2,2 was predicted with 1.44 bits, attending to · head 1" in page.locator(".distribution h3").inner_text()
+        )
         assert drawing(page, "canvas") != plain and "row=10" in page.url
         page.locator("canvas[data-key='canvas']").press("ArrowRight")
         page.wait_for_function("location.hash.includes('row=11')")
@@ -98,11 +100,11 @@ def overlay(tmp_path_factory):
 def test_layers_by_heads_rollout_and_the_answer_without_the_strongest_patches(overlay, browser):
     with opened(browser, overlay, fragment="#view=overlay") as page:
         assert page.locator(".thumb").count() == 4 and page.locator(".thumb[aria-pressed='true']").count() == 1
-        assert page.locator(".removal").all_inner_texts() == ["whole: 7 0.90", "without 2: 1 0.60"]
+        assert page.locator(".removal").all_inner_texts() == ["original: 7 0.90", "without 2: 1 0.60"]
         plain = drawing(page, "overlay")
         box = page.locator("canvas[data-key='overlay']").bounding_box()
         page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.1 * box["height"])
-        assert page.locator(".distribution h3").inner_text().startswith("patch 0,0 looks at")
+        assert page.locator(".distribution h3").inner_text().startswith("patch 0,0 attends to")
         assert drawing(page, "overlay") != plain
         page.locator("[data-key='overlay:0.attn:1']").click()
         assert "map=0.attn" in page.url and "head=1" in page.url
@@ -117,7 +119,7 @@ def test_patches_are_reached_by_arrow_keys(overlay, browser):
         page.locator("canvas[data-key='overlay']").focus()
         for key, shown in (("ArrowRight", "patch 0,0"), ("ArrowRight", "patch 0,1"), ("ArrowDown", "patch 1,1")):
             page.keyboard.press(key)
-            assert page.locator(".distribution h3").inner_text().startswith(f"{shown} looks at")
+            assert page.locator(".distribution h3").inner_text().startswith(f"{shown} attends to")
             assert page.locator("#live").inner_text() == shown
         page.keyboard.press("Escape")
         assert page.locator(".distribution h3").inner_text().startswith("the class token")

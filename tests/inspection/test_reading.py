@@ -81,7 +81,7 @@ def test_another_kind_or_thumbnail_forgets_column_and_heads(browser, tmp_path):
 
 def test_a_theme_chosen_by_hand_outlives_the_system(browser, tmp_path):
     with opened(browser, write(tmp_path, to_json(FOUND)), scheme="light") as page:
-        page.get_by_role("button", name="Use dark colours").click()
+        page.get_by_role("button", name="Use dark colors").click()
         for scheme in ("dark", "light"):
             page.emulate_media(color_scheme=scheme)
             assert page.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -95,7 +95,7 @@ def test_labels_do_not_collide(browser, tmp_path, size):
         )
         assert min(np.diff(tops)) >= 13  # the height of a line
         titles = page.locator(".axis-title").all_text_contents()
-        assert titles == ["text (looks)", "text (is looked at)"]
+        assert titles == ["text (queries)", "text (keys)"]
 
 
 def test_thumbnails_say_their_scale_and_masked_cells_have_a_colour_of_their_own(browser, tmp_path):
@@ -143,7 +143,7 @@ def test_the_training_view_names_the_probe_and_its_rows(browser, tmp_path):
     fixed = tuple(replace(one, text="the old teacher", fixed=True) for one in FOUND.probes)
     with opened(browser, write(tmp_path, to_json(replace(FOUND, probes=fixed))), fragment="#view=training") as page:
         assert "the old teacher" in page.locator(".readout").inner_text()
-        assert "shown the true answer at every step" in page.locator("#view").inner_text()
+        assert "given the reference output at every step" in page.locator("#view").inner_text()
 
 
 def test_numbers_that_are_not_in_the_file_are_said_to_be_elsewhere(browser, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from browsing import opened, serving
 
-from regard.inspection.collect import RunInfo, InspectionTarget, inspect
+from regard.inspection.collect import InspectionTarget, RunInfo, inspect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.interventions import NO_INTERVENTIONS
 from regard.inspection.json_format import to_json
@@ -35,7 +35,7 @@ def test_user_list_reasons_maps_and_places(browser, shown):
         titles = page.locator(".recommended strong").all_inner_texts()
         assert titles == [one["title"] for one in raw["list"]]
         assert page.locator(".history li").count() == len(raw["history"])
-        assert f"Without {raw['list'][0]['reasons'][0]['name']}: no." in page.locator(".check").first.inner_text()
+        assert f"Without {raw['list'][0]['reasons'][0]['name']}: rank " in page.locator(".check").first.inner_text()
         assert page.locator(".users-items canvas").count() == 1
         assert page.locator(".scatter .dot.on").count() == len(raw["list"])
         assert page.locator("input[name=more]").count() == 0  # from disk nothing can be asked

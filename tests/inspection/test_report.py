@@ -15,7 +15,7 @@ from regard.core.errors import FileError
 from regard.decoding.strategies import beam, greedy
 from regard.decoding.strategy import DecodingStrategy
 from regard.inspection.parameter_tables import ParameterTables
-from regard.inspection.report import NBEST, inspect_run, with_nbest_outputs, target_of
+from regard.inspection.report import NBEST, inspect_run, target_of, with_nbest_outputs
 
 
 @dataclass
@@ -34,7 +34,9 @@ def recipe(decoding):
 
 @pytest.fixture
 def run(tmp_path, subject, task, monkeypatch):
-    monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: ParameterTables(None, ()))  # t-SNE takes its time
+    monkeypatch.setattr(
+        "regard.inspection.collect.tables", lambda *_: ParameterTables(None, ())
+    )  # t-SNE takes its time
     return Run(
         tmp_path / "en-ko",
         recipe(DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=1))),
@@ -63,7 +65,8 @@ def test_a_beam_is_asked_for_its_best_few(run, sentence):
     assert with_nbest_outputs(DecodingStrategy("beam", beam.Config(beam_width=8))).config.nbest == NBEST
     assert with_nbest_outputs(DecodingStrategy("beam", beam.Config(beam_width=2))).config.nbest == 2
     assert (
-        len(inspect_run(run, sentence, decoding=DecodingStrategy("beam", beam.Config(beam_width=3))).inspection.outputs) == 3
+        len(inspect_run(run, sentence, decoding=DecodingStrategy("beam", beam.Config(beam_width=3))).inspection.outputs)
+        == 3
     )
 
 

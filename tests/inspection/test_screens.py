@@ -129,7 +129,7 @@ def test_the_colours_of_weights_differ_in_lightness_alone_too(browser, page_file
 def test_the_theme_can_be_switched_and_maps_are_painted_anew(browser, page_file):
     with opened(browser, page_file) as page:
         before = page.locator(".cells").screenshot()
-        page.get_by_role("button", name="Use dark colours").click()
+        page.get_by_role("button", name="Use dark colors").click()
         assert page.evaluate("document.documentElement.dataset.theme") == "dark"
         assert page.locator(".cells").screenshot() != before
 
@@ -161,7 +161,7 @@ def test_a_long_map_zooms_to_single_cells_with_their_true_weights(browser, long_
         box = page.locator(".tiles").bounding_box()
         middle = (box["x"] + 96 + (box["width"] - 96) / 2, box["y"] + 96 + (box["height"] - 96) / 2)
         page.mouse.move(*middle)
-        page.locator(".readout", has_text="looks at").wait_for()
+        page.locator(".readout", has_text="attends to").wait_for()
         told = page.locator(".readout").inner_text().split()
         assert (told[0], told[3]) == ("w1501", "w1403")
         assert float(told[4]) == pytest.approx(weights[1500, 1403], abs=1e-4)

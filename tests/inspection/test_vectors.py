@@ -5,7 +5,7 @@ import torch
 from browsing import opened
 
 from regard.core.data_specs import EmbeddingSpec
-from regard.inspection.collect import RunInfo, InspectionTarget, inspect
+from regard.inspection.collect import InspectionTarget, RunInfo, inspect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import skipgram

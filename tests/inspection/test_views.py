@@ -55,7 +55,7 @@ THROWING = (
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(BROKEN, "The view elsewhere.regions could not be read"), (THROWING, "The view Regions failed: no sky")],
+    [(BROKEN, "The view elsewhere.regions could not be loaded"), (THROWING, "The view Regions failed: no sky")],
 )
 def test_a_broken_view_is_one_line_and_breaks_nothing_else(browser, tmp_path, lab, text, said):
     address = write(tmp_path / "own.html", to_json(lab(text)))

@@ -89,8 +89,8 @@ def test_what_a_task_tells_in_a_line_and_the_names_of_steps_are_korean(browser, 
     numbers = found.steps[0].stages[0].values
     stages = tuple(Stage(name, numbers) for name in ("score", "with places"))
     lines = {
-        "a.mid: 24 tokens, 0.415 nats each": "a.mid: 토큰 24개, 하나에 0.415내트",
-        "0.649 bits per dimension": "차원마다 0.649비트",
+        "a.mid: 24 tokens, 0.415 nats each": "a.mid: 토큰 24개, 토큰당 0.415내트",
+        "0.649 bits per dimension": "차원당 0.649비트",
     }
     steps = tuple(replace(step, stages=stages) for step in found.steps)
     for number, (english, korean) in enumerate(lines.items()):
@@ -101,5 +101,5 @@ def test_what_a_task_tells_in_a_line_and_the_names_of_steps_are_korean(browser, 
         path.write_text(bundle(to_json(made)), encoding="utf-8")
         with opened(browser, path.as_uri(), fragment="#view=steps", locale="ko-KR") as page:
             assert page.locator(".output .spoken-text").inner_text() == korean
-            assert page.locator(".input .spoken-text").inner_text() == "a.png, 28x28로 만듦"
-            assert {"점수", "위치와 함께"} <= set(page.locator(".steps thead th").all_inner_texts())
+            assert page.locator(".input .spoken-text").inner_text() == "a.png, 28x28로 생성"
+            assert {"점수", "위치 반영"} <= set(page.locator(".steps thead th").all_inner_texts())

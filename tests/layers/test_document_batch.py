@@ -2,7 +2,14 @@ import torch
 
 from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Padded
-from regard.layers.document_batch import SentenceBatch, UnitBatch, gather_first_tokens, group_by_document, concat_sentences, add_bos_eos
+from regard.layers.document_batch import (
+    SentenceBatch,
+    UnitBatch,
+    add_bos_eos,
+    concat_sentences,
+    gather_first_tokens,
+    group_by_document,
+)
 
 
 def test_sentences_are_grouped_by_document():

@@ -15,5 +15,7 @@ def test_words_are_left_out_about_as_often_as_asked_for():
 
 def test_padding_is_zero():
     assert (
-        WordDropoutEmbedding(10, 3, special_tokens=SpecialTokens(), dropout=0.0, word_dropout=0.0)(torch.tensor([0])).eq(0).all()
+        WordDropoutEmbedding(10, 3, special_tokens=SpecialTokens(), dropout=0.0, word_dropout=0.0)(torch.tensor([0]))
+        .eq(0)
+        .all()
     )

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, image_blocks_2d, image_blocks_1d, retained_positions
+from regard.attention.image_layout import (
+    ImageBlocks1D,
+    ImageBlocks2D,
+    image_blocks_1d,
+    image_blocks_2d,
+    retained_positions,
+)
 from regard.core.errors import ShapeError
 from regard.core.state_tree import map_tensors, select
 from regard.layers.image_kv_cache import ImageKVCache, ImageMultiHeadAttention, causal_image_mask
@@ -27,7 +33,9 @@ LAYOUTS = st.one_of(
 
 
 def heads(layout):
-    return ImageMultiHeadAttention(Attend(scores.build("scaled_dot", 4)), HeadDims.split_evenly(8, 2), layout=layout).double()
+    return ImageMultiHeadAttention(
+        Attend(scores.build("scaled_dot", 4)), HeadDims.split_evenly(8, 2), layout=layout
+    ).double()
 
 
 def run(layer, x, window):
@@ -58,7 +66,9 @@ def test_however_it_is_cut(layout, data):
     torch.testing.assert_close(torch.cat(parts, dim=1), by_definition(layer, x))
 
 
-@pytest.mark.parametrize("layout", [image_blocks_2d(6, 5, query=(2, 2), memory=(2, 1), channels=2), image_blocks_1d(60, query=7, memory=5)])
+@pytest.mark.parametrize(
+    "layout", [image_blocks_2d(6, 5, query=(2, 2), memory=(2, 1), channels=2), image_blocks_1d(60, query=7, memory=5)]
+)
 @pytest.mark.parametrize("learning", [True, False])
 def test_place_by_place_with_and_without_gradients(layout, learning):
     layer, x = heads(layout), torch.randn(2, 60, 8, dtype=torch.float64, requires_grad=learning)

@@ -7,7 +7,14 @@ from torch import nn
 from regard.core.errors import ConfigError
 from regard.core.protocols.recommender import ItemCatalog
 from regard.layers import item_softmax
-from regard.layers.item_softmax import FullSoftmax, SingleNegative, SampledSoftmax, all_log_probabilities, top_items, log_probability
+from regard.layers.item_softmax import (
+    FullSoftmax,
+    SampledSoftmax,
+    SingleNegative,
+    all_log_probabilities,
+    log_probability,
+    top_items,
+)
 
 ITEMS, WIDTH = 23, 5
 
@@ -96,7 +103,10 @@ def test_the_best_in_chunks_are_the_best(heads, size, group, monkeypatch):
     model, (states, _) = Table(heads), asked()
     seen = torch.tensor([[0, 1], [5, -1]] + [[-1, -1]] * 5)
     with torch.no_grad():
-        found, whole = top_items(model, states, SHELF, count=4, excluded=seen), all_log_probabilities(model, states, SHELF)
+        found, whole = (
+            top_items(model, states, SHELF, count=4, excluded=seen),
+            all_log_probabilities(model, states, SHELF),
+        )
     assert whole.exp().sum(dim=1).allclose(torch.ones(7), atol=1e-5)
     whole[0, :2], whole[1, 5] = -torch.inf, -torch.inf
     wanted = whole.topk(4, dim=1)

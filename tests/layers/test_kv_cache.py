@@ -91,7 +91,9 @@ def test_a_view_of_another_memory_is_not_written():
 def test_pasts_are_joined_on_the_left():
     long, short = memory(5), memory(2, b=1)
     joined = concat_states(long, short)
-    assert joined.length == 5 and joined.mask.start.tolist() == [0, 0, 0, 3] and joined.position.tolist() == [5, 5, 5, 2]
+    assert (
+        joined.length == 5 and joined.mask.start.tolist() == [0, 0, 0, 3] and joined.position.tolist() == [5, 5, 5, 2]
+    )
     assert (
         joined.k.tensor[:3].equal(long.k.tensor)
         and joined.k.tensor[3:, :, 3:].equal(short.k.tensor)
@@ -117,7 +119,9 @@ def test_pasts_of_equal_length_have_no_start():
     assert joined.mask == Mask() and joined.k.tensor.equal(torch.cat([one.k.tensor, two.k.tensor]))
 
 
-@pytest.mark.parametrize("empty", [memory(0, b=1), KV.of(ProjectedKeys(torch.zeros(1, 2, 0, 0)), torch.zeros(1, 2, 0, 0))])
+@pytest.mark.parametrize(
+    "empty", [memory(0, b=1), KV.of(ProjectedKeys(torch.zeros(1, 2, 0, 0)), torch.zeros(1, 2, 0, 0))]
+)
 def test_a_past_before_its_first_token_is_joined(empty):
     full = memory(2)
     assert concat_states(full, empty).position.tolist() == [2, 2, 2, 0]

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.layers import linear
-from regard.layers.linear import Linear, has_avx512, use_one_dnn, linear_one_dnn
+from regard.layers.linear import Linear, has_avx512, linear_one_dnn, use_one_dnn
 
 needs_one_dnn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN")
 

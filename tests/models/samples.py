@@ -50,5 +50,9 @@ def sentence(given: UnitBatch, number: int) -> UnitBatch:
     t, u = int(given.lengths[number]), int(given.counts[number])
     rows = slice(number, number + 1)
     return UnitBatch(
-        given.tokens[rows, :t], given.lengths[rows], given.first_token_indices[rows, :u], given.counts[rows], given.characters[rows, :u]
+        given.tokens[rows, :t],
+        given.lengths[rows],
+        given.first_token_indices[rows, :u],
+        given.counts[rows],
+        given.characters[rows, :u],
     )

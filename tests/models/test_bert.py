@@ -97,7 +97,9 @@ def test_every_parameter_learns():
 def test_pairs_are_told_only_where_there_are_any_and_need_segments():
     model = bert.build(bert.TINY, SIZES)
     assert model.pairs is None and model(gaps()).first is None
-    with pytest.raises(ConfigError, match=r"the rows hold pairs of texts; set model.segments=2, or data.sentence_pairs='none'"):
+    with pytest.raises(
+        ConfigError, match=r"the rows hold pairs of texts; set model.segments=2, or data.sentence_pairs='none'"
+    ):
         bert.build(replace(bert.TINY, segments=0), PAIRS)
 
 

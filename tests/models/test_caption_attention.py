@@ -9,7 +9,14 @@ from regard.attention.attend import Attend
 from regard.attention.normalizers import SoftOrHard
 from regard.attention.reinforce import MovingAverage
 from regard.layers.readout import Readout
-from regard.models._caption_attention import AttentionTrace, CaptionTargets, HardAttention, MeanPooling, SoftAttention, with_attention_weights
+from regard.models._caption_attention import (
+    AttentionTrace,
+    CaptionTargets,
+    HardAttention,
+    MeanPooling,
+    SoftAttention,
+    with_attention_weights,
+)
 
 
 def told(rows=2, steps=3, *, smoothing=0.0):

@@ -19,7 +19,9 @@ SIZES = Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=12)
 @pytest.mark.parametrize("change", [{"window": 2}, {"window": 1, "feed": False, "score": "concat"}], ids=str)
 def test_every_law_is_kept(change):
     model = build(replace(TINY, **change), SIZES).eval()
-    assert [verdict for verdict in invariants.check_decoder(model, invariants.random_inputs(SIZES)) if not verdict.passed] == []
+    assert [
+        verdict for verdict in invariants.check_decoder(model, invariants.random_inputs(SIZES)) if not verdict.passed
+    ] == []
 
 
 def test_a_window_is_a_gaussian_around_the_predicted_place():
@@ -36,7 +38,8 @@ def test_half_precision_looks_where_full_precision_looks(length):
     """The place that is predicted keeps its digits; what is left is the rounding of the model's own features."""
     torch.manual_seed(0)
     model = build(
-        replace(TINY, cell="gru", window=10, dropout=0.0), Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=length)
+        replace(TINY, cell="gru", window=10, dropout=0.0),
+        Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=length),
     ).eval()
     source = Padded(torch.randint(4, 23, (4, length)), torch.full((4,), length))
     tokens, maps = torch.randint(4, 19, (4, 3)), []

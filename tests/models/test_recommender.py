@@ -13,7 +13,9 @@ from regard.layers.item_softmax import FullSoftmax, all_log_probabilities
 from regard.models import recommender, sasrec
 from regard.models.recommender import TINY
 
-SIZES = RecommendationSpec(num_users=6, num_items=10, user_field_dims=(3, 4), item_field_dims=(5,), max_length=8, span_days=10.0)
+SIZES = RecommendationSpec(
+    num_users=6, num_items=10, user_field_dims=(3, 4), item_field_dims=(5,), max_length=8, span_days=10.0
+)
 
 
 def built(config=TINY, sizes=SIZES):
@@ -129,7 +131,9 @@ def test_the_sign_of_a_preference_is_learnt(objective):
         if objective == "next":
             loss = FullSoftmax()(model, states, items, opposite)
         else:
-            liked, not_liked = (model.rating_logits(users, items, places[:, None]) for places in (opposite, 1 - opposite))
+            liked, not_liked = (
+                model.rating_logits(users, items, places[:, None]) for places in (opposite, 1 - opposite)
+            )
             loss = -(liked.sigmoid().log() + (-not_liked).sigmoid().log()).sum()
         optimizer.zero_grad()
         loss.backward()

@@ -18,7 +18,9 @@ def documents():
 
 def sentences():
     firsts = torch.tensor([[0, 2, 3], [0, 1, 0]])
-    return UnitBatch(torch.randint(4, 24, (2, 5)), torch.tensor([5, 2]), firsts, torch.tensor([3, 2]), torch.zeros(2, 3, 0))
+    return UnitBatch(
+        torch.randint(4, 24, (2, 5)), torch.tensor([5, 2]), firsts, torch.tensor([3, 2]), torch.zeros(2, 3, 0)
+    )
 
 
 @MODELS

@@ -29,7 +29,10 @@ def test_names_of_parameters_stay():
 
 
 def test_weights_are_tied():
-    joint, apart = build(TINY, SIZES), build(TINY, Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=12))
+    joint, apart = (
+        build(TINY, SIZES),
+        build(TINY, Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=12)),
+    )
     assert joint.readout.weight is joint.decoder.embedding.table.weight is joint.encoder.embedding.table.weight
     assert apart.readout.weight is apart.decoder.embedding.table.weight
     assert apart.encoder.embedding.table.weight.shape == (23, 16)

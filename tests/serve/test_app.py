@@ -48,7 +48,9 @@ def test_what_if_by_request(client, subject, sentence):
     asked = {"text": sentence, "off": [OFF], "forbid": [["source", 1], ["read", 0]], "temperature": 2.5}
     found = client.post("/api/look", json=asked).json()
     wanted = plain(
-        to_json(collect(subject, sentence, interventions=Interventions(((OFF[0], 1),), (("source", 1), ("read", 0)), 2.5)))
+        to_json(
+            collect(subject, sentence, interventions=Interventions(((OFF[0], 1),), (("source", 1), ("read", 0)), 2.5))
+        )
     )
     assert found["maps"] == wanted["maps"] and found["outputs"] == wanted["outputs"]
     again = client.post("/api/look", json={"text": sentence}).json()
@@ -219,7 +221,7 @@ def test_the_served_page_answers_what_if(browser, run, subject, sentence):
         page.get_by_role("button", name="Switch off Output → source, layer 1, head 2").click()
         page.locator(".outcome").wait_for()
         page.get_by_role("button", name="Output → source, layer 1, head 2", exact=True).click()
-        assert "may look at nothing" in page.locator(".large .sum").inner_text()
+        assert "attends to nothing" in page.locator(".large .sum").inner_text()
         assert f"map={name}" in page.url
         page.get_by_role("button", name="Undo all").click()
         page.locator(".spoken.output .spoken-text", has_text=usual.outputs[0].text).wait_for()
@@ -233,9 +235,9 @@ def test_the_served_page_takes_a_new_input_and_says_what_is_wrong(browser, run, 
     app = create(run, sentence)
     with serving(app) as address, opened(browser, address, offline=False, expected="400 (Bad Request)") as page:
         page.get_by_label("Input").fill("<b>They</b> sleep.")
-        page.get_by_role("button", name="Look", exact=True).click()
+        page.get_by_role("button", name="Inspect", exact=True).click()
         page.locator(".spoken.input .spoken-text", has_text="<b>They</b> sleep.").wait_for()
         page.get_by_label("Input").fill("word " * 300)
-        page.get_by_role("button", name="Look", exact=True).click()
+        page.get_by_role("button", name="Inspect", exact=True).click()
         page.locator(".wrong").wait_for()
         assert "the model was trained for at most 12" in page.locator(".wrong").inner_text()

@@ -12,7 +12,7 @@ import torch
 from regard.core.cancellation import Cancelled, cancellable
 from regard.core.protocols import Padded
 from regard.decoding.strategy import DecodingStrategy, build
-from regard.serve.continuous_batching import ContinuousBatcher, BatchedStrategy
+from regard.serve.continuous_batching import BatchedStrategy, ContinuousBatcher
 from regard.tasks.translation import Options
 
 KINDS = [build("greedy", no_repeat=1), build("beam", width=3, no_repeat=1), build("sample", samples=2, no_repeat=2)]

@@ -61,7 +61,7 @@ def filed(browser):
 def look(page, text):
     """Type a sentence and look at it."""
     page.get_by_label("Input").fill(text)
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("button", name="Inspect", exact=True).click()
     shows(page, text)
 
 
@@ -106,11 +106,11 @@ def test_a_typed_sentence_stays_until_it_is_looked_at(page):
     page.locator(".outcome").wait_for()
     assert box.input_value() == "half of a sent"
     box.fill("word " * 300)
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("button", name="Inspect", exact=True).click()
     page.locator(".wrong").wait_for()
     assert box.input_value() == "word " * 300
     box.fill(OTHER)
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("button", name="Inspect", exact=True).click()
     page.locator(".spoken.input .spoken-text", has_text=OTHER).wait_for()
     assert box.input_value() == OTHER
 
@@ -133,15 +133,15 @@ def test_line_breaks_are_kept_and_enter_looks(page):
 @pytest.mark.parametrize("blank", ["", "  "])
 def test_a_blank_sentence_is_answered_in_a_line(page, blank):
     page.get_by_label("Input").fill(blank)
-    page.get_by_role("button", name="Look", exact=True).click()
-    assert "There is no sentence to look at" in page.locator(".wrong").inner_text()
+    page.get_by_role("button", name="Inspect", exact=True).click()
+    assert "The input is empty" in page.locator(".wrong").inner_text()
     look(page, OTHER)
     assert page.locator(".wrong").count() == 0
 
 
 def test_the_address_holds_view_sentence_and_what_if(page):
     page.get_by_label("Input").fill(OTHER)
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("button", name="Inspect", exact=True).click()
     page.locator(".spoken.input .spoken-text", has_text=OTHER).wait_for()
     page.locator("#tab-lines").click()
     page.locator(".token-switch >> nth=1").click()

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.core.errors import DataError
 from regard.core.task import Task
-from regard.inspection.collect import RunInfo, InspectionTarget
+from regard.inspection.collect import InspectionTarget, RunInfo
 from regard.inspection.interventions import NO_INTERVENTIONS
 from regard.serve.inspections import InspectionRequest, Session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regard.inspection.interventions import NO_INTERVENTIONS, Interventions
-from regard.serve.inspections import MAX_STORED_UPLOADS, MAX_STORED_REQUESTS, InFolder, InMemory, InspectionRequest
+from regard.serve.inspections import MAX_STORED_REQUESTS, MAX_STORED_UPLOADS, InFolder, InMemory, InspectionRequest
 
 CHANGED = Interventions((("encoder.self_attn", 1),), (("source", 2),), 0.5)
 FILE = {"file": "AAAA", "name": "a.png"}
@@ -41,5 +41,7 @@ def test_the_oldest_go_and_few_files_are_kept(remembered):
         for number in range(2 * MAX_STORED_REQUESTS)
     ]
     kept = [number for name, number in names if remembered.get(name) is not None]
-    assert len(kept) <= MAX_STORED_REQUESTS and [number for number in kept if number % 2] == [2 * MAX_STORED_REQUESTS - k for k in (7, 5, 3, 1)]
+    assert len(kept) <= MAX_STORED_REQUESTS and [number for number in kept if number % 2] == [
+        2 * MAX_STORED_REQUESTS - k for k in (7, 5, 3, 1)
+    ]
     assert MAX_STORED_UPLOADS == 4 and kept[-1] == 2 * MAX_STORED_REQUESTS - 1 and kept == sorted(kept)

@@ -6,7 +6,7 @@ import pytest
 
 from regard.core.errors import RegardError
 from regard.inspection.interventions import Interventions
-from regard.serve.requests import read_json, parse_inspection_request
+from regard.serve.requests import parse_inspection_request, read_json
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from toys import gated, summing
 
 from regard.core.errors import CheckpointError
 from regard.training import checkpoint, tensor_files
-from regard.training.checkpoint import BestEvaluation, Progress, LogWindow, batches_checksum, mean_weights
+from regard.training.checkpoint import BestEvaluation, LogWindow, Progress, batches_checksum, mean_weights
 from regard.training.config import Optimizer
 from regard.training.optimizer import build
 from regard.training.run_folder import RunFolder, RunIdentity
@@ -75,7 +75,13 @@ def test_every_saved_buffer_is_kept_and_no_other(folder):
     model = nn.BatchNorm1d(3)
     model.register_buffer("scratch", torch.ones(2), persistent=False)
     model(torch.randn(4, 3))
-    assert sorted(checkpoint.model_weights(model)) == ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]
+    assert sorted(checkpoint.model_weights(model)) == [
+        "bias",
+        "num_batches_tracked",
+        "running_mean",
+        "running_var",
+        "weight",
+    ]
     other = nn.BatchNorm1d(3)
     checkpoint.restore_weights(other, checkpoint.model_weights(model), folder.model)
     assert torch.equal(other.running_mean, model.running_mean)

@@ -7,7 +7,14 @@ import io
 from rich.console import Console as RichConsole
 
 from regard.training import console
-from regard.training.console import ProgressBarConsole, LineConsole, SilentConsole, format_duration, format_row, open_console
+from regard.training.console import (
+    LineConsole,
+    ProgressBarConsole,
+    SilentConsole,
+    format_duration,
+    format_row,
+    open_console,
+)
 
 ROW = {"step": 50, "epoch": 1, "loss": 2.34567, "tokens/s": 4521}
 SCORES = {"step": 50, "valid": {"bleu": 31.23456}, "best": True, "end": None}

@@ -16,7 +16,14 @@ from regard.core.protocols import Loss, Padded
 from regard.core.registry import find
 from regard.tasks import compatible_models
 from regard.training import device
-from regard.training.device import CompiledLoss, autocast, has_bfloat16, resolve_dtype, select_device, enable_activation_checkpointing
+from regard.training.device import (
+    CompiledLoss,
+    autocast,
+    enable_activation_checkpointing,
+    has_bfloat16,
+    resolve_dtype,
+    select_device,
+)
 
 CPU = torch.device("cpu")
 

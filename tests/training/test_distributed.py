@@ -21,7 +21,7 @@ from regard.core.registry import find
 from regard.tasks import compatible_models
 from regard.training import distributed, log, tensor_files
 from regard.training import distributed as sharding
-from regard.training.distributed import Processes, repeated_blocks, wrap_model, distributed_context, shard_units
+from regard.training.distributed import Processes, distributed_context, repeated_blocks, shard_units, wrap_model
 from regard.training.run_folder import RunFolder
 from regard.training.train import resume, train
 
@@ -72,7 +72,9 @@ def assert_same_run(first, second):
         assert all(
             row[key] == pytest.approx(other[key], rel=1e-4, abs=1e-6) for key in row if key not in ("end", "run")
         )
-    (tensors, _), (others, _) = (tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second))
+    (tensors, _), (others, _) = (
+        tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second)
+    )
     assert tensors.keys() == others.keys()
     for name, tensor in tensors.items():
         torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
@@ -110,7 +112,9 @@ def test_saved_by_one_resumed_by_two(alone, two):
 
 
 def compare_end(first, second):
-    (tensors, _), (others, _) = (tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second))
+    (tensors, _), (others, _) = (
+        tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second)
+    )
     for name, tensor in tensors.items():
         torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
 
@@ -136,7 +140,10 @@ def test_alone_nothing_is_exchanged():
 def test_an_apple_gpu_is_not_shared(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setattr(distributed, "pick", lambda *_, **__: torch.device("mps"))
-    with pytest.raises(ConfigError, match="device='mps' cannot be shared by several processes"), distributed_context("mps"):
+    with (
+        pytest.raises(ConfigError, match="device='mps' cannot be shared by several processes"),
+        distributed_context("mps"),
+    ):
         pass
 
 

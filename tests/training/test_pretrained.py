@@ -97,7 +97,9 @@ def test_the_vocabulary_of_that_run(first, toy, tmp_path, silent):
     assert load_run(run).task.spec.words == 6 and len(said.lines) == 1
     shutil.rmtree(first)
     assert load_run(run).task.spec.words == 6
-    other = recipes.read("toys.falling", settings=[f"pretrained.run={run}", "pretrained.vocabulary=true", "training.steps=2"])
+    other = recipes.read(
+        "toys.falling", settings=[f"pretrained.run={run}", "pretrained.vocabulary=true", "training.steps=2"]
+    )
     assert train(other, tmp_path / "other", console=silent)  # another task that can be built from those files
 
 
@@ -123,7 +125,9 @@ def test_an_error_of_the_same_task_is_its_own(first, toy, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("steps", range(4))
 def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tmp_path, death, steps):
-    recipe = started(first, toy, 'pretrained.params="blocks.*"', "pretrained.freeze=true", "training.files.save_every=2")
+    recipe = started(
+        first, toy, 'pretrained.params="blocks.*"', "pretrained.freeze=true", "training.files.save_every=2"
+    )
     whole = train(recipe, tmp_path / "whole", console=SilentConsole())
     with pytest.raises(death.Killed):
         train(recipe, tmp_path / "run", console=death.Killer(steps))
@@ -136,9 +140,15 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (['pretrained.params="blcks.*"'], r"start\.only='blcks\.\*' matches no weight of the model; nearest: blocks\.\*"),
+        (
+            ['pretrained.params="blcks.*"'],
+            r"start\.only='blcks\.\*' matches no weight of the model; nearest: blocks\.\*",
+        ),
         (['pretrained.params="zzzz"'], r"nearest: blocks\.\*, embedding\.\*, readout\.\*$"),
-        (['pretrained.freeze="embeding.*"'], r"start\.freeze='embeding\.\*' matches no weight .* nearest: embedding\.\*"),
+        (
+            ['pretrained.freeze="embeding.*"'],
+            r"start\.freeze='embeding\.\*' matches no weight .* nearest: embedding\.\*",
+        ),
         (["pretrained.freeze=true"], r"start\.freeze: all weights of the model are frozen, and none is left to train"),
         (["pretrained.params=true"], r"start\.only\[0\]: expected text, got true$"),
         (["start.weights=1"], r"start: no setting 'weights'"),
@@ -184,7 +194,11 @@ def vector_file(folder, width=8):
 
 def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_path):
     said = Said()
-    given = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight", "training.optimizer.lr=1e-30"]
+    given = [
+        f"pretrained.word_vectors={vector_file(tmp_path)}",
+        "pretrained.embedding=embedding.weight",
+        "training.optimizer.lr=1e-30",
+    ]
     run = train(toy(*given, "training.steps=2"), tmp_path / "run", console=said)
     assert len(said.lines) == 1 and said.lines[0].startswith("start: word vectors: embedding.weight from ")
     assert said.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
@@ -198,7 +212,11 @@ def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_pat
 
 
 def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_path, silent):
-    vectors = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight", "pretrained.freeze=embedding.*"]
+    vectors = [
+        f"pretrained.word_vectors={vector_file(tmp_path)}",
+        "pretrained.embedding=embedding.weight",
+        "pretrained.freeze=embedding.*",
+    ]
     run = train(started(first, toy, 'pretrained.params="*"', *vectors), tmp_path / "run", console=silent)
     table = json.loads((run / "start.json").read_text())
     assert "embedding.weight" not in table["taken"] and "blocks.0.norm.weight" in table["taken"]
@@ -209,7 +227,10 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ((7, "pretrained.embedding=embedding.weight"), r"words\.vec: its vectors have width 7, but the table .* has 8; set the"),
+        (
+            (7, "pretrained.embedding=embedding.weight"),
+            r"words\.vec: its vectors have width 7, but the table .* has 8; set the",
+        ),
         (
             (8, "pretrained.embedding=blocks.0.norm.weight"),
             r"start\.table: blocks\.0\.norm\.weight has the shape .*, no row for each of 6",
@@ -221,7 +242,11 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
 def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
     width, setting = given
     with pytest.raises((ConfigError, DataError), match=said):
-        train(toy(f"pretrained.word_vectors={vector_file(tmp_path, width)}", setting), tmp_path / "run", console=SilentConsole())
+        train(
+            toy(f"pretrained.word_vectors={vector_file(tmp_path, width)}", setting),
+            tmp_path / "run",
+            console=SilentConsole(),
+        )
     assert not (tmp_path / "run").exists()
 
 
@@ -256,7 +281,12 @@ def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name,
 def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
     (tmp_path / "text.txt").write_text("anna met tom in paris and tom met anna there again\n" * 30)
     short = {"training.steps": 1, "training.evaluation.every": 1}
-    given = {"data.paths": [str(tmp_path / "text.txt")], "data.min_frequency": 1, "data.length": 5, "model.dim": 8} | short
+    given = {
+        "data.paths": [str(tmp_path / "text.txt")],
+        "data.min_frequency": 1,
+        "data.length": 5,
+        "model.dim": 8,
+    } | short
     words = regard.train("embeddings", given, out=tmp_path / "words", quiet=True)
     model = {"model": "bilstm_crf", "model.embedding": 8, "model.dim": 4, "data.examples": 20}
     start = {"start.vectors": str(tmp_path / "words"), "start.vocabulary": True}

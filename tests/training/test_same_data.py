@@ -27,7 +27,9 @@ def begun(tmp_path_factory):
             (folder / f"{split}.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     settings = [*TINY, f"data.path={folder}"]
     for name, budget in (("middle", "training.steps=2"), ("end", "training.epochs=1")):
-        train(recipes.read("translation", settings=[*settings, budget]), folder / "runs" / name, console=SilentConsole())
+        train(
+            recipes.read("translation", settings=[*settings, budget]), folder / "runs" / name, console=SilentConsole()
+        )
     return folder
 
 

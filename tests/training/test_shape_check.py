@@ -13,7 +13,7 @@ from torch import nn
 
 from regard.core.errors import CheckpointError
 from regard.core.registry import find, registered_names
-from regard.training.shape_check import check_shapes, check_same_shapes, named_weights
+from regard.training.shape_check import check_same_shapes, check_shapes, named_weights
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 

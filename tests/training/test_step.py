@@ -16,7 +16,7 @@ from regard.training import log, optimizer
 from regard.training.distributed import Processes, wrap_model
 from regard.training.optimizer import schedule
 from regard.training.run_folder import RunFolder
-from regard.training.step import Diverged, Stepper, move_to_device, micro_batches, to_jsonable
+from regard.training.step import Diverged, Stepper, micro_batches, move_to_device, to_jsonable
 from regard.training.train import build_model, load_run, train
 
 ALONE = Processes(rank=0, world_size=1, device=torch.device("cpu"))
@@ -25,7 +25,10 @@ ALONE = Processes(rank=0, world_size=1, device=torch.device("cpu"))
 @given(count=st.integers(1, 30), world=st.integers(1, 5), accumulate=st.integers(1, 4))
 def test_the_pieces_of_all_processes_are_the_batch(count, world, accumulate):
     examples = np.arange(count) * 3
-    shares = [list(micro_batches(examples, rank=rank, world_size=world, accumulation_steps=accumulate)) for rank in range(world)]
+    shares = [
+        list(micro_batches(examples, rank=rank, world_size=world, accumulation_steps=accumulate))
+        for rank in range(world)
+    ]
     assert {len(share) for share in shares} == {accumulate}  # every process does as many pieces
     real = [number for share in shares for piece in share if piece.weight for number in piece.examples]
     assert sorted(real) == list(examples)

@@ -13,7 +13,7 @@ from regard.training import console, log, summary
 from regard.training import recipe as recipes
 from regard.training import trainer as trainers
 from regard.training.config import Config, Evaluation
-from regard.training.console import ProgressBarConsole, LineConsole
+from regard.training.console import LineConsole, ProgressBarConsole
 from regard.training.step import Diverged
 from regard.training.train import resume, train
 

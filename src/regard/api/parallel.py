@@ -20,7 +20,9 @@ from regard.core.errors import RegardError
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-MAX_PENDING_PER_PROCESS = 4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
+MAX_PENDING_PER_PROCESS = (
+    4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
+)
 
 
 class WorkerError(RegardError):
@@ -46,7 +48,9 @@ def map_in_order(
         for piece in pieces:
             if piece is not None:
                 waiting.append(pool.submit(_work, piece))
-            while waiting and (piece is None or waiting[0].done() or len(waiting) >= MAX_PENDING_PER_PROCESS * processes):
+            while waiting and (
+                piece is None or waiting[0].done() or len(waiting) >= MAX_PENDING_PER_PROCESS * processes
+            ):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from regard.api.settings import Settings, to_key_values
-from regard.api.verbs import Verbs, check_texts, as_list
+from regard.api.verbs import Verbs, as_list, check_texts
 from regard.core import config as configs
 from regard.core import trust as trusts
 from regard.core.errors import ConfigError, DataError, did_you_mean
@@ -158,7 +158,9 @@ class Run(Verbs):
         own = self.recipe.decoding
         for name in options:
             if name not in (*names, "decoding"):
-                close = f"did you mean 'decoding.{name}'?" if own and own.has_setting(name) else did_you_mean(name, names)
+                close = (
+                    f"did you mean 'decoding.{name}'?" if own and own.has_setting(name) else did_you_mean(name, names)
+                )
                 raise ConfigError(f"{self.verb}: no setting {name!r}; {close}")
         wanted = options.get("decoding", own)
         if wanted is not None and not isinstance(wanted, DecodingStrategy):
@@ -272,7 +274,8 @@ def train(
     words = [*to_key_values(settings), *_on(device)]
     chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=words)
     return load(
-        runs.train(chosen, out, step_callback=training_snapshots.record_snapshot, console=_console(quiet)), device=device or "cpu"
+        runs.train(chosen, out, step_callback=training_snapshots.record_snapshot, console=_console(quiet)),
+        device=device or "cpu",
     )
 
 
@@ -290,7 +293,14 @@ def resume(
     `new_log` sets a log aside that was lost or changed; the others are those of `train` and `load`.
     """
     words = [*to_key_values(settings), *_on(device)]
-    runs.resume(folder, words, step_callback=training_snapshots.record_snapshot, console=_console(quiet), trust=trust, new_log=new_log)
+    runs.resume(
+        folder,
+        words,
+        step_callback=training_snapshots.record_snapshot,
+        console=_console(quiet),
+        trust=trust,
+        new_log=new_log,
+    )
     return load(folder, device=device or "cpu", trust=trust)
 
 

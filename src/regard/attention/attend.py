@@ -23,11 +23,17 @@ from torch.nn.functional import dropout as drop
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention.kernels.causal_blocks import attend_causal_blocks, use_causal_blocks
-from regard.attention.kernels.chunked import queries_per_chunk, attend_in_chunks
+from regard.attention.kernels.chunked import attend_in_chunks, queries_per_chunk
 from regard.attention.kernels.image_blocks import attend_image_blocks, use_image_blocks
 from regard.attention.kernels.local import attend_blocks, use_local_blocks
-from regard.attention.kernels.masked_nan import may_hide_keys, is_finite, zero_hidden_keys
-from regard.attention.kernels.short_keys import MAX_SHORT_LENGTH, key_bias, use_short_kernel, attend_short, attend_cached
+from regard.attention.kernels.masked_nan import is_finite, may_hide_keys, zero_hidden_keys
+from regard.attention.kernels.short_keys import (
+    MAX_SHORT_LENGTH,
+    attend_cached,
+    attend_short,
+    key_bias,
+    use_short_kernel,
+)
 from regard.attention.masks import CAUSAL, NO_MASK, Mask
 from regard.attention.normalizers import fully_masked_rows
 from regard.attention.score import Dot, ProjectedKeys, ScoreFunction
@@ -95,7 +101,9 @@ class Attend(nn.Module):
         folded = q
         if q.shape[0] != rows:
             if self.weigh.depends_on_position:
-                raise ShapeError(f"attend: positions inside the score need keys and values row by row; {SHARED_KEYS_ERROR}")
+                raise ShapeError(
+                    f"attend: positions inside the score need keys and values row by row; {SHARED_KEYS_ERROR}"
+                )
             folded = fold_hypotheses(q, keys, mask)
         mixed = self._seen(folded, keys, v, mask)
         return mixed if folded is q else unfold_hypotheses(mixed, q.shape[0])
@@ -117,7 +125,9 @@ class Attend(nn.Module):
 
     def _seen(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """The mixture; nothing of what nobody may look at is in it."""
-        if may_hide_keys(mask) and (k.device.type != "cpu" or is_tracing() or (_is_learnt(q, k, v) and not is_finite(k))):
+        if may_hide_keys(mask) and (
+            k.device.type != "cpu" or is_tracing() or (_is_learnt(q, k, v) and not is_finite(k))
+        ):
             return self._mix(q, *zero_hidden_keys(k, v, mask), mask)
         mixed = self._mix(q, k, v, mask)
         if may_hide_keys(mask) and not is_finite(mixed):
@@ -137,7 +147,9 @@ class Attend(nn.Module):
         if dot is None or (
             dropout and queries_per_chunk(q, k.shape[-2], 1) < q.shape[-2]
         ):  # dropout: the kernel holds all weights
-            return attend_in_chunks(self._plain, q, k, v, mask, elements_per_pair=self.weigh.score.elements_per_pair, weigh=self.weigh)
+            return attend_in_chunks(
+                self._plain, q, k, v, mask, elements_per_pair=self.weigh.score.elements_per_pair, weigh=self.weigh
+            )
         return attend_fused(dot, v, mask, dropout)
 
     def _plain(self, weigh: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, *where: Any) -> Tensor:
@@ -230,7 +242,11 @@ def check_dtypes(q: Tensor, k: Tensor, v: Tensor, *, mask: Mask, allows_mixed_dt
             f"attend: mask is a {type(mask).__name__}; say what it means: Mask.explicit(tensor) with True = may look, "
             "Mask.causal(), Mask.lengths(lengths)"
         )
-    if q.dtype == k.dtype == v.dtype or (allows_mixed_dtypes and k.dtype == v.dtype) or torch.is_autocast_enabled(q.device.type):
+    if (
+        q.dtype == k.dtype == v.dtype
+        or (allows_mixed_dtypes and k.dtype == v.dtype)
+        or torch.is_autocast_enabled(q.device.type)
+    ):
         return
     kinds = [str(x.dtype).removeprefix("torch.") for x in (q, k, v)]
     raise ShapeError(
@@ -270,7 +286,9 @@ def append_one_hot(v: Tensor) -> Tensor:
     return torch.cat([v, torch.eye(s, dtype=v.dtype, device=v.device).expand(*v.shape[:-2], s, s)], dim=-1)
 
 
-def attend_with_weights(attend: Attend, q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> AttendedWithWeights:
+def attend_with_weights(
+    attend: Attend, q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK
+) -> AttendedWithWeights:
     """Attend over values that `with_places` made -> the mixture and its weights."""
     s = v.shape[-2]
     both = attend(q, k, v, mask)

@@ -161,7 +161,9 @@ class Mask(NamedTuple):
             pairs = pairs[..., :keys] if pairs.shape[-1] > 1 else pairs
         return self._replace(keys=None if self.keys is None else self.keys[:, :keys], pairs=pairs)
 
-    def dense(self, t: int, s: int, *, query_offset: int | None = None, device: torch.device | None = None) -> Tensor | None:
+    def dense(
+        self, t: int, s: int, *, query_offset: int | None = None, device: torch.device | None = None
+    ) -> Tensor | None:
         """Bool, broadcastable to (b h t s), or None where nothing is forbidden. `first` is the first query's own place
         among the keys; queries are the last `t` of `s` unless it is given."""
         query_offset = s - t if query_offset is None else query_offset
@@ -238,7 +240,10 @@ class Mask(NamedTuple):
             allowed = torch.ones(1, 1, t, s, dtype=torch.bool)
         pictures = []
         for table in allowed.expand(*allowed.shape[:2], t, s).flatten(0, 1):
-            lines = [" ".join("■" if may else "·" for may in row) for row in table[:MAX_DRAWN_POSITIONS, :MAX_DRAWN_POSITIONS].tolist()]
+            lines = [
+                " ".join("■" if may else "·" for may in row)
+                for row in table[:MAX_DRAWN_POSITIONS, :MAX_DRAWN_POSITIONS].tolist()
+            ]
             pictures.append("\n".join(lines))
         return "\n\n".join(pictures)
 

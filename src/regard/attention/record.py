@@ -124,7 +124,9 @@ def attention_weights(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, selec
     b, s = q.shape[0], k.shape[-2]
     if b != k.shape[0]:  # hypotheses that share a source: no place matters, so rows may be taken first
         q = q if selection.rows is None else q[:, :, selection.rows]
-        folded = attention_weights(module, fold_hypotheses(q, k, mask), k, mask, selection=selection._replace(rows=None))
+        folded = attention_weights(
+            module, fold_hypotheses(q, k, mask), k, mask, selection=selection._replace(rows=None)
+        )
         return unfold_hypotheses(folded, b)
     t = q.shape[-2]
     low, high, step = slice(None).indices(t) if selection.rows is None else selection.rows.indices(t)

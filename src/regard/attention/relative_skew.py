@@ -29,7 +29,10 @@ def distance_scores(q: Tensor, table: Tensor, t: int, s: int, *, query_offset: i
         return table_scores(q, table.index_select(1, reach - distances.clamp(-max_ahead, reach)))
     back, ahead = query_offset + t - 1, s - 1 - query_offset  # distances back … -ahead
     count = max(0, t + s - 1)
-    low, high = max(min(back, reach), -max_ahead), min(max(-ahead, -max_ahead), reach)  # distances of the table that occur
+    low, high = (
+        max(min(back, reach), -max_ahead),
+        min(max(-ahead, -max_ahead), reach),
+    )  # distances of the table that occur
     met = table_scores(q, table[:, reach - low : reach - high + 1])  # (b h … n)
     before = min(max(back - low, 0), count)
     behind = max(0, count - before - met.shape[-1])

@@ -19,10 +19,14 @@ class PositionBias(Protocol):
 
     is_dot_product: bool
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
+    def score(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Tensor:
         """(b h t d), (b h s d) -> (b h t s), positions taken into account."""
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Dot | None:
         """The same as an inner product, or None."""
 
 
@@ -31,11 +35,15 @@ class NoPositionBias:
 
     is_dot_product = True
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
+    def score(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Tensor:
         scores: Tensor = score(q, k)
         return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Dot | None:
         return score.as_dot(q, k)
 
 

@@ -65,7 +65,12 @@ def task_of(word: str) -> str | None:
 def _settings(incomplete: str, found: Iterable[Section]) -> list[str]:
     key, equals, _ = incomplete.partition("=")
     if equals:
-        return _beginning(incomplete, [f"{key}={name}" for name in registered_names(PACKAGE_BY_SETTING[key])] if key in PACKAGE_BY_SETTING else [])
+        return _beginning(
+            incomplete,
+            [f"{key}={name}" for name in registered_names(PACKAGE_BY_SETTING[key])]
+            if key in PACKAGE_BY_SETTING
+            else [],
+        )
     keys = [row[0] for section in found for row in section.rows]
     return _beginning(incomplete, ["model=", "decoding=", *(key if "=" in key else f"{key}=" for key in keys)])
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from typer.core import TyperCommand, TyperGroup
 
 from regard.core import trust
-from regard.core.describe import read_constant, describe, source_path, summary
+from regard.core.describe import describe, read_constant, source_path, summary
 from regard.core.errors import RegardError
 from regard.core.registry import registered_names
 
@@ -37,7 +37,10 @@ def print_sections(sections: Iterable[Section]) -> None:
             (name, describe_default(value), describe_type(kind), meaning) for name, value, kind, meaning in section.rows
         ]
         columns = list(zip(*said, strict=True))[:3]
-        widths = [min(most, max(map(len, column), default=0)) for most, column in zip(MAX_COLUMN_WIDTHS, columns, strict=False)]
+        widths = [
+            min(most, max(map(len, column), default=0))
+            for most, column in zip(MAX_COLUMN_WIDTHS, columns, strict=False)
+        ]
         for row in said:
             cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
             print("  " + "  ".join([*cells, row[-1]]).rstrip())

@@ -147,4 +147,6 @@ def _line(number: int, raw: bytes, form: TextFormat, name: str) -> InputLine:
     try:
         return InputLine(number, text_files.decode_line(raw, form, f"{name}:{number}"))
     except DataError as wrong:
-        return InputLine(number, raw.decode(form.encoding, errors="replace"), str(wrong).removeprefix(f"{name}:{number}: "))
+        return InputLine(
+            number, raw.decode(form.encoding, errors="replace"), str(wrong).removeprefix(f"{name}:{number}: ")
+        )

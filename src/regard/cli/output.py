@@ -14,7 +14,9 @@ from regard.core.errors import DataError, RegardError, printable
 from regard.core.files import write_bytes
 from regard.core.prediction import Prediction
 
-MAX_REPORTED_INPUTS = 20  # inputs that cannot be answered, or had to be mended, are named, up to so many; all are counted
+MAX_REPORTED_INPUTS = (
+    20  # inputs that cannot be answered, or had to be mended, are named, up to so many; all are counted
+)
 
 
 class Result(NamedTuple):
@@ -136,7 +138,10 @@ def print_remarks(remarks: Sequence[str], *, prefix: str = "") -> None:
 
 def json_rows(input_text: str, answers: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
     """One JSON object: the input, which an option of its name may say as well, and its answers."""
-    table = {verb.input_key: input_text or options.get(verb.input_key, ""), verb.predictions_key: [answer.to_json() for answer in answers]}
+    table = {
+        verb.input_key: input_text or options.get(verb.input_key, ""),
+        verb.predictions_key: [answer.to_json() for answer in answers],
+    }
     return [json.dumps(table, ensure_ascii=False)]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from regard.api.parallel import map_in_order
 from regard.cli import predict_command, predict_torch_free
-from regard.cli.inputs import InputStream, InputLine, from_arguments, piped_input, standard_input
+from regard.cli.inputs import InputLine, InputStream, from_arguments, piped_input, standard_input
 from regard.cli.output import (
     MAX_REPORTED_INPUTS,
     PredictionPrinter,
@@ -39,12 +39,12 @@ __all__ = [
     "MAX_REPORTED_INPUTS",
     "PredictionPrinter",
     "Result",
-    "run_predict",
-    "predict_chunks",
     "json_rows",
-    "split_chunks",
+    "predict_chunks",
     "predict_with_bisection",
     "remarks_of",
+    "run_predict",
+    "split_chunks",
     "text_rows",
 ]
 
@@ -53,11 +53,17 @@ ON_ERROR = ("stop", "skip", "blank")
 LINES_PER_PROCESS = 512  # a process's share of what is read, answered and printed first
 MIN_LINES_PER_PROCESS = 128  # lines that are worth a process of their own
 SMALL_INPUT_COUNT = 4  # inputs up to which the threads are chosen for the model
-EXTERNAL_ENGINE_FACTOR = 4  # of such shares for an engine that cuts batches itself: the more lines, the more are of like length
-MAX_LINES_PER_PROCESS = 2048  # its share later on: like lengths are found among many, and memory is bounded however long the input is
+EXTERNAL_ENGINE_FACTOR = (
+    4  # of such shares for an engine that cuts batches itself: the more lines, the more are of like length
+)
+MAX_LINES_PER_PROCESS = (
+    2048  # its share later on: like lengths are found among many, and memory is bounded however long the input is
+)
 
 
-def run_predict(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb: Verb, predict_options: PredictOptions) -> None:
+def run_predict(
+    folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb: Verb, predict_options: PredictOptions
+) -> None:
     """Print the answers to the inputs, or to the lines of standard input; many of them by several processes.
 
     Where an export of the run is known to answer what is asked, torch is not imported.
@@ -69,11 +75,20 @@ def run_predict(folder: Path, inputs: Sequence[str], settings: Sequence[str], *,
     checksums.require_run_folder(folder)  # before torch is imported, which takes seconds
     quick = None
     if not (predict_options.out or predict_options.ray):
-        quick = predict_torch_free.find_torch_free(folder, settings, verb=verb, predict_options=predict_options, few_inputs=0 < len(inputs) <= SMALL_INPUT_COUNT)
+        quick = predict_torch_free.find_torch_free(
+            folder,
+            settings,
+            verb=verb,
+            predict_options=predict_options,
+            few_inputs=0 < len(inputs) <= SMALL_INPUT_COUNT,
+        )
     if quick is not None:
         coming = from_arguments(inputs) if inputs else standard_input()
         predict_torch_free.print_predictions(
-            quick, coming, split_chunks(coming.lines, 1, times=EXTERNAL_ENGINE_FACTOR), RowFormatter(verb, predict_options, settings_to_dict(settings))
+            quick,
+            coming,
+            split_chunks(coming.lines, 1, times=EXTERNAL_ENGINE_FACTOR),
+            RowFormatter(verb, predict_options, settings_to_dict(settings)),
         )
         return
     _by_run(folder, inputs, settings, verb=verb, how=predict_options)
@@ -103,12 +118,16 @@ def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, ver
     if how.out:
         if how.ray:
             raise ConfigError("--ray prints answers; --out is for answers of this machine: leave one of them out")
-        write_predictions(run.predict([_readable(line, coming.name) for line in coming.lines if line], **options), how.out)
+        write_predictions(
+            run.predict([_readable(line, coming.name) for line in coming.lines if line], **options), how.out
+        )
         return
     rows = RowFormatter(verb, how, options)
     quick = None if how.ray else run.torch_free_predictor(**options)
     if quick is not None:
-        predict_torch_free.print_predictions(quick, coming, split_chunks(coming.lines, 1, times=EXTERNAL_ENGINE_FACTOR), rows)
+        predict_torch_free.print_predictions(
+            quick, coming, split_chunks(coming.lines, 1, times=EXTERNAL_ENGINE_FACTOR), rows
+        )
         return
     told = rows.printer(coming.name)
     for results in _spread(ChunkPredictor(run, rows), coming.lines, how):

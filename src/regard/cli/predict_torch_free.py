@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.cli.inputs import InputStream, InputLine
+from regard.cli.inputs import InputLine, InputStream
 from regard.cli.output import RowFormatter, predict_with_bisection
 from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.settings import to_options
@@ -34,12 +34,17 @@ def find_torch_free(
         run = load(folder, engine="native", trust=predict_options.trust)
         return run.predict(texts, **to_options(settings, run.options))
 
-    found = torch_free.from_command_line(folder, settings, precision=predict_options.precision, few_inputs=few_inputs, fallback=slow)
+    found = torch_free.from_command_line(
+        folder, settings, precision=predict_options.precision, few_inputs=few_inputs, fallback=slow
+    )
     return found if found is not None and verb.name in (None, *found.verbs) else None
 
 
 def print_predictions(
-    predictor: TorchFreePredictor, inputs: InputStream, pieces: Iterator[list[InputLine] | None], formatter: RowFormatter
+    predictor: TorchFreePredictor,
+    inputs: InputStream,
+    pieces: Iterator[list[InputLine] | None],
+    formatter: RowFormatter,
 ) -> None:
     """Answer pieces of lines and print them in order, while the next ones are already searched for."""
     told, waiting, scored = formatter.printer(inputs.name), PendingChunks(), formatter.prints_scores

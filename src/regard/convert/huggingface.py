@@ -114,7 +114,9 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, template: str) 
             shutil.copyfile(path, draft / path.name)
     first = next((path for path in found if path.name in ("tokenizer.json", "tokenizer.source.json")), None)
     if first is not None:
-        vocabulary.write_tokenizer(tokenizer.load(first), draft, library, template=template, longest=parts.task.spec.longest)
+        vocabulary.write_tokenizer(
+            tokenizer.load(first), draft, library, template=template, longest=parts.task.spec.longest
+        )
     if (parts.folder / "images.json").exists():
         shutil.copyfile(parts.folder / "images.json", draft / "images.json")
 
@@ -143,7 +145,9 @@ def load_pretrained(source: str, library: Any) -> tuple[ModuleType, Any]:
         try:
             kind = library.AutoConfig.from_pretrained(source).model_type.replace("-", "_")
             if kind not in registered_names(LAYOUTS):
-                raise ConfigError(f"{source}: a model of the kind {kind}; regard reads {', '.join(registered_names(LAYOUTS))}")
+                raise ConfigError(
+                    f"{source}: a model of the kind {kind}; regard reads {', '.join(registered_names(LAYOUTS))}"
+                )
             layout = find(LAYOUTS, kind)
             reader = layout.theirs_of(library)
             theirs, told = reader.from_pretrained(source, output_loading_info=True, use_safetensors=True)

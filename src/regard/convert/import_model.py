@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.api.settings import to_key_values
 from regard.convert import huggingface, weight_map
 from regard.convert.vocabulary import ImportedVocabulary
-from regard.convert.vocabulary import read_vocabulary as read_vocabulary
+from regard.convert.vocabulary import read_vocabulary
 from regard.core import trust as trusts
 from regard.core.describe import read_constant, source_path
 from regard.core.errors import ConfigError, DataError
@@ -116,7 +116,9 @@ def _write_files(folder: Path, found: Mapping[str, ImportedVocabulary], theirs: 
         write_bytes(folder / "example.png", encode_png(levels.reshape(data["height"], data["width"], data["channels"])))
 
 
-def _write_run(draft: RunFolder, recipe: Recipe, layout: ModuleType, theirs: Any, found: Mapping[str, ImportedVocabulary]) -> None:
+def _write_run(
+    draft: RunFolder, recipe: Recipe, layout: ModuleType, theirs: Any, found: Mapping[str, ImportedVocabulary]
+) -> None:
     """config.json and weights, after the logits were found to be theirs."""
     task: Any = recipe.task.module("tasks").load(recipe.task.config, draft.path)
     with preserve_rng_state():
@@ -127,7 +129,9 @@ def _write_run(draft: RunFolder, recipe: Recipe, layout: ModuleType, theirs: Any
             if name in tensors:
                 tensors[name] = found[table].select_rows(tensors[name])
         if "readout.bias" in tensors and found:
-            tensors["readout.bias"] = found[layout.tables(task.sizes)["readout.bias"]].suppress_missing(tensors["readout.bias"])
+            tensors["readout.bias"] = found[layout.tables(task.sizes)["readout.bias"]].suppress_missing(
+                tensors["readout.bias"]
+            )
         wanted = checkpoint.model_weights(model)
         checkpoint.restore_weights(model, {name: tensors[name] for name in wanted}, draft.model)
         ids = lambda table, tokens: found[table].to_source_ids(tokens) if found else tokens  # noqa: E731  # an argument

@@ -58,7 +58,9 @@ class ImportedVocabulary:
         return bias
 
 
-def read_vocabulary(path: Path, *, size: int, special_token_ids: Mapping[str, Any], mask: bool = False) -> ImportedVocabulary:
+def read_vocabulary(
+    path: Path, *, size: int, special_token_ids: Mapping[str, Any], mask: bool = False
+) -> ImportedVocabulary:
     """tokenizer.json -> a vocabulary of ours for tables of `size` rows. `known` are numbers of marks by our names, as
     the model's configuration tells them; with `mask` there must be a mask mark."""
     try:
@@ -76,7 +78,11 @@ def read_vocabulary(path: Path, *, size: int, special_token_ids: Mapping[str, An
     last = [marks["mask"]] if mask else []
     others = [number for number in range(size) if number not in (*first, *last)]
     rows = [*first, *others, *last]
-    spelt = [*SPECIAL_TOKENS, *(names.get(number, f"<unused {number}> ") for number in others), *([MASK_TOKEN] if mask else [])]
+    spelt = [
+        *SPECIAL_TOKENS,
+        *(names.get(number, f"<unused {number}> ") for number in others),
+        *([MASK_TOKEN] if mask else []),
+    ]
     taken: set[int] = set()
     invented = []
     for place in (0, 1, 3, 2):  # a row that is start and end is the end's: only that is ever foretold
@@ -87,7 +93,9 @@ def read_vocabulary(path: Path, *, size: int, special_token_ids: Mapping[str, An
     tokenizer = Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(_renamed(state, spelt, path))))
     if tokenizer.vocab_size != len(spelt):
         raise DataError(f"{path}: its tokens cannot be numbered anew ({tokenizer.vocab_size} of {len(spelt)} are left)")
-    return ImportedVocabulary(tokenizer, torch.tensor([-1 if row is None else row for row in rows]), tuple(sorted(invented)))
+    return ImportedVocabulary(
+        tokenizer, torch.tensor([-1 if row is None else row for row in rows]), tuple(sorted(invented))
+    )
 
 
 def _number(mark: str, engine: tokenizers.Tokenizer, known: Any, size: int) -> int | None:

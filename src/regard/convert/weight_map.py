@@ -72,7 +72,9 @@ def permuted_weight(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) 
 
 def to_theirs(pairs: Sequence[WeightMapping], tensors: Mapping[str, Tensor]) -> Tensors:
     """Weights of ours -> theirs."""
-    return {pair.theirs: pair.out([tensors[name].detach() for name in pair.ours]).clone().contiguous() for pair in pairs}
+    return {
+        pair.theirs: pair.out([tensors[name].detach() for name in pair.ours]).clone().contiguous() for pair in pairs
+    }
 
 
 def from_theirs(pairs: Sequence[WeightMapping], tensors: Mapping[str, Tensor]) -> Tensors:

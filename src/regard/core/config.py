@@ -18,7 +18,13 @@ from regard.core.errors import ConfigError, did_you_mean
 T = TypeVar("T")
 Table = dict[str, Any]
 MAX_INTEGER = 2**63  # what tensors count with ends before it
-TYPE_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
+TYPE_NAMES: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    Path: "a path",
+}
 
 
 def read_toml(path: Path) -> Table:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 MIN_PARALLEL_DIM = 512  # rows and columns of a matrix from which a second thread pays for a single input
-LOADAVG_PATH = Path("/proc/loadavg")  # "0.20 0.18 0.12 1/80 11206": the fourth is how many run now, of how many there are
+LOADAVG_PATH = Path(
+    "/proc/loadavg"
+)  # "0.20 0.18 0.12 1/80 11206": the fourth is how many run now, of how many there are
 IDLE_CHECK_DELAYS_S = (0.0, 0.002, 0.005, 0.01)  # seconds between looks at it
 
 

@@ -19,7 +19,9 @@ class RegardError(Exception):
     def __str__(self) -> str:
         """One line that can be shown anywhere, whatever was in the names of files and the values it tells of."""
         line = printable(" ".join(super().__str__().splitlines()))
-        return line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 400]} … {line[-300:]}"
+        return (
+            line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 400]} … {line[-300:]}"
+        )
 
 
 class ConfigError(RegardError):

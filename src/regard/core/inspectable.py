@@ -104,7 +104,7 @@ class Inspectable:
     replay: Callable[[], Tensor]  # runs the model once over input and answer -> logits (n v) of what was answered
     predicted_ids: Tensor  # (n) which entry of each row of logits was the answer
     seconds: float = 0.0  # that the answer took
-    output_axis: str = ""  # the axis whose items the n answers are; "": the answer as a whole
+    answer_axis: str = ""  # the axis whose items the n answers are; "": the answer as a whole
     # axis -> runs the model with each of its m items taken away in turn -> logits (m n v); where an axis is missing, an
     # item is taken away by forbidding attention to look at it
     ablations: Mapping[str, Callable[[], Tensor]] = field(default_factory=dict)

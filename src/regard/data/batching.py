@@ -55,7 +55,9 @@ def select_by_length(source: Lengths, target: Lengths, *, max_length: int, budge
     return LengthSelection(np.flatnonzero(fits), np.flatnonzero(~fits))
 
 
-def epoch_batches(source: Lengths, target: Lengths, *, candidates: Indices, budget: int, seed: int, epoch: int) -> list[Indices]:
+def epoch_batches(
+    source: Lengths, target: Lengths, *, candidates: Indices, budget: int, seed: int, epoch: int
+) -> list[Indices]:
     """Lengths of both sides -> the epoch's batches of example numbers, the same for the same seed and epoch.
 
     A batch of n rows holds at most `budget` padded tokens on its larger side: n · max(longest source, longest target).

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 MAX_CACHED_BYTES = 2**28  # bytes of text that are kept in memory rather than read again and again
 T = TypeVar("T")
-SPLIT_ALIASES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
+SPLIT_ALIASES = {
+    "train": "train",
+    "valid": "valid",
+    "val": "valid",
+    "dev": "valid",
+    "validation": "valid",
+    "test": "test",
+}
 COMPRESSED_SUFFIXES = (".gz", ".xz")
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz")
 COMPRESSION_RATIO = 4  # how much larger text is unpacked, about
@@ -68,7 +75,9 @@ def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: s
     """Rows that come from files; their key changes when a file does."""
     facts = [(str(path.resolve()), path.stat()) for path in paths if path.exists()]
     stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
-    size = sum(fact.st_size * (COMPRESSION_RATIO if Path(path).suffix in COMPRESSED_SUFFIXES else 1) for path, fact in facts)
+    size = sum(
+        fact.st_size * (COMPRESSION_RATIO if Path(path).suffix in COMPRESSED_SUFFIXES else 1) for path, fact in facts
+    )
     files = tuple(path for path in paths if path.is_file())
     return Examples(where, read, key=stamp + key, bytes=size, files=files if len(files) == len(paths) else (), part=key)
 
@@ -121,7 +130,9 @@ def too_few_error(num_distinct: int, split_names: Sequence[str]) -> str:
     )
 
 
-def add_missing_splits(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Examples[T]]:
+def add_missing_splits(
+    splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]
+) -> dict[str, Examples[T]]:
     """Splits as they were given -> the same with a valid split (and a test split, if neither was there) cut off train.
 
     Which part an example falls into is decided by its text alone, so equal texts are never in two parts.
@@ -142,7 +153,9 @@ def add_missing_splits(splits: dict[str, Examples[T]], seed: int, *, text_of: Ca
     return {**splits, **parts, "train": _part(splits["train"], keys, low=edges[-1], high=2**64)}
 
 
-def same_for_all_splits(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Examples[T]]:
+def same_for_all_splits(
+    splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]
+) -> dict[str, Examples[T]]:
     """In place of `complete`, for data that is only tested on: what is no split of several is each of them."""
     return dict.fromkeys(("train", "valid", "test"), splits["train"]) if list(splits) == ["train"] else splits
 

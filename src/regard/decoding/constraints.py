@@ -66,7 +66,9 @@ def apply_constraints(
     end = scores[:, special_tokens.eos].clone() if stuck or at_limit is not None else None
     _forbid(scores, (special_tokens.pad, special_tokens.bos, *constraints.suppress_tokens))
     if constraints.no_repeat_ngram_size:
-        forbid_repeated_ngrams(scores, history, ngram_size=constraints.no_repeat_ngram_size, dummy_token=special_tokens.pad)
+        forbid_repeated_ngrams(
+            scores, history, ngram_size=constraints.no_repeat_ngram_size, dummy_token=special_tokens.pad
+        )
     if constraints.min_length:
         scores[:, special_tokens.eos].masked_fill_(lengths < constraints.min_length, NEG_INF)
     if allowed is not None:

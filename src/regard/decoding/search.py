@@ -23,10 +23,12 @@ from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.state_tree import repeat_rows, select, select_sources
 from regard.decoding.constraints import Constraints, apply_constraints
-from regard.decoding.stopping import StoppingRule, ShrinkingBeam
+from regard.decoding.stopping import ShrinkingBeam, StoppingRule
 
 EMPTY_ROW_SCORE = -torch.inf  # the sum of a row without a hypothesis
-SHRINK_THRESHOLD = 7 / 8  # the batch is made smaller when no more than this share of it is left: copying caches has a price
+SHRINK_THRESHOLD = (
+    7 / 8
+)  # the batch is made smaller when no more than this share of it is left: copying caches has a price
 HypothesesBySource = dict[int, list[Hypothesis]]  # by source
 
 
@@ -70,7 +72,9 @@ class StrategySpec:
     capacity: int = 1  # hypotheses searched for
     nbest: int = 1  # hypotheses wanted
     length_penalty: float = 0.0
-    draw_uniforms: Callable[[Tensor, Tensor], Tensor] = _no_draws  # limits (s) and numbers (s) -> random numbers (s l n)
+    draw_uniforms: Callable[[Tensor, Tensor], Tensor] = (
+        _no_draws  # limits (s) and numbers (s) -> random numbers (s l n)
+    )
     stopping_rule: StoppingRule = field(default_factory=ShrinkingBeam)  # when a source is over
 
     @property
@@ -173,10 +177,17 @@ class Search:
         width = max(search_state.cum_log_probs.shape[1], incoming.cum_log_probs.shape[1])
         length = max(int(part.lengths.max()) for part in (search_state, incoming))
         steps = max(part.uniforms.shape[2] for part in (search_state, incoming))
-        parts = [_widened(part, width, length=length, steps=steps, mark=self.special_tokens.pad) for part in (search_state, incoming)]
+        parts = [
+            _widened(part, width, length=length, steps=steps, mark=self.special_tokens.pad)
+            for part in (search_state, incoming)
+        ]
         joined = state_tree.concat_states(*(part._replace(ended=None, begun=0, spare=0) for part in parts))  # type: ignore[arg-type]  # plain values are joined below
         ended = search_state.ended | incoming.ended
-        return joined._replace(ended=ended, begun=incoming.num_started, spare=min(search_state.min_steps_to_limit, incoming.min_steps_to_limit))
+        return joined._replace(
+            ended=ended,
+            begun=incoming.num_started,
+            spare=min(search_state.min_steps_to_limit, incoming.min_steps_to_limit),
+        )
 
     def _score(self, running: SearchState) -> tuple[Tensor, State]:
         logits, state = self.model(running.next_input.reshape(-1, 1), running.state)
@@ -188,7 +199,9 @@ class Search:
             scores,
             history,
             lengths=lengths,
-            at_limit=(running.limits <= running.lengths).repeat_interleave(width) if running.min_steps_to_limit <= 0 else None,
+            at_limit=(running.limits <= running.lengths).repeat_interleave(width)
+            if running.min_steps_to_limit <= 0
+            else None,
             allowed=None if self.grammar is None else _allowed(self.grammar, history, lengths),
             special_tokens=self.special_tokens,
             constraints=self.constraints,
@@ -198,7 +211,9 @@ class Search:
     def _all_grow(self, running: SearchState, candidates: Candidates) -> bool:
         """Whether nothing has ended so far and nothing does now, so that there is nothing to compare: the rule."""
         fit = not running.ended and candidates.cum_log_probs.shape[1] <= self.spec.capacity
-        return fit and bool(((candidates.tokens != self.special_tokens.eos) & (candidates.cum_log_probs > EMPTY_ROW_SCORE)).all())
+        return fit and bool(
+            ((candidates.tokens != self.special_tokens.eos) & (candidates.cum_log_probs > EMPTY_ROW_SCORE)).all()
+        )
 
     def _set_aside(self, running: SearchState, candidates: Candidates) -> tuple[SearchState, Candidates]:
         """Move the candidates that end to `ended`, and drop those that cannot come among the n best any more."""
@@ -206,23 +221,33 @@ class Search:
         done = alive & ends & (alive.cumsum(dim=1) <= running.capacity[:, None])
         penalty = self.spec.length_penalty
         if bool(done.any()):
-            ranks = candidates.cum_log_probs.masked_fill(~done, EMPTY_ROW_SCORE) / (running.lengths[:, None] + 1).double() ** penalty
+            ranks = (
+                candidates.cum_log_probs.masked_fill(~done, EMPTY_ROW_SCORE)
+                / (running.lengths[:, None] + 1).double() ** penalty
+            )
             kept = torch.cat([running.best_ended_scores, ranks], dim=1).topk(self.spec.num_compared, dim=1).values
             ended = _noted(running, candidates, done=done, ranks=ranks)
             capacity = self.spec.stopping_rule.remaining_capacity(running.capacity, done.sum(dim=1))
             running = running._replace(best_ended_scores=kept, ended=ended, capacity=capacity)
         grows = alive & ~ends
-        sums = candidates.cum_log_probs.masked_fill(~grows | (grows.cumsum(dim=1) > running.capacity[:, None]), EMPTY_ROW_SCORE)
+        sums = candidates.cum_log_probs.masked_fill(
+            ~grows | (grows.cumsum(dim=1) > running.capacity[:, None]), EMPTY_ROW_SCORE
+        )
         # Log probabilities only lower a sum, and a penalty helps most at the greatest length: where the rule ranks by
         # it, no continuation can rank above this. A source that cannot better what it has is over.
-        best = sums.amax(dim=1) / self.spec.stopping_rule.ranking_length(running.lengths, running.limits).double() ** penalty
+        best = (
+            sums.amax(dim=1)
+            / self.spec.stopping_rule.ranking_length(running.lengths, running.limits).double() ** penalty
+        )
         return running, candidates._replace(
             sums=sums.masked_fill((best <= running.best_ended_scores[:, -1])[:, None], EMPTY_ROW_SCORE)
         )
 
     def _finish(self, running: SearchState, going: Tensor) -> tuple[SearchState, HypothesesBySource]:
         """Take the hypotheses of sources that have nothing left to grow out of `ended`."""
-        over = ~going & (running.cum_log_probs > EMPTY_ROW_SCORE).any(dim=1)  # those that were over before are in the batch at most
+        over = ~going & (running.cum_log_probs > EMPTY_ROW_SCORE).any(
+            dim=1
+        )  # those that were over before are in the batch at most
         ended, finished = dict(running.ended), dict[int, list[Hypothesis]]()
         for source in running.source_ids[over].tolist():
             hypotheses = ended.pop(source, [])
@@ -255,7 +280,12 @@ def _noted(running: SearchState, candidates: Candidates, *, done: Tensor, ranks:
     ended = dict(running.ended)
     source, place = done.nonzero(as_tuple=True)
     rows = running.tokens[source, candidates.parents[source, place]]
-    facts = (running.source_ids[source], running.lengths[source], candidates.cum_log_probs[source, place], ranks[source, place])
+    facts = (
+        running.source_ids[source],
+        running.lengths[source],
+        candidates.cum_log_probs[source, place],
+        ranks[source, place],
+    )
     for tokens, number, length, total, rank in zip(rows.tolist(), *(fact.tolist() for fact in facts), strict=True):
         hypothesis = Hypothesis(tuple(tokens[len(tokens) - length :]), score=total, rank_score=rank)
         ended[number] = [*ended.get(number, []), hypothesis]

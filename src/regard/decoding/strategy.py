@@ -16,7 +16,16 @@ from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.registry import find
 from regard.decoding.search import Candidates, Search, SearchState, StrategySpec
 
-__all__ = ["Candidates", "DecodingStrategy", "Search", "SearchState", "StrategySpec", "build", "n_best", "optimize_for_decoding"]
+__all__ = [
+    "Candidates",
+    "DecodingStrategy",
+    "Search",
+    "SearchState",
+    "StrategySpec",
+    "build",
+    "n_best",
+    "optimize_for_decoding",
+]
 MAX_NBEST = 1_000  # hypotheses of one source that are searched for: each is a row of a batch
 
 
@@ -103,7 +112,9 @@ class DecodingStrategy:
     def as_strategy(self, name: str, **settings: Any) -> DecodingStrategy:
         """Another decoder with the same constraints."""
         config = find("regard.decoding.strategies", name).Config
-        kept = {field.name: getattr(self.config, field.name) for field in fields(config) if self.has_setting(field.name)}
+        kept = {
+            field.name: getattr(self.config, field.name) for field in fields(config) if self.has_setting(field.name)
+        }
         return replace(self, name=name, config=config(**kept | settings))
 
     def sample_indices(self, count: int) -> list[int]:
@@ -134,4 +145,6 @@ class DecodingStrategy:
     def decode(self, model: Decoder, inputs: DecoderInputs) -> list[list[Hypothesis]]:
         """The same of one value: what a decoder that searches in a way of its own overrides."""
         search = self.search(model, special_tokens=inputs.special_tokens, grammar=inputs.grammar)
-        return search.run(inputs.state, limits=inputs.limits, first_input=inputs.first_input, sample_indices=inputs.sample_indices)
+        return search.run(
+            inputs.state, limits=inputs.limits, first_input=inputs.first_input, sample_indices=inputs.sample_indices
+        )

@@ -44,7 +44,9 @@ def _one_by_one(matrix: Matrix, k: int) -> Index:
 
 def _two_levels(matrix: Matrix, k: int) -> Index:
     rows, size = matrix.shape
-    whole = size // BLOCK_COLUMNS * BLOCK_COLUMNS  # the columns after this are too few for a block: they are searched in any case
+    whole = (
+        size // BLOCK_COLUMNS * BLOCK_COLUMNS
+    )  # the columns after this are too few for a block: they are searched in any case
     blocks = matrix[:, :whole].reshape(rows, -1, BLOCK_COLUMNS)
     maxima = torch.from_numpy(blocks).amax(dim=2).numpy()
     winners = np.sort(_one_by_one(maxima, k), axis=1)  # left to right, so that ties stay in order

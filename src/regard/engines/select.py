@@ -46,7 +46,9 @@ class EngineSelector:
             return self.native(decoding)
         return self._other(self._precision)(decoding)
 
-    def torch_free_predictor(self, request: Any, decoding: DecodingStrategy | None, fallback: FallbackPredict) -> TorchFreePredictor | None:
+    def torch_free_predictor(
+        self, request: Any, decoding: DecodingStrategy | None, fallback: FallbackPredict
+    ) -> TorchFreePredictor | None:
         """What answers a request of texts without the task, where there is such a thing."""
         key = self.equivalent_key(request, decoding)
         if key is None or self._folder is None:

@@ -47,7 +47,14 @@ class TorchFreePredictor:
         full = [number for number, row in enumerate(rows) if row]
         searched = [rows[number] for number in full]
         limits = [self.codec.max_new_tokens(row) for row in searched]
-        wait = search.submit(self.translator, searched, limits, decoding=self.decoding, special_tokens=self.codec.special_tokens, return_scores=return_scores)
+        wait = search.submit(
+            self.translator,
+            searched,
+            limits,
+            decoding=self.decoding,
+            special_tokens=self.codec.special_tokens,
+            return_scores=return_scores,
+        )
 
         def answers() -> list[list[Prediction]]:
             found = dict(zip(full, wait(), strict=True))

@@ -25,7 +25,9 @@ class DigitsSubset(ImageClassification):
     """The digits, of which the first so many are learned."""
 
     def __init__(self, full_task: ImageClassification, num_examples: int, *, folder: Path | None) -> None:
-        super().__init__(full_task.config, full_task.data_info, load_collection=lambda: full_task.collection, folder=folder)
+        super().__init__(
+            full_task.config, full_task.data_info, load_collection=lambda: full_task.collection, folder=folder
+        )
         self.few = num_examples
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:

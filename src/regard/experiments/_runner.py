@@ -18,7 +18,7 @@ from regard.core.errors import DataError
 from regard.core.extras import require
 from regard.core.files import write_bytes
 from regard.core.seed import preserve_rng_state
-from regard.experiments._experiment import STOPPED, Cell, Figures, ClaimResult
+from regard.experiments._experiment import STOPPED, Cell, ClaimResult, Figures
 from regard.training.signals import Interrupted
 
 FIGURES, PAGE, PLOT = "figures.json", "page.md", "plot.png"
@@ -34,7 +34,9 @@ class StoredExperiment(NamedTuple):
     machine: str = ""
 
 
-def run_experiment(experiment: ModuleType, name: str, out: Path, *, effort: float, on_progress: ProgressCallback) -> ClaimResult:
+def run_experiment(
+    experiment: ModuleType, name: str, out: Path, *, effort: float, on_progress: ProgressCallback
+) -> ClaimResult:
     """Measure what is not measured yet, and write figures, plot and page into the folder `out`."""
     place, cells = out / FIGURES, experiment.cells(effort)
     stored = _begun(place, effort)

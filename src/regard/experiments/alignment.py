@@ -14,20 +14,20 @@ from regard.data.text import pair_sources
 from regard.data.text.alignment import error_rate
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
-    scaled_count,
-    plot_bars,
+    Figures,
     budget,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
+    means,
+    plot_bars,
+    scaled_count,
+    seed_values,
 )
 from regard.experiments._train_small import train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings, held_out
 from regard.inspection import faithfulness
-from regard.inspection.collect import RunInfo, InspectionTarget
+from regard.inspection.collect import InspectionTarget, RunInfo
 from regard.inspection.maps import to_maps
 from regard.training.train import LoadedRun
 
@@ -77,7 +77,7 @@ def _evidence(parts: LoadedRun, count: int) -> dict[str, float]:
                 shown.replay()
             maps = [one for one in to_maps(recorded, shown)[1] if (one.queries, one.keys) == ("output", "source")]
             evidence = faithfulness.gather_evidence(parts.model, shown, ["source"])
-        found = [faithfulness.measure_faithfulness(one, evidence, shown.output_axis) for one in maps]
+        found = [faithfulness.measure_faithfulness(one, evidence, shown.answer_axis) for one in maps]
         gradient += [value for each in found if each for value in each.gradient if value is not None]
         removed += [value for each in found if each for value in each.removal if value is not None]
         usual.append(float(np.mean(evidence.removal["source"])))
@@ -97,7 +97,9 @@ def verdict(figures: Figures) -> ClaimResult:
         f" ({usual[kind]:.0%} without any one)"
         for kind in VARIANTS
     )
-    return ClaimResult(holds, f"{told}. The diagonal has an error of {fmean(diagonal.values()):.2f}. {describe_seeds(figures)}.")
+    return ClaimResult(
+        holds, f"{told}. The diagonal has an error of {fmean(diagonal.values()):.2f}. {describe_seeds(figures)}."
+    )
 
 
 def draw(figures: Figures, axes: Any) -> None:

@@ -10,16 +10,16 @@ from typing import Any
 from regard.data.builtin import entities
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
-    scaled_count,
-    is_separated,
-    plot_bars,
+    Figures,
     budget,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
+    is_separated,
+    means,
+    plot_bars,
+    scaled_count,
+    seed_values,
 )
 from regard.experiments._train_small import train_small
 

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from regard.experiments._experiment import Cell, Figures, ClaimResult, budget, plot_lines, means, cells_per_seed, describe_seeds
+from regard.experiments._experiment import (
+    Cell,
+    ClaimResult,
+    Figures,
+    budget,
+    cells_per_seed,
+    describe_seeds,
+    means,
+    plot_lines,
+)
 from regard.experiments._train_small import train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings, held_out, translate
 from regard.tasks.translation.metrics import compute_metrics
@@ -34,7 +43,9 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
         found: dict[str, float] = {"weights": made.parameters}
         for number, group in enumerate(np.array_split(np.arange(len(pairs)), GROUPS), start=1):
             length = np.mean([len(pairs[i][0].split()) for i in group])
-            bleu = compute_metrics([told[i] for i in group], [pairs[i][1] for i in group], tokenize=task.tokenize)["bleu"]
+            bleu = compute_metrics([told[i] for i in group], [pairs[i][1] for i in group], tokenize=task.tokenize)[
+                "bleu"
+            ]
             found |= {f"words, group {number}": float(length), f"BLEU, group {number}": bleu}
         return found
 

@@ -12,7 +12,17 @@ from torch import Tensor
 
 from regard.attention.masks import NO_MASK
 from regard.core.data_specs import Seq2SeqSpec
-from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_bars, budget, means, seed_values, cells_per_seed, describe_seeds
+from regard.experiments._experiment import (
+    Cell,
+    ClaimResult,
+    Figures,
+    budget,
+    cells_per_seed,
+    describe_seeds,
+    means,
+    plot_bars,
+    seed_values,
+)
 from regard.experiments._train_small import train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings
 from regard.models import transformer

@@ -16,7 +16,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.weigh import Weigh
-from regard.experiments._experiment import Cell, Figures, ClaimResult, exponent, plot_lines, format_values
+from regard.experiments._experiment import Cell, ClaimResult, Figures, exponent, format_values, plot_lines
 
 CLAIM = (
     "A layer of self-attention costs O(n²·d), a recurrent one O(n·d²), a convolution O(k·n·d²); attention over a window"
@@ -150,7 +150,11 @@ def crossover_length(one: dict[float, float], other: dict[float, float]) -> floa
 def verdict(figures: Figures) -> ClaimResult:
     """Fitted exponents of the length are as claimed, and attention alone has a way of one step; exponents of the width
     are told, small matrices being faster."""
-    by_length, by_width, memory = _fitted(figures, TIME), _fitted(figures, TIME, along="d"), _fitted(figures, SAVED_MEMORY)
+    by_length, by_width, memory = (
+        _fitted(figures, TIME),
+        _fitted(figures, TIME, along="d"),
+        _fitted(figures, SAVED_MEMORY),
+    )
     steps = {kind: figures[f"{kind}, path"][STEPS] for kind in VARIANTS}
     shortest = [kind for kind in VARIANTS if steps[kind] == 1]
     grows = all(abs(by_length[kind] - EXPECTED[kind][0]) < 0.5 for kind in VARIANTS)

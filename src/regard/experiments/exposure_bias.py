@@ -10,7 +10,17 @@ from torch import Tensor
 
 from regard.core.inference_mode import eval_mode
 from regard.data.text import pair_corpus
-from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_bars, budget, means, seed_values, cells_per_seed, describe_seeds
+from regard.experiments._experiment import (
+    Cell,
+    ClaimResult,
+    Figures,
+    budget,
+    cells_per_seed,
+    describe_seeds,
+    means,
+    plot_bars,
+    seed_values,
+)
 from regard.experiments._train_small import train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings, held_out
 from regard.training.train import LoadedRun
@@ -64,7 +74,9 @@ def _told(parts: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
     found = []
     for number, length in enumerate((batch.target.lengths - 1).tolist()):
         due = target[number, 1 : length + 1].tolist()
-        found.append((due, {TEACHER_FORCED: given[number][:length], FREE_RUNNING: [*own[number][0].tokens, known.marks.end]}))
+        found.append(
+            (due, {TEACHER_FORCED: given[number][:length], FREE_RUNNING: [*own[number][0].tokens, known.marks.end]})
+        )
     return found
 
 
@@ -72,10 +84,16 @@ def verdict(figures: Figures) -> ClaimResult:
     """Less is right on its own, and the difference grows along the sentence."""
     whole = {way: means(figures, f"{way}, all") for way in (TEACHER_FORCED, FREE_RUNNING)}
     gaps = {
-        kind: [means(figures, f"{TEACHER_FORCED}, {part}")[kind] - means(figures, f"{FREE_RUNNING}, {part}")[kind] for part in PARTS]
+        kind: [
+            means(figures, f"{TEACHER_FORCED}, {part}")[kind] - means(figures, f"{FREE_RUNNING}, {part}")[kind]
+            for part in PARTS
+        ]
         for kind in VARIANTS
     }
-    holds = all(gap[-1] > gap[0] + MIN_DIFFERENCE and whole[TEACHER_FORCED][kind] > whole[FREE_RUNNING][kind] for kind, gap in gaps.items())
+    holds = all(
+        gap[-1] > gap[0] + MIN_DIFFERENCE and whole[TEACHER_FORCED][kind] > whole[FREE_RUNNING][kind]
+        for kind, gap in gaps.items()
+    )
     told = "; ".join(
         f"{kind} {whole[TEACHER_FORCED][kind]:.0%} with the true words given, {whole[FREE_RUNNING][kind]:.0%} on its own, the"
         f" difference {100 * gap[0]:.0f} points in the first third of a sentence and {100 * gap[-1]:.0f} in the last"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_lines, means
+from regard.experiments._experiment import Cell, ClaimResult, Figures, means, plot_lines
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 CLAIM = "Recurrent networks lose what came early; attention shortens the way from an output to any input to one step."

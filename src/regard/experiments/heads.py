@@ -9,16 +9,16 @@ from regard.attention.record import attention_modules
 from regard.data.text import pair_corpus
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
-    is_separated,
-    plot_bars,
+    Figures,
     budget,
-    format_values,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
+    format_values,
+    is_separated,
+    means,
+    plot_bars,
+    seed_values,
 )
 from regard.experiments._head_roles import ROLES, example_pairs, roles
 from regard.experiments._train_small import train_small
@@ -39,7 +39,11 @@ BLEU, LOSS, IDLE = "BLEU", "loss", "heads that can go"
 def cells(effort: float) -> list[Cell]:
     """Each number of heads."""
     steps, seeds = budget(effort, STEPS)
-    return [cell for count in COUNTS for cell in cells_per_seed(_name(count), seeds, partial(_measure, count, effort, steps))]
+    return [
+        cell
+        for count in COUNTS
+        for cell in cells_per_seed(_name(count), seeds, partial(_measure, count, effort, steps))
+    ]
 
 
 def _name(count: int) -> str:

@@ -13,18 +13,18 @@ from regard.data.builtin.reviews import Review
 from regard.experiments._experiment import (
     MORE,
     Cell,
-    Figures,
     ClaimResult,
-    scaled_count,
-    is_separated,
+    Figures,
     budget,
-    plot_lines,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
     format_range,
     is_inconclusive,
+    is_separated,
+    means,
+    plot_lines,
+    scaled_count,
+    seed_values,
 )
 from regard.experiments._train_small import step_milliseconds, train_small
 
@@ -46,7 +46,9 @@ def long_documents(split: str, count: int, sentences: int, *, seed: int) -> list
     """Labels and texts: reviews of which one sentence decides, among so many that others have said of other things."""
     made = reviews.generate(split, count, language="en", seed=seed)
     chance = random.Random(f"{split} {sentences} {seed}")
-    others = sorted({said for review in made for number, said in enumerate(_said(review)) if number != review.evidence_sentence})
+    others = sorted(
+        {said for review in made for number, said in enumerate(_said(review)) if number != review.evidence_sentence}
+    )
     found = []
     for review in made:
         own = [*_said(review), *chance.sample(others, min(len(others), sentences))][

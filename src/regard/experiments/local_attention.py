@@ -13,15 +13,15 @@ from regard.core.data_specs import ImageGenerationSpec
 from regard.core.protocols import ImageCondition
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
+    Figures,
     budget,
-    exponent,
-    plot_lines,
-    format_values,
-    means,
     cells_per_seed,
     describe_seeds,
+    exponent,
+    format_values,
+    means,
+    plot_lines,
 )
 from regard.experiments._train_small import train_small
 from regard.models import image_transformer
@@ -42,7 +42,9 @@ def cells(effort: float) -> list[Cell]:
     """Each kind trained on small digits, and timed on larger images."""
     steps, seeds = budget(effort, STEPS)
     sides, repeats = (SIDES if effort >= 1 else SIDES[:2]), max(1, round(3 * effort))
-    quality = [cell for kind in VARIANTS for cell in cells_per_seed(f"{kind}, digits", seeds, partial(_train, kind, steps))]
+    quality = [
+        cell for kind in VARIANTS for cell in cells_per_seed(f"{kind}, digits", seeds, partial(_train, kind, steps))
+    ]
     return quality + [
         Cell(f"{kind}, side {side}", partial(_cost, kind, side, repeats)) for kind in VARIANTS for side in sides
     ]

@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.protocols import Padded
 from regard.decoding.strategy import build as decoder
-from regard.experiments._experiment import Cell, Figures, ClaimResult, exponent, plot_lines
+from regard.experiments._experiment import Cell, ClaimResult, Figures, exponent, plot_lines
 from regard.models import bahdanau, seq2seq, transformer
 
 CLAIM = (

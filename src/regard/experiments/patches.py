@@ -5,7 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from regard.experiments._experiment import Cell, Figures, ClaimResult, budget, plot_lines, means, cells_per_seed, describe_seeds
+from regard.experiments._experiment import (
+    Cell,
+    ClaimResult,
+    Figures,
+    budget,
+    cells_per_seed,
+    describe_seeds,
+    means,
+    plot_lines,
+)
 from regard.experiments._train_small import train_small
 
 CLAIM = "Transformers need much data, then they can replace convolution: with few images a convolution is far ahead."

@@ -9,7 +9,7 @@ import torch
 
 from regard.core.errors import ShapeError
 from regard.core.registry import registered_names
-from regard.experiments._experiment import Cell, Figures, ClaimResult
+from regard.experiments._experiment import Cell, ClaimResult, Figures
 from regard.experiments._position_requirements import DIM, MAX_LENGTH, measure_requirements
 from regard.layers.positions import build
 
@@ -24,7 +24,9 @@ NAIVE = ("index", "fraction", "binary")
 
 def cells(effort: float) -> list[Cell]:
     """A cell for each scheme; nothing is trained, so that effort does not matter."""
-    return [Cell(name, partial(_measure, name)) for name in registered_names("regard.layers.positions") if name != "none"]
+    return [
+        Cell(name, partial(_measure, name)) for name in registered_names("regard.layers.positions") if name != "none"
+    ]
 
 
 def _measure(name: str) -> dict[str, float]:

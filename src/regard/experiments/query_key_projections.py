@@ -21,15 +21,15 @@ from regard.core.data_specs import RecommendationSpec
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
-    scaled_count,
-    plot_bars,
+    Figures,
     budget,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
+    means,
+    plot_bars,
+    scaled_count,
+    seed_values,
 )
 from regard.experiments._train_small import train_small
 
@@ -41,7 +41,9 @@ WHERE = "Vaswani et al. 2017, section 3.2.2"
 STEPS = 400
 USERS, ITEMS, ITEMS_PER_USER, TOP = 400, 120, 12, 10
 PULL = 2.5  # how strongly a feature attracts or repels
-NUM_TRAIN_ITEMS = ITEMS_PER_USER - 2  # films that are learned from; of the last two one is asked for in validation, one in the test
+NUM_TRAIN_ITEMS = (
+    ITEMS_PER_USER - 2
+)  # films that are learned from; of the last two one is asked for in validation, one in the test
 CHANCE = TOP / (ITEMS - NUM_TRAIN_ITEMS)
 HIT = f"hit among {TOP}"
 VARIANTS = {"as they are": "none", "learned": "learned"}
@@ -68,20 +70,20 @@ class ProfileRecommender(nn.Module):
         self.sharpness = nn.Parameter(torch.tensor(1.0))
         self.weigh = Weigh(scores.build("scaled_dot", width))
 
-    def states(self, people: UserBatch, shelf: ItemCatalog) -> Tensor:
+    def states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
         """(b 1+t p): the profile, whatever was chosen."""
-        return people.profiles[:, None].expand(-1, people.history.shape[1] + 1, -1)
+        return users.profiles[:, None].expand(-1, users.history.shape[1] + 1, -1)
 
     def gates(self, states: Tensor) -> Tensor:
         """(m p) -> (m 1): there is one head."""
         return states.new_zeros(len(states), 1)
 
-    def scores(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
+    def scores(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
         """(m p) -> (m 1 n)."""
-        found = self.weigh.scores(self.q(states)[None, None], self.k(shelf.profiles)[None, None])
+        found = self.weigh.scores(self.q(states)[None, None], self.k(catalog.profiles)[None, None])
         return self.sharpness * found[0].transpose(0, 1)
 
-    def vectors(self, states: Tensor, shelf: ItemCatalog) -> None:
+    def query_key_vectors(self, states: Tensor, catalog: ItemCatalog) -> None:
         """Left out: scores are few."""
 
 
@@ -122,7 +124,9 @@ def cells(effort: float) -> list[Cell]:
     steps, seeds = budget(effort, STEPS)
     users = scaled_count(effort, USERS, 40)
     known = cells_per_seed(ORACLE, seeds, partial(_truth, users))
-    return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, users, steps))] + known
+    return [
+        cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, users, steps))
+    ] + known
 
 
 def _measure(kind: str, users: int, steps: int, seed: int) -> dict[str, float]:

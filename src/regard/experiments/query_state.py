@@ -14,15 +14,15 @@ from torch import Tensor
 from regard.core.data_specs import Seq2SeqSpec
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
-    is_separated,
-    plot_bars,
+    Figures,
     budget,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
+    is_separated,
+    means,
+    plot_bars,
+    seed_values,
 )
 from regard.experiments._train_small import step_milliseconds, train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings

@@ -9,16 +9,16 @@ import numpy as np
 
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
-    scaled_count,
-    is_separated,
-    plot_bars,
+    Figures,
     budget,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
+    is_separated,
+    means,
+    plot_bars,
+    scaled_count,
+    seed_values,
 )
 from regard.experiments._train_small import train_small
 from regard.training.train import LoadedRun
@@ -35,12 +35,21 @@ ONCE, TWICE = LENGTHS
 def cells(effort: float) -> list[Cell]:
     """Each position scheme in the same model."""
     steps, seeds = budget(effort, STEPS)
-    return [cell for kind in VARIANTS for cell in cells_per_seed(VARIANTS[kind], seeds, partial(_measure, kind, effort, steps))]
+    return [
+        cell
+        for kind in VARIANTS
+        for cell in cells_per_seed(VARIANTS[kind], seeds, partial(_measure, kind, effort, steps))
+    ]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
     settings = [
-        *(f"data.limit={scaled_count(effort, 60, 6)}", f"data.crop={CROP}", f"data.window={CROP}", "data.max_length=1024"),
+        *(
+            f"data.limit={scaled_count(effort, 60, 6)}",
+            f"data.crop={CROP}",
+            f"data.window={CROP}",
+            "data.max_length=1024",
+        ),
         *("model=music_transformer", "model.layers=2", "model.dim=64", "model.ffn_dim=128", "model.heads=4"),
         *(f"model.position={kind}", "model.dropout=0.1", "training.optimizer.lr=0.004"),
     ]

@@ -19,16 +19,16 @@ from regard.core.data_specs import LanguageSpec
 from regard.data.builtin import reviews
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
-    scaled_count,
-    is_separated,
+    Figures,
     budget,
-    plot_lines,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
+    is_separated,
+    means,
+    plot_lines,
+    scaled_count,
+    seed_values,
 )
 from regard.experiments._train_small import train_small
 from regard.layers.norm import PreNorm, Sublayer
@@ -144,7 +144,9 @@ def verdict(figures: Figures) -> ClaimResult:
     deep = {kind: nats[f"{kind}, {high} layers"] for kind in VARIANTS}
     shallow = {kind: nats[f"{kind}, {low} layers"] for kind in VARIANTS}
     every = seed_values(figures, NATS)
-    worse = {kind: is_separated(every[f"both, {high} layers"], every[f"{kind}, {high} layers"]) for kind in VARIANTS[1:]}
+    worse = {
+        kind: is_separated(every[f"both, {high} layers"], every[f"{kind}, {high} layers"]) for kind in VARIANTS[1:]
+    }
     needed = [kind.removeprefix("no ") for kind in VARIANTS[1:3] if worse[kind]]
     short = "both are needed" if len(needed) == 2 else f"only the {needed[0]} is needed" if needed else "neither is"
     told = "; ".join(

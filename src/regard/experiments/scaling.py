@@ -10,7 +10,7 @@ import torch
 
 from regard.attention import scores
 from regard.attention.weigh import Weigh
-from regard.experiments._experiment import Cell, Figures, ClaimResult, is_separated, plot_lines, means, seed_values
+from regard.experiments._experiment import Cell, ClaimResult, Figures, is_separated, means, plot_lines, seed_values
 from regard.experiments._lookup_task import Lookup, accuracy_after
 
 CLAIM = "Dot products grow with the width, so the softmax saturates and its gradient dies; dividing by √d prevents it."

@@ -8,14 +8,14 @@ from typing import Any
 from regard.core.registry import registered_names
 from regard.experiments._experiment import (
     Cell,
-    Figures,
     ClaimResult,
+    Figures,
     budget,
+    cells_per_seed,
+    describe_seeds,
     legend_above,
     means,
     seed_values,
-    cells_per_seed,
-    describe_seeds,
 )
 from regard.experiments._train_small import step_milliseconds, train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings

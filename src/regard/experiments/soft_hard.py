@@ -10,18 +10,18 @@ import torch
 from regard.experiments._experiment import (
     MORE,
     Cell,
-    Figures,
     ClaimResult,
-    scaled_count,
-    is_separated,
-    plot_bars,
+    Figures,
     budget,
-    means,
-    seed_values,
     cells_per_seed,
     describe_seeds,
     format_range,
     is_inconclusive,
+    is_separated,
+    means,
+    plot_bars,
+    scaled_count,
+    seed_values,
 )
 from regard.experiments._train_small import step_milliseconds, train_small
 from regard.training.train import LoadedRun
@@ -98,7 +98,9 @@ def verdict(figures: Figures) -> ClaimResult:
     told_well, noisy = seed_values(figures, BLEU), seed_values(figures, NOISE)
     both = told_well["hard"], told_well["soft"]
     unclear = is_inconclusive(*both, MIN_DIFFERENCE)
-    more = f" Seeds differ by more than the two do ({format_range(*both, form='.0f')} BLEU-4); {MORE}." if unclear else ""
+    more = (
+        f" Seeds differ by more than the two do ({format_range(*both, form='.0f')} BLEU-4); {MORE}." if unclear else ""
+    )
     holds = None if unclear else is_separated(*both) and is_separated(noisy["soft"], noisy["hard"])
     return ClaimResult(holds, f"{told}. {describe_seeds(figures)}.{more}")
 

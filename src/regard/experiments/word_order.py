@@ -13,7 +13,17 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.core.errors import ShapeError
 from regard.core.registry import registered_names
-from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_bars, budget, means, seed_values, cells_per_seed, describe_seeds
+from regard.experiments._experiment import (
+    Cell,
+    ClaimResult,
+    Figures,
+    budget,
+    cells_per_seed,
+    describe_seeds,
+    means,
+    plot_bars,
+    seed_values,
+)
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, embedding_table
@@ -46,7 +56,9 @@ class Reader(nn.Module):
         widths = HeadDims.split_evenly(DIM, HEADS)
         place = scheme.position_bias(heads=HEADS, dim=widths.head_dim)
         attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place)
-        return Block(MultiHeadAttention(attend, widths), FeedForward(DIM, 2 * DIM), make_norm=partial(PreNorm, DIM, 0.0))
+        return Block(
+            MultiHeadAttention(attend, widths), FeedForward(DIM, 2 * DIM), make_norm=partial(PreNorm, DIM, 0.0)
+        )
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regard.core.inspectable import Axis, Inspectable
-from regard.data.text.alignment import Links, error_rate, align_words
-from regard.inspection.json_format import Map, AlignmentResult
+from regard.data.text.alignment import Links, align_words, error_rate
+from regard.inspection.json_format import AlignmentResult, Map
 from regard.inspection.map_tiles import FloatArray
 
 

@@ -12,7 +12,7 @@ from regard.attention.attend import Attend
 from regard.attention.record import attention_modules
 from regard.inspection.call_recorder import AttentionCall
 from regard.inspection.interventions import TemperatureNormalizer
-from regard.inspection.json_format import Inspection, Map, Stage, HeadComputation
+from regard.inspection.json_format import HeadComputation, Inspection, Map, Stage
 from regard.inspection.map_tiles import FloatArray
 from regard.inspection.maps import is_long
 
@@ -24,10 +24,17 @@ FORMULAS = {
     "concat": "w·tanh(W[q; k])",
     "cosine": "β·cos(q, k)",
 }
-KEY_LABELS = {"general": "W·k", "additive": "U·k", "concat": "W·k", "cosine": "k / |k|"}  # what a score makes of keys first
+KEY_LABELS = {
+    "general": "W·k",
+    "additive": "U·k",
+    "concat": "W·k",
+    "cosine": "k / |k|",
+}  # what a score makes of keys first
 
 
-def collect_steps(model: nn.Module, recorded_calls: Mapping[str, Sequence[AttentionCall]], inspection: Inspection) -> tuple[HeadComputation, ...]:
+def collect_steps(
+    model: nn.Module, recorded_calls: Mapping[str, Sequence[AttentionCall]], inspection: Inspection
+) -> tuple[HeadComputation, ...]:
     """Every head of every map that is not long, the most telling first."""
     modules = attention_modules(model)
     return tuple(
@@ -80,7 +87,9 @@ def _stages(module: Attend, call: AttentionCall) -> dict[str, Tensor]:
         stages["q·k"] = call.q @ call.k.mT
     if weigh.depends_on_position:
         stages["score"] = weigh.score(call.q, call.k)
-    last = "with places" if weigh.depends_on_position else "÷ √d" if name == "scaled_dot" else FORMULAS.get(name, "score")
+    last = (
+        "with places" if weigh.depends_on_position else "÷ √d" if name == "scaled_dot" else FORMULAS.get(name, "score")
+    )
     stages[last] = weigh.scores(call.q, call.k, start=call.mask.start)
     _, heat = _normalizer(module)
     if heat != 1:

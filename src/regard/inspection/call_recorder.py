@@ -43,7 +43,8 @@ def record_calls(model: nn.Module) -> Iterator[dict[str, list[AttentionCall]]]:
     """Every use of attention inside the block, by module path, in order."""
     seen: dict[str, list[AttentionCall]] = {name: [] for name in attention_modules(model)}
     hooks = [
-        module.register_forward_hook(_note(seen[name]), with_kwargs=True) for name, module in attention_modules(model).items()
+        module.register_forward_hook(_note(seen[name]), with_kwargs=True)
+        for name, module in attention_modules(model).items()
     ]
     try:
         yield seen

@@ -25,7 +25,7 @@ from regard.inspection.attention_steps import collect_steps
 from regard.inspection.call_recorder import record_calls
 from regard.inspection.interventions import NO_INTERVENTIONS, HiddenItems, Interventions, apply_interventions
 from regard.inspection.json_format import Inspection, TrainingSnapshot
-from regard.inspection.maps import to_maps, is_long
+from regard.inspection.maps import is_long, to_maps
 from regard.inspection.parameter_tables import ParameterTables, collect_tables
 
 
@@ -69,7 +69,9 @@ def default_options(task: Task) -> Any:
     return None if options is None else options()
 
 
-def collect(subject: InspectionTarget, raw_input: Any, *, interventions: Interventions = NO_INTERVENTIONS) -> Inspection:
+def collect(
+    subject: InspectionTarget, raw_input: Any, *, interventions: Interventions = NO_INTERVENTIONS
+) -> Inspection:
     """An input -> everything worth seeing of how the model treated it. A model without attention is an error, unless
     its task has something else to show (extra values for views of its own)."""
     inspection = inspect(subject, raw_input, interventions=interventions)
@@ -79,7 +81,9 @@ def collect(subject: InspectionTarget, raw_input: Any, *, interventions: Interve
     return inspection
 
 
-def inspect(subject: InspectionTarget, raw_input: Any, *, interventions: Interventions = NO_INTERVENTIONS) -> Inspection:
+def inspect(
+    subject: InspectionTarget, raw_input: Any, *, interventions: Interventions = NO_INTERVENTIONS
+) -> Inspection:
     """The same, but a model without attention gives an Inspection without maps."""
     with eval_mode(subject.model):
         # Only what was shown without changes says which items there are to be forbidden.
@@ -113,7 +117,7 @@ def _described(subject: InspectionTarget, given: Any, shown: Inspectable) -> Ins
         task=about.task,
         axes=dict(shown.axes),
         maps=(),
-        answered=shown.output_axis,
+        answered=shown.answer_axis,
         outputs=shown.outputs,
         facts={**about.facts, "parameters": parameters, "seconds": round(shown.seconds, 3)},
         probes=subject.probes,
@@ -135,8 +139,12 @@ def _with_maps(
         shown.replay()
     axes, maps = to_maps(recorded, shown, recorded_calls=seen, disabled_heads=off)
     short = [attention for attention in maps if not is_long(attention.weights)]
-    evidence = faithfulness.gather_evidence(model, shown, [attention.keys for attention in short], hidden_items=forbidden)
-    figures = {attention.name: faithfulness.measure_faithfulness(attention, evidence, shown.output_axis) for attention in short}
+    evidence = faithfulness.gather_evidence(
+        model, shown, [attention.keys for attention in short], hidden_items=forbidden
+    )
+    figures = {
+        attention.name: faithfulness.measure_faithfulness(attention, evidence, shown.answer_axis) for attention in short
+    }
     check_cancelled()
     known = subject.tables or collect_tables(model, shown.vocabularies)
     inspection = replace(

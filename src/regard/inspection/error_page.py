@@ -15,7 +15,7 @@ MAIN = """<section class="card">
 <form class="asking" action="/" method="get">{hidden}
 <textarea class="ask" name="text" rows="{rows}" aria-label="Input" autocomplete="off">
 {text}</textarea>
-<button type="submit" class="action">Look</button></form>
+<button type="submit" class="action">Inspect</button></form>
 {others}</section>"""
 
 
@@ -30,6 +30,6 @@ def error_page(message: str, text: str = "", *, run: str = "", others: Sequence[
         text=html.escape(text, quote=True),
         rows=min(MAX_TEXTAREA_ROWS, text.count("\n") + 1),
         hidden=f'<input type="hidden" name="run" value="{html.escape(run, quote=True)}">' if others else "",
-        others=f'<p><span id="others">Runs here:</span> {", ".join(links)}</p>\n' if others else "",
+        others=f'<p><span id="others">Available runs:</span> {", ".join(links)}</p>\n' if others else "",
     )
-    return static_page("regard", main, script=standalone_script("refusal.js"))
+    return static_page("regard", main, script=standalone_script("error_page.js"))

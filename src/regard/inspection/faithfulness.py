@@ -132,7 +132,9 @@ def _same(given: Any, wanted: Tensor) -> bool:
 
 
 @torch.no_grad()
-def _removals(model: nn.Module, shown: Inspectable, axes: Iterable[str], forbidden: HiddenItems | None) -> EvidenceTables:
+def _removals(
+    model: nn.Module, shown: Inspectable, axes: Iterable[str], forbidden: HiddenItems | None
+) -> EvidenceTables:
     """Does an answer change without an item? Taken away as the task does it, or else hidden from attention."""
     usual, left, tables = shown.replay().argmax(dim=-1), MAX_REMOVED_ITEMS, {}
     for name in axes:

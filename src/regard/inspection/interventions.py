@@ -70,7 +70,9 @@ class HiddenItems:
 
 
 @contextmanager
-def apply_interventions(model: nn.Module, interventions: Interventions, inspectable: Inspectable | None = None) -> Iterator[HiddenItems]:
+def apply_interventions(
+    model: nn.Module, interventions: Interventions, inspectable: Inspectable | None = None
+) -> Iterator[HiddenItems]:
     """The model behaves as changed inside the block, and as always after it. What axes and their items mean to the
     model is said by `shown`; only to forbid items it is needed."""
     modules, forbidden = attention_modules(model), HiddenItems(interventions.forbid)

@@ -75,7 +75,11 @@ def check(task: Task, model: nn.Module, decoding: DecodingStrategy | None, *, op
             def ask(several: Sequence[Any]) -> list[Prediction]:
                 return [answers[0] for answers in task.predict(model, several, request, decoding)]
 
-            verdicts += [batch_invariance(ask, inputs), prediction_kernel_equivalence(ask, inputs, model), recording_invariance(model, shown)]
+            verdicts += [
+                batch_invariance(ask, inputs),
+                prediction_kernel_equivalence(ask, inputs, model),
+                recording_invariance(model, shown),
+            ]
         if all(hasattr(model, name) for name in ("start", "features", "readout")):
             if isinstance(task.spec, Seq2SeqSpec | MusicSpec):
                 verdicts += check_decoder(model, random_inputs(task.spec), device)
@@ -94,9 +98,15 @@ def check_decoder(model: Any, inputs: DecoderInputs, device: torch.device | None
     return [law(model, inputs) for law in laws if law is not padding_invariance or isinstance(source, Padded)]
 
 
-def random_inputs(sizes: Seq2SeqSpec | MusicSpec, *, rows: int = 3, length: int = MAX_RANDOM_TOKENS, seed: int = 0) -> DecoderInputs:
+def random_inputs(
+    sizes: Seq2SeqSpec | MusicSpec, *, rows: int = 3, length: int = MAX_RANDOM_TOKENS, seed: int = 0
+) -> DecoderInputs:
     """Random sequences of different lengths."""
-    before, after = (sizes.source_vocab_size, sizes.target_vocab_size) if isinstance(sizes, Seq2SeqSpec) else (sizes.num_conditions, sizes.vocab_size)
+    before, after = (
+        (sizes.source_vocab_size, sizes.target_vocab_size)
+        if isinstance(sizes, Seq2SeqSpec)
+        else (sizes.num_conditions, sizes.vocab_size)
+    )
     generator = torch.Generator().manual_seed(seed)
     longest = max(2, min(length, sizes.max_length - 3))  # room for padding and a longer output
     lengths = torch.randint(1, longest + 1, (rows,), generator=generator)
@@ -236,7 +246,12 @@ def search_consistency(model: Any, inputs: DecoderInputs) -> CheckResult:
     for hypotheses in (straight, wide):
         for row, best in enumerate(hypotheses):
             alone = select_sources(state, limits.new_tensor([row]))
-            worst = max([worst, *(abs(teacher_forced_score(model, alone, one, inputs.special_tokens) - one.score) for one in best)])
+            worst = max(
+                [
+                    worst,
+                    *(abs(teacher_forced_score(model, alone, one, inputs.special_tokens) - one.score) for one in best),
+                ]
+            )
     return _verdict("6 search: beam 1 = greedy, scores = teacher-forced scores", worst, bound=SCORE_TOLERANCE)
 
 

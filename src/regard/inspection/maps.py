@@ -46,7 +46,11 @@ def to_maps(
             group = f"{spot.queries} > {spot.keys}"
             layers[group] = layers.get(group, -1) + 1
             inward = attention.queries == attention.keys
-            mask = None if recorded_calls is None or is_long(weights) else combined_mask(recorded_calls[module], spot.batch, weights.shape[1:])
+            mask = (
+                None
+                if recorded_calls is None or is_long(weights)
+                else combined_mask(recorded_calls[module], spot.batch, weights.shape[1:])
+            )
             maps.append(
                 Map(
                     name,
@@ -84,7 +88,9 @@ def _spots(module: str, attention: AttentionMap, shown: Inspectable, axes: Axes)
     columns = shown.key_axes.get(attention.keys) or (_numbered(attention.keys, s, axes),)
     named = {place.batch for place in (*rows, *columns) if place.batch is not None} or {0}
     pairs = [(batch, _axis(rows, batch), _axis(columns, batch)) for batch in sorted(named)]
-    spots = [MapAxes(batch, queries, keys) for batch, queries, keys in pairs if queries is not None and keys is not None]
+    spots = [
+        MapAxes(batch, queries, keys) for batch, queries, keys in pairs if queries is not None and keys is not None
+    ]
     if not spots or spots[-1].batch >= len(attention.weights):
         raise ShapeError(
             f"map {module}: of the {len(attention.weights)} rows of its batch, rows {sorted(named)} are named; name "

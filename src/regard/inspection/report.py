@@ -16,7 +16,7 @@ from regard.core.files import write_text
 from regard.core.task import Task
 from regard.decoding.strategy import DecodingStrategy
 from regard.inspection import training_snapshots
-from regard.inspection.collect import RunInfo, InspectionTarget, collect
+from regard.inspection.collect import InspectionTarget, RunInfo, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import Inspection, to_json
 
@@ -89,7 +89,9 @@ def target_of(
     recipe = run.recipe
     about = RunInfo(recipe.task.name, recipe.model.name, {"run": name or run.folder.name or str(run.folder)})
     chosen = with_nbest_outputs(decoding or recipe.decoding)
-    return InspectionTarget(run.task, run.model, chosen, about, options=options, probes=training_snapshots.read_snapshots(run.folder))
+    return InspectionTarget(
+        run.task, run.model, chosen, about, options=options, probes=training_snapshots.read_snapshots(run.folder)
+    )
 
 
 def with_nbest_outputs(decoding: DecodingStrategy | None) -> DecodingStrategy | None:

@@ -19,12 +19,14 @@ SHELL = """<!doctype html>
 </head>
 <body>
 <header id="head"><div class="bar">
-<span class="mark-name"><span class="eye" aria-hidden="true"></span>regard</span>{facts}</div></header>
+<span class="brand"><span class="eye" aria-hidden="true"></span>regard</span>{facts}</div></header>
 <main id="main">{main}</main>{script}
 </body>
 </html>
 """
-CONTENT_SECURITY_POLICY = "default-src 'none'; img-src data:; form-action 'self'; style-src 'unsafe-inline'"  # only what is in the page
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; img-src data:; form-action 'self'; style-src 'unsafe-inline'"  # only what is in the page
+)
 
 
 def static_page(title: str, main: str, *, facts: str = "", style: str = "", script: str = "") -> str:

@@ -18,7 +18,7 @@ from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Axis, Item, Parent
 from regard.core.task import Task
 from regard.decoding.strategy import build
-from regard.inspection.collect import RunInfo, InspectionTarget, inspect_quickly
+from regard.inspection.collect import InspectionTarget, RunInfo, inspect_quickly
 from regard.inspection.json_format import Inspection, Map, TrainingSnapshot, axes_to_json, map_to_json
 from regard.inspection.map_tiles import FloatArray
 from regard.inspection.maps import title_of
@@ -85,7 +85,9 @@ def _read(path: Path) -> TrainingSnapshot:
         raise CheckpointError(f"{path}: not a snapshot of a probe; remove it, the others can still be shown") from None
     axes = {name: _axis(name, axis) for name, axis in facts["axes"].items()}
     maps = tuple(_map(names, tensors) for names in facts["maps"])
-    return TrainingSnapshot(facts["step"], axes, maps, facts["output"], facts.get("text", ""), facts.get("fixed", False))
+    return TrainingSnapshot(
+        facts["step"], axes, maps, facts["output"], facts.get("text", ""), facts.get("fixed", False)
+    )
 
 
 def _axis(name: str, axis: dict[str, Any]) -> Axis:

@@ -18,7 +18,9 @@ KERNEL_SIZE = 3  # letters that a filter sees
 class CharCNN(nn.Module):
     """Letters (… c) of words -> features (… filters); a word without letters gives zeros."""
 
-    def __init__(self, num_characters: int, dim: int, filters: int, *, special_tokens: SpecialTokens, dropout: float) -> None:
+    def __init__(
+        self, num_characters: int, dim: int, filters: int, *, special_tokens: SpecialTokens, dropout: float
+    ) -> None:
         super().__init__()
         self.table = nn.Embedding(num_characters, dim, padding_idx=special_tokens.pad)
         self.convolution = nn.Conv1d(dim, filters, KERNEL_SIZE, padding=KERNEL_SIZE // 2)

@@ -44,7 +44,11 @@ class AllowedTransitions(nn.Module):
 
     def __init__(self, allowed_transitions: TagTransitions) -> None:
         super().__init__()
-        if not any(allowed_transitions.first) or not any(allowed_transitions.last) or not all(any(row) for row in allowed_transitions.follows):
+        if (
+            not any(allowed_transitions.first)
+            or not any(allowed_transitions.last)
+            or not all(any(row) for row in allowed_transitions.follows)
+        ):
             raise ConfigError("the rules of the tags allow no sequence: some tag has nothing that may follow it")
         for name, part in vars(allowed_transitions).items():
             may = torch.tensor(part)

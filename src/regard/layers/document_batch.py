@@ -56,7 +56,8 @@ def add_bos_eos(text: Padded, special_tokens: SpecialTokens) -> Padded:
     places = torch.arange(width + 2, device=tokens.device)
     end = places == text.lengths[:, None] + 1
     return Padded(
-        tokens.masked_fill(end, special_tokens.eos).masked_fill(places > text.lengths[:, None] + 1, special_tokens.pad), text.lengths + 2
+        tokens.masked_fill(end, special_tokens.eos).masked_fill(places > text.lengths[:, None] + 1, special_tokens.pad),
+        text.lengths + 2,
     )
 
 

@@ -59,7 +59,9 @@ def _begin(table: nn.Embedding) -> None:
 class WordDropoutEmbedding(nn.Module):
     """Tokens (…) -> features (… d). A word left out (Iyyer et al. 2015, section 3) makes the others count."""
 
-    def __init__(self, vocab_size: int, dim: int, *, special_tokens: SpecialTokens, dropout: float, word_dropout: float) -> None:
+    def __init__(
+        self, vocab_size: int, dim: int, *, special_tokens: SpecialTokens, dropout: float, word_dropout: float
+    ) -> None:
         super().__init__()
         self.table = nn.Embedding(vocab_size, dim, padding_idx=special_tokens.pad)
         nn.init.normal_(self.table.weight, std=0.1)

@@ -94,7 +94,9 @@ class FastMultiHeadAttention:
             self.queries = products([heads.q])
         self.out = products([heads.o])
 
-    def attend_self(self, x: Tensor, shape: BatchShape, past: KV, mask: Mask, extra: Tensor | None) -> tuple[Tensor, KV]:
+    def attend_self(
+        self, x: Tensor, shape: BatchShape, past: KV, mask: Mask, extra: Tensor | None
+    ) -> tuple[Tensor, KV]:
         """Self-attention -> (r·t d), and the past with the keys and values of `x`."""
         q, k, v = torch.split_with_sizes(self.project(x), self.widths, 1)
         keys = self.attend.project(self._columns(k, shape))
@@ -130,7 +132,9 @@ class FastMultiHeadAttention:
 class FastImageAttention(FastMultiHeadAttention):
     """`WindowHeads` over flat rows: attention over what is remembered of an image that is being made."""
 
-    def attend_self(self, x: Tensor, shape: BatchShape, past: Any, mask: Mask, extra: Tensor | None) -> tuple[Tensor, Any]:
+    def attend_self(
+        self, x: Tensor, shape: BatchShape, past: Any, mask: Mask, extra: Tensor | None
+    ) -> tuple[Tensor, Any]:
         if isinstance(past, KV):
             return super().attend_self(x, shape, past, mask, extra)
         q, k, v = torch.split_with_sizes(self.project(x), self.widths, 1)
@@ -139,7 +143,12 @@ class FastImageAttention(FastMultiHeadAttention):
             near = window.pieces[0].memory
             mixed = self.mix(q, ProjectedKeys(near.keys), near.values, NO_MASK, shape=shape, length=near.length)
         else:
-            mixed = attend_image_cache(self.attend, self._columns(q, shape), window).transpose(1, 2).flatten(2).flatten(0, 1)
+            mixed = (
+                attend_image_cache(self.attend, self._columns(q, shape), window)
+                .transpose(1, 2)
+                .flatten(2)
+                .flatten(0, 1)
+            )
         return self.out(mixed), window
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.attend import Attend
-from regard.attention.image_layout import ImageBlocks1D, Layout, visible_positions, retained_positions
+from regard.attention.image_layout import ImageBlocks1D, Layout, retained_positions, visible_positions
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import ProjectedKeys
 from regard.core.errors import ShapeError
@@ -114,8 +114,7 @@ def attend_image_cache(attend: Attend, q: Tensor, cache: ImageKVCache) -> Tensor
         return whole
     own = q.split([piece.num_queries for piece in cache.chunks], dim=2)
     parts = [
-        attend(queries, piece.kv.k, piece.kv.v, Mask.causal())
-        for queries, piece in zip(own, cache.chunks, strict=True)
+        attend(queries, piece.kv.k, piece.kv.v, Mask.causal()) for queries, piece in zip(own, cache.chunks, strict=True)
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 

@@ -28,7 +28,9 @@ GROUP_ITEMS = 64  # items whose maximum is taken before the best are looked for
 class ItemLoss(Protocol):
     """States (m d) and the places of what was chosen (m) -> the loss, summed."""
 
-    def __call__(self, model: RecommenderModel, states: Tensor, catalog: ItemCatalog, target_items: Tensor) -> Tensor: ...
+    def __call__(
+        self, model: RecommenderModel, states: Tensor, catalog: ItemCatalog, target_items: Tensor
+    ) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,9 @@ def _largest(scores: Tensor, count: int) -> TopItems:
     groups = scores.unflatten(1, (-1, GROUP_ITEMS))  # (m g GROUP)
     where = groups.amax(dim=-1).topk(count, dim=1).indices  # (m k)
     near = groups.gather(1, where[..., None].expand(-1, -1, GROUP_ITEMS)).flatten(1).topk(count, dim=1)
-    return TopItems(where.gather(1, near.indices // GROUP_ITEMS) * GROUP_ITEMS + near.indices % GROUP_ITEMS, near.values)
+    return TopItems(
+        where.gather(1, near.indices // GROUP_ITEMS) * GROUP_ITEMS + near.indices % GROUP_ITEMS, near.values
+    )
 
 
 def _hide(scores: Tensor, places: Tensor) -> None:

@@ -20,7 +20,9 @@ Precision = Literal["float32", "int8"]
 Product = Callable[[Tensor], Tensor]  # (n d) -> (n e)
 Products = Callable[[Sequence[nn.Linear]], Product]  # layers of the same input as one product
 MIN_ONEDNN_WORK = 2**24  # rows × numbers of the matrix; below, oneDNN's way into a product takes longer than it saves
-MIN_PACKED_ELEMENTS = 2**18  # numbers of a matrix that is packed for oneDNN: a fifth and more faster than MKL from few rows on
+MIN_PACKED_ELEMENTS = (
+    2**18
+)  # numbers of a matrix that is packed for oneDNN: a fifth and more faster than MKL from few rows on
 MIN_ONEDNN_ROWS = 4  # rows from which oneDNN reads a matrix at full speed
 
 
@@ -97,7 +99,9 @@ def _packed(weight: Tensor, bias: Tensor | None) -> Product:
     def multiply(x: Tensor) -> Tensor:
         if x.shape[0] != 1:
             return linear_one_dnn(x, packed, bias)
-        return linear_one_dnn(x.expand(MIN_ONEDNN_ROWS, -1).contiguous(), packed, bias)[:1]  # one row alone takes longer than several
+        return linear_one_dnn(x.expand(MIN_ONEDNN_ROWS, -1).contiguous(), packed, bias)[
+            :1
+        ]  # one row alone takes longer than several
 
     return multiply
 

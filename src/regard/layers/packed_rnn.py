@@ -23,7 +23,9 @@ class Packing(NamedTuple):
     """The real places of padded sequences (n s), step by step: first those of step 0, the longest sequence first."""
 
     indices: Tensor  # (N) where each stands in the flattened padding, n·s
-    reversed_indices: Tensor  # (N) where the place stands that is as far from the end of its sequence as this from the beginning
+    reversed_indices: (
+        Tensor  # (N) where the place stands that is as far from the end of its sequence as this from the beginning
+    )
     batch_sizes: list[int]  # how many sequences have a step 0, 1, 2 …
 
     def pack(self, x: Tensor) -> Tensor:

@@ -30,7 +30,9 @@ class PixelPositions(NamedTuple):
         """`order` (t): where each place is in the raster order of the image, counted in places."""
         per_pixel = sizes.channels // channels_per_position
         pixels = order // per_pixel
-        return PixelPositions(pixels // sizes.width, pixels % sizes.width, order % per_pixel, channels_per_position, per_pixel)
+        return PixelPositions(
+            pixels // sizes.width, pixels % sizes.width, order % per_pixel, channels_per_position, per_pixel
+        )
 
     def raster_indices(self, sizes: ImageGenerationSpec) -> Tensor:
         """(t) or (t c): where the levels of each place are in the raster order of all levels."""
@@ -49,7 +51,9 @@ class PixelEmbedding(nn.Module):
         self.channel = nn.Embedding(kinds, dim)
         nn.init.normal_(self.channel.weight, std=0.02)
         with torch.no_grad():  # near levels begin alike
-            near = sinusoids(torch.arange(levels) * (256 / levels), dim).repeat(max(kinds, positions.channels_per_position), 1, 1)
+            near = sinusoids(torch.arange(levels) * (256 / levels), dim).repeat(
+                max(kinds, positions.channels_per_position), 1, 1
+            )
             table = nn.init.normal_(self.level.weight, std=0.2).view(-1, levels + 1, dim)
             table[:, :levels] += 0.5 * near
         self.register_buffer("rows", positions.rows, persistent=False)

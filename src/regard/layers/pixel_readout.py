@@ -87,7 +87,9 @@ class LogisticMixture(LevelReadout):
     def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
         odds, means, scales, turns = self._read(features)
         brightness = self._brightness(previous_channels)  # (n j)
-        for channel in range(previous_channels.shape[1]):  # what is known of the pixel says which logistic it may come from
+        for channel in range(
+            previous_channels.shape[1]
+        ):  # what is known of the pixel says which logistic it may come from
             mean = self._moved(means, turns, brightness, channel=channel)
             odds = odds + self._log_p(previous_channels[:, channel, None], mean, scales[:, channel])
         mean = self._moved(means, turns, brightness, channel=previous_channels.shape[1])

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, linear
 
 from regard.core.tracing import gradients, is_transforming
-from regard.layers.linear import use_one_dnn, linear_one_dnn
+from regard.layers.linear import linear_one_dnn, use_one_dnn
 
 MAX_CHUNK_LOGITS = 2**22  # numbers of a chunk, 16 MB: they stay in the cache
 MIN_CHUNK_ROWS = 512  # of a chunk at least

@@ -38,7 +38,9 @@ class RNNState(NamedTuple):
 class Recurrent(nn.Module):
     """A stack of layers read from left to right: (b t d) and what was remembered -> (b t d) and what is."""
 
-    def __init__(self, cell_type: CellType, input_size: int, dim: int, *, num_layers: int = 1, dropout: float = 0.0) -> None:
+    def __init__(
+        self, cell_type: CellType, input_size: int, dim: int, *, num_layers: int = 1, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         between = dropout if num_layers > 1 else 0.0
         self.net = RNN_CLASSES[cell_type](input_size, dim, num_layers=num_layers, batch_first=True, dropout=between)
@@ -58,11 +60,20 @@ class RecurrentEncoder(nn.Module):
     """Padded sequences (b s d) -> outputs (b s d·directions), and what each direction remembers at its end."""
 
     def __init__(
-        self, cell_type: CellType, input_size: int, dim: int, *, num_layers: int = 1, bidirectional: bool = False, dropout: float = 0.0
+        self,
+        cell_type: CellType,
+        input_size: int,
+        dim: int,
+        *,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         between = dropout if num_layers > 1 else 0.0
-        self.net = RNN_CLASSES[cell_type](input_size, dim, num_layers=num_layers, batch_first=True, dropout=between, bidirectional=bidirectional)
+        self.net = RNN_CLASSES[cell_type](
+            input_size, dim, num_layers=num_layers, batch_first=True, dropout=between, bidirectional=bidirectional
+        )
         _orthogonal(self.net)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, RNNState]:

@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from regard.attention.attend import Attend, fold_hypotheses, unfold_hypotheses, append_one_hot
+from regard.attention.attend import Attend, append_one_hot, fold_hypotheses, unfold_hypotheses
 from regard.attention.masks import NO_MASK
 from regard.attention.normalizers import SoftOrHard
-from regard.attention.reinforce import entropy, reinforce_loss, cost_to_go
+from regard.attention.reinforce import cost_to_go, entropy, reinforce_loss
 from regard.attention.score import ProjectedKeys
 from regard.layers.kv_cache import KV
 from regard.layers.readout import Readout
@@ -99,7 +99,9 @@ class SoftAttention(nn.Module):
 class HardAttention(SoftAttention):
     """Stochastic attention, section 4.1: one cell is drawn, and the choice is trained by what it led to."""
 
-    def __init__(self, attend: Attend, key: nn.Linear, *, baseline: nn.Module, policy_weight: float, entropy_weight: float) -> None:
+    def __init__(
+        self, attend: Attend, key: nn.Linear, *, baseline: nn.Module, policy_weight: float, entropy_weight: float
+    ) -> None:
         super().__init__(attend, key, coverage_weight=0.0)
         self.baseline, self.choices, self.openness = baseline, policy_weight, entropy_weight
 

@@ -77,11 +77,18 @@ class GridTransformer(nn.Module):
 
 
 def build(
-    grid: GridEncoder, feature_dim: int, shape: TransformerShape, sizes: CaptioningSpec, *, bag_of_words: BagOfWordsLoss | None = None
+    grid: GridEncoder,
+    feature_dim: int,
+    shape: TransformerShape,
+    sizes: CaptioningSpec,
+    *,
+    bag_of_words: BagOfWordsLoss | None = None,
 ) -> GridTransformer:
     """A grid whose cells are `wide`, and what stands behind it."""
     words = embedding_table(sizes.vocab_size, shape.dim, pad=sizes.special_tokens.pad)
-    embedding = Embedding(words, positions.build("sinusoidal", shape.dim, max_length=sizes.max_length), dropout=shape.dropout)
+    embedding = Embedding(
+        words, positions.build("sinusoidal", shape.dim, max_length=sizes.max_length), dropout=shape.dropout
+    )
     around = partial(PreNorm, shape.dim, shape.dropout)
     layers = [
         Block(
@@ -95,7 +102,9 @@ def build(
     readout = Readout(shape.dim, sizes.vocab_size, bias=False)
     readout.weight = words.weight
     decoder = DecoderStack(embedding, layers, PreNorm.final_norm(shape.dim))
-    return GridTransformer(grid, nn.Linear(feature_dim, shape.dim), decoder=decoder, readout=readout, bag_of_words=bag_of_words)
+    return GridTransformer(
+        grid, nn.Linear(feature_dim, shape.dim), decoder=decoder, readout=readout, bag_of_words=bag_of_words
+    )
 
 
 def _heads(shape: TransformerShape, queries: str, keys: str) -> MultiHeadAttention:

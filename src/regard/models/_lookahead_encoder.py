@@ -26,7 +26,9 @@ class LookaheadEncoder(nn.Module):
         x = self.beat(self.table(fixed_tokens.tokens), 0)
         for layer in cast("Iterable[Block]", self.layers):
             x, _ = layer(x, Mask.lengths(fixed_tokens.lengths, fixed_tokens.tokens.shape[1]))
-        something = (fixed_tokens.tokens != 0).any(dim=1)[:, None, None]  # a piece of which nothing is given is told nothing
+        something = (fixed_tokens.tokens != 0).any(dim=1)[
+            :, None, None
+        ]  # a piece of which nothing is given is told nothing
         seen: Tensor = self.last(x) * something
         return seen
 

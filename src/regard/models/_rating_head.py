@@ -26,7 +26,10 @@ class RatingHead(nn.Module):
 
     def __init__(self, item_bias: ItemEmbedding, items: ItemEmbedding, *, dim: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.usual, self.items = item_bias, items  # how much an item is liked by anyone, one number; and what sets it apart
+        self.usual, self.items = (
+            item_bias,
+            items,
+        )  # how much an item is liked by anyone, one number; and what sets it apart
         self.scale = dim**0.5
         with torch.no_grad():
             for weight in item_bias.parameters():
@@ -39,11 +42,17 @@ class RatingHead(nn.Module):
         nn.init.normal_(self.out.weight, std=0.02)
         self.dropout = Dropout(dropout)
 
-    def forward(self, target_items: Tensor, user_features: Tensor, item_bias: Tensor, *, rating_features: Tensor, mask: Mask) -> Tensor:
+    def forward(
+        self, target_items: Tensor, user_features: Tensor, item_bias: Tensor, *, rating_features: Tensor, mask: Mask
+    ) -> Tensor:
         """With how each item is usually liked (b k), and how what is known was liked (b r 2)."""
         user_features, target_items = self.dropout(user_features), self.dropout(target_items)
-        values = torch.cat([user_features, self.scale * user_features * rating_features[..., 1:], rating_features], dim=-1)
-        found = self.dropout(self.liking_attn(target_items, self.liking_attn.project_kv(user_features, values), mask))  # (b k d)
+        values = torch.cat(
+            [user_features, self.scale * user_features * rating_features[..., 1:], rating_features], dim=-1
+        )
+        found = self.dropout(
+            self.liking_attn(target_items, self.liking_attn.project_kv(user_features, values), mask)
+        )  # (b k d)
         logits: Tensor = item_bias + self.out(found)[..., 0] + (found * target_items).sum(dim=-1)
         return logits
 

@@ -16,7 +16,7 @@ from regard.attention.masks import Mask
 from regard.core.data_specs import DocumentSpec, TaggingSpec
 from regard.core.protocols import Padded
 from regard.layers.crf import CHAINS, TagReadout
-from regard.layers.document_batch import SentenceBatch, UnitBatch, gather_first_tokens, concat_sentences, add_bos_eos
+from regard.layers.document_batch import SentenceBatch, UnitBatch, add_bos_eos, concat_sentences, gather_first_tokens
 from regard.layers.dropout import Dropout
 from regard.layers.pooling import AttentionPooling
 from regard.layers.readout import make_readout

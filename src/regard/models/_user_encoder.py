@@ -67,7 +67,13 @@ class UserEncoder(nn.Module):
     """Users and the vectors of what they chose (b t d) -> (b 1+f+t d)."""
 
     def __init__(
-        self, profile_encoder: ProfileEncoder, event_features: EventFeatures, position: PositionScheme, *, dim: int, dropout: float
+        self,
+        profile_encoder: ProfileEncoder,
+        event_features: EventFeatures,
+        position: PositionScheme,
+        *,
+        dim: int,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.fields, self.moments, self.position = profile_encoder, event_features, position

@@ -60,8 +60,12 @@ class Bahdanau(nn.Module):
     def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, 2 * (config.encoder or config.dim)
-        self.source = WordVectors(sizes.source_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
-        self.target = WordVectors(sizes.target_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
+        self.source = WordVectors(
+            sizes.source_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+        )
+        self.target = WordVectors(
+            sizes.target_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+        )
         self.encoder = RecurrentEncoder("gru", words, wide // 2, bidirectional=True)
         self.first = glorot_linear(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
         self.key = nn.Linear(wide, dim, bias=False)  # W_K: any score of equal widths will do

@@ -198,7 +198,9 @@ def _layer(config: Config, position: PositionScheme) -> Block:
     attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="text", keys="text")
     feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
     return Block(
-        MultiHeadAttention(attend, widths), feedforward, make_norm=partial(NORMS[config.norm], config.dim, config.dropout)
+        MultiHeadAttention(attend, widths),
+        feedforward,
+        make_norm=partial(NORMS[config.norm], config.dim, config.dropout),
     )
 
 

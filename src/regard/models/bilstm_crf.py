@@ -56,11 +56,17 @@ class BiLstmCrf(nn.Module):
         super().__init__()
         dropout = config.dropout
         self.embedding = WordDropoutEmbedding(
-            sizes.vocab_size, config.embedding, special_tokens=sizes.special_tokens, dropout=dropout, word_dropout=config.word_dropout
+            sizes.vocab_size,
+            config.embedding,
+            special_tokens=sizes.special_tokens,
+            dropout=dropout,
+            word_dropout=config.word_dropout,
         )
         spelt = config.filters if sizes.num_characters else 0
         self.spelling = (
-            CharCNN(sizes.num_characters, config.char_dim, spelt, special_tokens=sizes.special_tokens, dropout=dropout) if spelt else None
+            CharCNN(sizes.num_characters, config.char_dim, spelt, special_tokens=sizes.special_tokens, dropout=dropout)
+            if spelt
+            else None
         )
         widths = [config.embedding + spelt, *[2 * config.dim] * config.layers]
         self.layers = nn.ModuleList(BidirectionalRNN("lstm", inputs, config.dim) for inputs in widths[:-1])
@@ -68,7 +74,9 @@ class BiLstmCrf(nn.Module):
         self.readout = TagReadout(2 * config.dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
     def forward(self, sentences: UnitBatch) -> Tensor:
-        given = pack(concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths)
+        given = pack(
+            concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths
+        )
         x = given.features
         for layer in self.layers:
             x = self.dropout(layer(x, given.packing))

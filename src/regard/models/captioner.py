@@ -31,7 +31,14 @@ from regard.layers.positions._two_dimensional import Position2D
 from regard.layers.readout import Readout
 from regard.models import _grid_transformer
 from regard.models._bag_of_words_loss import BagOfWordsLoss
-from regard.models._caption_attention import AttentionTrace, CaptionAttention, CaptionTargets, HardAttention, MeanPooling, SoftAttention
+from regard.models._caption_attention import (
+    AttentionTrace,
+    CaptionAttention,
+    CaptionTargets,
+    HardAttention,
+    MeanPooling,
+    SoftAttention,
+)
 
 
 @dataclass(frozen=True)
@@ -189,12 +196,16 @@ def build(config: Config, sizes: CaptioningSpec) -> Captioner | _grid_transforme
     """The only function of this file that sees both the choices and what the data decided."""
     grid = _grid(config, sizes)
     named = (
-        BagOfWordsLoss(config.feature_dim, sizes.vocab_size, special_tokens=sizes.special_tokens, weight=config.bag_of_words_weight)
+        BagOfWordsLoss(
+            config.feature_dim, sizes.vocab_size, special_tokens=sizes.special_tokens, weight=config.bag_of_words_weight
+        )
         if config.bag_of_words_weight
         else None
     )
     if config.decoder == "transformer":
-        shape = _grid_transformer.TransformerShape(config.dim, config.layers, config.heads, config.dropout, config.score)
+        shape = _grid_transformer.TransformerShape(
+            config.dim, config.layers, config.heads, config.dropout, config.score
+        )
         return _grid_transformer.build(grid, config.feature_dim, shape, sizes, bag_of_words=named)
     return Captioner(config, sizes, grid=grid, attention=_looking(config, sizes.max_length), bag_of_words=named)
 
@@ -217,5 +228,9 @@ def _looking(config: Config, longest: int) -> CaptionAttention:
         score, normalizer=SoftOrHard(config.soft_prob, warmup_batches=config.hard_warmup), queries="words", keys="cells"
     )
     return HardAttention(
-        attend, key, baseline=MovingAverage(longest), policy_weight=config.policy_weight, entropy_weight=config.entropy_weight
+        attend,
+        key,
+        baseline=MovingAverage(longest),
+        policy_weight=config.policy_weight,
+        entropy_weight=config.entropy_weight,
     )

@@ -39,7 +39,11 @@ class ResidualBlock(nn.Module):
         self.one = nn.Conv2d(in_channels, out_channels, 3, stride=stride, padding=1, bias=False)
         self.two = nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False)
         self.norms = nn.ModuleList(nn.BatchNorm2d(out_channels) for _ in range(2))
-        self.around = nn.Identity() if stride == 1 and in_channels == out_channels else nn.Conv2d(in_channels, out_channels, 1, stride=stride)
+        self.around = (
+            nn.Identity()
+            if stride == 1 and in_channels == out_channels
+            else nn.Conv2d(in_channels, out_channels, 1, stride=stride)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         inner = self.norms[0](self.one(x)).relu()

@@ -135,7 +135,9 @@ def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> G
     tokens = embedding_table(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)
     position = positions.build(config.position, config.dim, max_length=sizes.max_length)
     embedding = Embedding(tokens, position, dropout=config.dropout, scale=None if config.scale_embeddings else 1.0)
-    encoder = Encoder(embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.final_norm(config.dim))
+    encoder = Encoder(
+        embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.final_norm(config.dim)
+    )
     with_norm_eps(encoder, config.eps)
     if not isinstance(sizes, LanguageSpec):
         return with_task_head(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
@@ -153,7 +155,9 @@ def _layer(config: Config, position: PositionScheme) -> Block:
     attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="text", keys="text")
     activation = ACTIVATIONS[config.activation]
     feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=activation)
-    block = Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
+    block = Block(
+        MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout)
+    )
     with torch.no_grad():  # section 2.3: the more blocks add to the features, the less each adds at first
         for layer in (block.self_attn.o, block.feedforward.down):
             layer.weight *= (2 * config.layers) ** -0.5

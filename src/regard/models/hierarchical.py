@@ -28,10 +28,16 @@ class Hierarchical(nn.Module):
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
-        self.embedding = WordDropoutEmbedding(sizes.vocab_size, config.embedding, special_tokens=sizes.special_tokens, **dropout)
-        self.words = HierarchyLevel(config.embedding, config, encoder=config.encoder, max_length=sizes.max_sentence_length, axis="words")
+        self.embedding = WordDropoutEmbedding(
+            sizes.vocab_size, config.embedding, special_tokens=sizes.special_tokens, **dropout
+        )
+        self.words = HierarchyLevel(
+            config.embedding, config, encoder=config.encoder, max_length=sizes.max_sentence_length, axis="words"
+        )
         mixer = config.sentence_encoder or config.encoder
-        self.sentences = HierarchyLevel(2 * config.dim, config, encoder=mixer, max_length=sizes.max_sentences, axis="sentences")
+        self.sentences = HierarchyLevel(
+            2 * config.dim, config, encoder=mixer, max_length=sizes.max_sentences, axis="sentences"
+        )
         self.readout = make_readout(2 * config.dim, sizes.num_labels, multi_label=sizes.multi_label)
 
     def forward(self, documents: SentenceBatch) -> Tensor:

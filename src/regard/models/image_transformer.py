@@ -21,7 +21,7 @@ from torch.nn.functional import gelu
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.image_layout import Layout, image_blocks_2d, image_blocks_1d
+from regard.attention.image_layout import Layout, image_blocks_1d, image_blocks_2d
 from regard.attention.masks import NO_MASK, Mask
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
@@ -104,7 +104,9 @@ class ImageState(NamedTuple):
 class Encoder(nn.Module):
     """A small image (b h·w·c) -> features (b h·w d): section 3.4."""
 
-    def __init__(self, level_embedding: nn.Embedding, position: Position2D, *, layers: list[Block], channels: int) -> None:
+    def __init__(
+        self, level_embedding: nn.Embedding, position: Position2D, *, layers: list[Block], channels: int
+    ) -> None:
         super().__init__()
         self.level, self.plane, self.channels = level_embedding, position, channels
         self.layers, self.last = nn.ModuleList(layers), PreNorm.final_norm(position.dim)
@@ -141,7 +143,13 @@ class ImageTransformer(nn.Module):
     order: Tensor
 
     def __init__(
-        self, embeddings: InputEmbeddings, layers: list[Block], *, order: GenerationOrder, encoder: Encoder | None, readout: LevelReadout
+        self,
+        embeddings: InputEmbeddings,
+        layers: list[Block],
+        *,
+        order: GenerationOrder,
+        encoder: Encoder | None,
+        readout: LevelReadout,
     ) -> None:
         super().__init__()
         self.embedding, self.classes, self.surroundings, self.enlarged, dropout = embeddings
@@ -194,7 +202,9 @@ def build(config: Config, sizes: ImageGenerationSpec) -> ImageTransformer:
     each = sizes.channels if config.position_unit == "pixel" else 1
     layout = _layout(config, sizes, per_pixel=sizes.channels // each)
     count = sizes.height * sizes.width * sizes.channels // each
-    places = PixelPositions.from_order(torch.arange(count) if layout is None else layout.raster_indices(), sizes, channels_per_position=each)
+    places = PixelPositions.from_order(
+        torch.arange(count) if layout is None else layout.raster_indices(), sizes, channels_per_position=each
+    )
     enlarging = sizes.low_res_size != (0, 0)
     encoder = _encoder(config, sizes) if enlarging else None
     layers = [_layer(config, layout, cross=_cross(config) if enlarging else None) for _ in range(config.layers)]
@@ -210,7 +220,9 @@ def _layout(config: Config, sizes: ImageGenerationSpec, *, per_pixel: int) -> La
     if config.attention == "local_1d":
         query, memory = config.block_1d
         return image_blocks_1d(sizes.height * sizes.width * per_pixel, query=query, memory=memory)
-    return image_blocks_2d(sizes.height, sizes.width, query=config.query_block, memory=config.memory_block, channels=per_pixel)
+    return image_blocks_2d(
+        sizes.height, sizes.width, query=config.query_block, memory=config.memory_block, channels=per_pixel
+    )
 
 
 def _surface(config: Config, sizes: ImageGenerationSpec, places: PixelPositions, *, enlarging: bool) -> InputEmbeddings:
@@ -242,7 +254,9 @@ def _layer(
 ) -> Block:
     widths = HeadDims.split_evenly(config.dim, config.heads)
     attend = Attend(scores.build(config.score, widths.head_dim), queries=axis, keys=axis)
-    attention = MultiHeadAttention(attend, widths) if layout is None else ImageMultiHeadAttention(attend, widths, layout=layout)
+    attention = (
+        MultiHeadAttention(attend, widths) if layout is None else ImageMultiHeadAttention(attend, widths, layout=layout)
+    )
     feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=gelu)
     return Block(attention, feedforward, make_norm=partial(PreNorm, config.dim, config.dropout), cross_attention=cross)
 

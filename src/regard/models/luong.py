@@ -26,7 +26,7 @@ from regard.layers.embedding import WordVectors
 from regard.layers.kv_cache import KV
 from regard.layers.linear import glorot_linear
 from regard.layers.readout import Readout
-from regard.layers.recurrent import RNNState, Recurrent, RecurrentEncoder, repeat_per_hypothesis
+from regard.layers.recurrent import Recurrent, RecurrentEncoder, RNNState, repeat_per_hypothesis
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,12 @@ class Luong(nn.Module):
         super().__init__()
         dim, words, both = config.dim, config.embedding, config.directions == 2
         self.fed = dim if config.input_feeding else 0
-        self.source = WordVectors(sizes.source_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
-        self.target = WordVectors(sizes.target_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
+        self.source = WordVectors(
+            sizes.source_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+        )
+        self.target = WordVectors(
+            sizes.target_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+        )
         width = dim // config.directions
         self.encoder = RecurrentEncoder(
             config.cell, words, width, num_layers=config.layers, bidirectional=both, dropout=config.dropout
@@ -153,7 +157,9 @@ class Luong(nn.Module):
         hidden, memory = self.decoder(torch.cat([words, fed], dim=-1), state.rnn_state)
         context = self._look(hidden, state.source.value)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))  # equation 5
-        return attentional, state._replace(memory=memory, fed=attentional[:, -1] if self.fed else state.attentional_state)
+        return attentional, state._replace(
+            memory=memory, fed=attentional[:, -1] if self.fed else state.attentional_state
+        )
 
     def _look(self, hidden: Tensor, source: EncodedSource) -> Tensor:
         """The states of the step (b t d) -> contexts (b t d)."""

@@ -160,7 +160,9 @@ class MusicTransformer(nn.Module):
         x = self.beat(self.embedding(tokens, start), start)
         x = x + repeat_per_hypothesis(state.condition.value, tokens.shape[0])[:, None]
         if state.lookahead.value.shape[1]:
-            x = x + gather_positions(repeat_per_hypothesis(state.lookahead.value, tokens.shape[0]), start, tokens.shape[1])
+            x = x + gather_positions(
+                repeat_per_hypothesis(state.lookahead.value, tokens.shape[0]), start, tokens.shape[1]
+            )
         notes = self._notes(tokens)
         past = []
         for layer, before in zip(self.layers, state.past, strict=True):
@@ -186,9 +188,15 @@ def build(config: Config, sizes: MusicSpec) -> MusicTransformer:
     pad = sizes.special_tokens.pad
     first_pitch = sizes.special_tokens.first_regular_id + NUM_REST_TOKENS
     config = resolve_config(config, sizes)
-    longest = min(cast("int", config.max_distance), sizes.max_length) if config.position == "relative" else sizes.max_length
+    longest = (
+        min(cast("int", config.max_distance), sizes.max_length) if config.position == "relative" else sizes.max_length
+    )
     position = positions.build(config.position, config.dim, max_length=longest)
-    beat = BeatEmbedding(config.dim, voices=config.voices, bar=config.bar or sizes.steps_per_bar) if config.voices else NoBeat()
+    beat = (
+        BeatEmbedding(config.dim, voices=config.voices, bar=config.bar or sizes.steps_per_bar)
+        if config.voices
+        else NoBeat()
+    )
     pitches = max(1, sizes.vocab_size - first_pitch)
     readout = Readout(config.dim, sizes.vocab_size)
     nn.init.normal_(readout.weight, std=config.dim**-0.5)
@@ -213,8 +221,12 @@ def _sight(config: Config, sizes: MusicSpec, *, beat: nn.Module) -> LookaheadEnc
     for _ in range(config.lookahead_layers):
         place = Relative(widths.num_heads, widths.head_dim, max_distance=cast("int", config.max_distance))
         attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="given", keys="given")
-        layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), make_norm=around))
-    tokens = WordVectors(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)  # as large as what is said of the places
+        layers.append(
+            Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), make_norm=around)
+        )
+    tokens = WordVectors(
+        sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad
+    )  # as large as what is said of the places
     return LookaheadEncoder(tokens, beat=beat, layers=layers, final_norm=NORMS[config.norm].final_norm(config.dim))
 
 

@@ -90,7 +90,9 @@ class PixelCNN(nn.Module):
         self.sizes, self.readout = sizes, readout
         self.classes = nn.Embedding(sizes.num_classes + 1, config.dim)
         first = GatedLayer(config.dim, kernel_size=config.side, input_channels=sizes.channels + 1)
-        self.layers = nn.ModuleList([first, *(GatedLayer(config.dim, kernel_size=config.side) for _ in range(config.layers - 1))])
+        self.layers = nn.ModuleList(
+            [first, *(GatedLayer(config.dim, kernel_size=config.side) for _ in range(config.layers - 1))]
+        )
         pixels = torch.arange(sizes.height * sizes.width)[:, None]
         self.register_buffer("order", pixels * sizes.channels + torch.arange(sizes.channels), persistent=False)
 

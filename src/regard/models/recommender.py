@@ -154,7 +154,9 @@ class Recommender(nn.Module):
         mixed: Tensor = self.item_attn(states[None], self._memory(catalog))
         return mixed[0]
 
-    def rating_logits(self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None) -> Tensor:
+    def rating_logits(
+        self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None
+    ) -> Tensor:
         """(b k) -> (b k); the blocks over the history have no part in it, since it need not be in order."""
         fields = self.known.fields(self.known.fields.drop_fields(users.profiles))
         anyone = self.known.anyone.expand(len(fields), 1, -1)
@@ -218,7 +220,16 @@ def build(config: Config, sizes: RecommendationSpec) -> Recommender:
     usual = ItemEmbedding(sizes.num_items, described, 1, dropout=config.item_dropout)
     alike = ItemEmbedding(sizes.num_items, described, dim, dropout=config.item_dropout)
     opinion = RatingHead(usual, alike, dim=dim, heads=config.heads, dropout=config.dropout)
-    return Recommender(items, known, layers, history_attention=reasons, item_attention=choice, rating_head=opinion, dim=dim, user_embedding=users)
+    return Recommender(
+        items,
+        known,
+        layers,
+        history_attention=reasons,
+        item_attention=choice,
+        rating_head=opinion,
+        dim=dim,
+        user_embedding=users,
+    )
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
@@ -227,7 +238,9 @@ def _layer(config: Config, position: PositionScheme) -> Block:
     score = scores.build("scaled_dot", widths.head_dim)
     attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="history", keys="history")
     feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
-    return Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
+    return Block(
+        MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout)
+    )
 
 
 def _begin_alike(choice: MultiHeadAttention, dim: int) -> MultiHeadAttention:

@@ -91,10 +91,16 @@ class SASRec(nn.Module):
         """It has no values."""
         return None
 
-    def rating_logits(self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None) -> Tensor:
+    def rating_logits(
+        self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None
+    ) -> Tensor:
         """(b k) -> (b k), by the state after the last item that is in sight with all before it."""
         states = self.states(users, catalog)
-        last = users.lengths[:, None].expand_as(item_indices) if history_mask is None else history_mask.long().cumprod(dim=-1).sum(dim=-1)
+        last = (
+            users.lengths[:, None].expand_as(item_indices)
+            if history_mask is None
+            else history_mask.long().cumprod(dim=-1).sum(dim=-1)
+        )
         rows = torch.arange(len(item_indices), device=item_indices.device)[:, None]
         agreed: Tensor = (states[rows, last] * self.items.lookup(catalog, item_indices)).sum(dim=-1)
         return agreed
@@ -113,7 +119,9 @@ def build(config: Config, sizes: RecommendationSpec) -> SASRec:
         attend = Attend(scores.build("scaled_dot", widths.head_dim), queries="history", keys="history")
         feedforward = FeedForward(config.dim, config.ffn_dim, dropout=config.dropout)
         layers.append(
-            Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
+            Block(
+                MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout)
+            )
         )
     items = ItemEmbedding(sizes.num_items, 0, config.dim, dropout=0.0)
     return SASRec(items, position, layers, dim=config.dim, dropout=config.dropout)

@@ -19,7 +19,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordVectors
 from regard.layers.linear import glorot_linear
 from regard.layers.readout import Readout
-from regard.layers.recurrent import RNNState, Recurrent, RecurrentEncoder, repeat_per_hypothesis
+from regard.layers.recurrent import Recurrent, RecurrentEncoder, RNNState, repeat_per_hypothesis
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,12 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.backwards = config.order == "reversed"
         self.every = config.context == "every"
-        self.source = WordVectors(sizes.source_vocab_size, config.embedding, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
-        self.target = WordVectors(sizes.target_vocab_size, config.embedding, pad=sizes.special_tokens.pad, scale=config.embedding_scale)
+        self.source = WordVectors(
+            sizes.source_vocab_size, config.embedding, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+        )
+        self.target = WordVectors(
+            sizes.target_vocab_size, config.embedding, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+        )
         shape = {"layers": config.layers, "dropout": config.dropout}
         self.encoder = RecurrentEncoder(config.cell, config.embedding, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
         width = config.dim if self.every else 0

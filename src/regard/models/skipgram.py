@@ -52,12 +52,16 @@ class SkipGram(nn.Module):
         vectors: Tensor = self.vectors(tokens)
         return vectors
 
-    def loss(self, tokens: Tensor, window: Tensor, negative_samples: Tensor, *, negatives_per_pair: float) -> tuple[Tensor, int]:
+    def loss(
+        self, tokens: Tensor, window: Tensor, negative_samples: Tensor, *, negatives_per_pair: float
+    ) -> tuple[Tensor, int]:
         """Rows of words (r t), how far each looks to both sides (r t), 0 for padding, and other words (r k) -> the loss
         summed over all pairs of near words, differentiable, and how many pairs there are."""
         apply: Any = _plain if is_transforming() else _Loss.apply
         with torch.autocast(tokens.device.type, enabled=False):  # products too small to gain from half precision
-            total: Tensor = apply(self.vectors.weight, self.contexts.weight, tokens, window, negative_samples, negatives_per_pair)
+            total: Tensor = apply(
+                self.vectors.weight, self.contexts.weight, tokens, window, negative_samples, negatives_per_pair
+            )
         return total, int(_near(window).sum())
 
 
@@ -79,7 +83,10 @@ def _plain(vectors: Tensor, contexts: Tensor, rows: Tensor, *drawn: Any) -> Tens
     words, near, is_near = embedding(rows, vectors), embedding(rows, contexts), _near(reach)
     weight = is_near.sum(dim=-1, keepdim=True) * (negatives / max(1, others.shape[1]))
     close, far = torch.sigmoid(words @ near.mT), torch.sigmoid(words @ embedding(others, contexts).mT)
-    loss: Tensor = -(close.clamp_min(MIN_PROBABILITY).log() * is_near).sum() - ((1 - far).clamp_min(MIN_PROBABILITY).log() * weight).sum()
+    loss: Tensor = (
+        -(close.clamp_min(MIN_PROBABILITY).log() * is_near).sum()
+        - ((1 - far).clamp_min(MIN_PROBABILITY).log() * weight).sum()
+    )
     return loss
 
 

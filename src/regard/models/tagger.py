@@ -72,11 +72,17 @@ class Tagger(nn.Module):
         super().__init__()
         dim, dropout = config.dim, config.dropout
         self.embedding = WordDropoutEmbedding(
-            sizes.vocab_size, dim, special_tokens=sizes.special_tokens, dropout=dropout, word_dropout=config.word_dropout
+            sizes.vocab_size,
+            dim,
+            special_tokens=sizes.special_tokens,
+            dropout=dropout,
+            word_dropout=config.word_dropout,
         )
         spelt = config.filters if sizes.num_characters else 0
         self.spelling = (
-            CharCNN(sizes.num_characters, config.char_dim, spelt, special_tokens=sizes.special_tokens, dropout=dropout) if spelt else None
+            CharCNN(sizes.num_characters, config.char_dim, spelt, special_tokens=sizes.special_tokens, dropout=dropout)
+            if spelt
+            else None
         )
         self.join = Linear(dim + spelt, dim)
         self.position = positions.build(config.position, dim, max_length=sizes.max_length)
@@ -84,7 +90,9 @@ class Tagger(nn.Module):
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
             place = self.position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
-            attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="sentence", keys="sentence")
+            attend = Attend(
+                scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="sentence", keys="sentence"
+            )
             around = partial(PreNorm, dim, dropout)
             self.layers.append(
                 Block(MultiHeadAttention(attend, widths), FeedForward(dim, config.ffn_dim), make_norm=around)

@@ -104,7 +104,9 @@ class DecoderStack(nn.Module):
 
     def start(self, memory: Tensor, mask: Mask) -> TransformerState:
         layers = cast("Iterable[Block]", self.layers)
-        past, source = zip(*((layer.empty_cache(memory), layer.project_kv(memory, mask)) for layer in layers), strict=True)
+        past, source = zip(
+            *((layer.empty_cache(memory), layer.project_kv(memory, mask)) for layer in layers), strict=True
+        )
         return TransformerState(past, Shared(source))
 
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:

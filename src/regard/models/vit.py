@@ -207,7 +207,8 @@ def build(config: Config, sizes: ImageClassificationSpec) -> VisionTransformer:
     nn.init.zeros_(readout.bias)
     model = VisionTransformer(
         tokens,
-        position or PatchPositions2D(Position2D(config.position, dim, height=height, width=width), num_prefix_tokens=own),
+        position
+        or PatchPositions2D(Position2D(config.position, dim, height=height, width=width), num_prefix_tokens=own),
         class_token=torch.randn(own, dim) * 0.02,
         layers=[_layer(config, position) for _ in range(config.layers)],
         pool=_pool(config),
@@ -236,4 +237,6 @@ def _layer(config: Config, position: PositionScheme | None) -> Block:
     place = None if position is None else position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
     attend = Attend(scores.build(config.score, widths.head_dim), position_bias=place, queries="patches", keys="patches")
     feedforward = FeedForward(config.dim, config.ffn_dim or 2 * config.dim, activation=gelu)
-    return Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
+    return Block(
+        MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout)
+    )

@@ -75,7 +75,9 @@ class QueryPositionBias(nn.Module):
         super().__init__()
         self.relative = relative
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
+    def score(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Tensor:
         q, places, k = q[..., :-1], q[:, :1, :, -1:], k[..., :-1]  # (b h t d), (b 1 t 1), (b h s d)
         reach = self.relative.table.shape[1] // 2
         met = (q * q.shape[-1] ** -0.5) @ self.relative.table.mT  # (b h t 2r+1): distance reach back … ahead
@@ -84,7 +86,9 @@ class QueryPositionBias(nn.Module):
         scores: Tensor = score(q, k) + met.gather(-1, rows)
         return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Dot | None:
         return None
 
 
@@ -121,7 +125,9 @@ class XLNet(nn.Module):
     def __init__(self, encoder: Encoder, query_attention: list[MultiHeadAttention], readout: Readout) -> None:
         super().__init__()
         self.encoder = encoder
-        self.queries = nn.ModuleList(query_attention)  # the attention of each block for the query stream, with its weights
+        self.queries = nn.ModuleList(
+            query_attention
+        )  # the attention of each block for the query stream, with its weights
         self.unseen = nn.Parameter(torch.randn(readout.in_features) * 0.02)  # what a query is before it has looked
         self.readout = readout
 
@@ -181,7 +187,9 @@ def _layer(config: Config) -> Block:
     relative = Relative(widths.num_heads, widths.head_dim, max_distance=config.max_distance)
     attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=relative, queries="text", keys="text")
     feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
-    return Block(MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
+    return Block(
+        MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout)
+    )
 
 
 def _second(block: Block, config: Config) -> MultiHeadAttention:

@@ -25,7 +25,7 @@ from regard.serve.errors import add_error_handlers
 from regard.serve.inspections import Session
 from regard.serve.middleware import Limits, Message, Receive, Send, ServerPolicy, is_loopback
 from regard.serve.predict_endpoint import PredictEndpoint, is_predict_request
-from regard.serve.requests import NotFound, read_json, parse_inspection_request
+from regard.serve.requests import NotFound, parse_inspection_request, read_json
 from regard.serve.server import on_shutdown_signal
 
 INSPECTION_THREADS = 4  # threads for looks, most of which wait for a model; answers have others
@@ -53,7 +53,9 @@ def first_text(run: RunLike, text: str | None = None) -> str:
 def explorer_app(looked: InspectionTarget, text: str, *, host: str = "127.0.0.1") -> Any:
     """What is looked into and a first input -> the application. On a host that is this machine alone, only requests
     that are addressed to it are answered."""
-    return application({"": ExplorerPage(Session(looked, trusted_texts=(text,)), text)}, ServerPolicy(loopback=is_loopback(host)))
+    return application(
+        {"": ExplorerPage(Session(looked, trusted_texts=(text,)), text)}, ServerPolicy(loopback=is_loopback(host))
+    )
 
 
 def base_of(name: str, count: int) -> str:

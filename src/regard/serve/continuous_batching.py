@@ -191,8 +191,12 @@ class BatchedStrategy(DecodingStrategy):
 
     batcher: ContinuousBatcher = field(default_factory=ContinuousBatcher, compare=False)
     on_tokens: TokenCallback | None = field(default=None, compare=False)
-    on_search_start: Callable[[], None] = field(default=lambda: None, compare=False)  # hears that all is ready to be searched for
-    request_indices: tuple[int, ...] = field(default=(), compare=False)  # of each input in its own request; (): it is all of one
+    on_search_start: Callable[[], None] = field(
+        default=lambda: None, compare=False
+    )  # hears that all is ready to be searched for
+    request_indices: tuple[int, ...] = field(
+        default=(), compare=False
+    )  # of each input in its own request; (): it is all of one
 
     def sample_indices(self, count: int) -> list[int]:
         """As Decoding: what is drawn for an input is what is drawn when its request is answered alone."""

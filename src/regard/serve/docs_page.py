@@ -55,7 +55,9 @@ def _curl(url: str, example: Any) -> str:
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: f"{each[:MAX_EXAMPLE_CHARACTERS]}…" if key == "file" and len(each) > MAX_EXAMPLE_CHARACTERS else _short(each)
+            key: f"{each[:MAX_EXAMPLE_CHARACTERS]}…"
+            if key == "file" and len(each) > MAX_EXAMPLE_CHARACTERS
+            else _short(each)
             for key, each in value.items()
         }
     return [_short(each) for each in value] if isinstance(value, list) else value

@@ -10,7 +10,9 @@ from typing import Any
 from regard.core.extras import require
 
 HEAD = b"HTTP/1.1 "  # what the head of an answer begins with
-MAX_HEADER_BYTES = 65_536  # bytes of an address and headers: Uvicorn takes any number, in time that grows with their square
+MAX_HEADER_BYTES = (
+    65_536  # bytes of an address and headers: Uvicorn takes any number, in time that grows with their square
+)
 IDLE_CHECK_S = 6.0  # seconds between two looks at a connection: if nothing is under way and nothing moved, it ends
 require("httptools", extra="serve")
 _protocol: Any = require("uvicorn.protocols.http.httptools_impl", extra="serve").HttpToolsProtocol

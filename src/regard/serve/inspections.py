@@ -64,7 +64,9 @@ class Session:
         texts = type(task).parse_untrusted_text is not Task.parse_untrusted_text
         return () if texts else task.input_suffixes or ()
 
-    def inspect(self, text: str, interventions: Interventions, cancel_check: CancelCheck = lambda: None, upload: Any = None) -> dict[str, Any]:
+    def inspect(
+        self, text: str, interventions: Interventions, cancel_check: CancelCheck = lambda: None, upload: Any = None
+    ) -> dict[str, Any]:
         """A text and changes -> the JSON of the page; `ask` raises as soon as nobody wants it any more."""
         with self._gate.exclusive(cancel_check), cancellable(cancel_check):
             return self._look(InspectionRequest(text, interventions, upload))
@@ -76,7 +78,11 @@ class Session:
             tables = ParameterTables(inspection.positions, inspection.embeddings)
             self._subject = replace(self._subject, tables=tables)
         _limited(self._kept, name, inspection, MAX_CACHED_INSPECTIONS)
-        page = {"server": self.base, "id": name, **({"opens": list(self.input_suffixes)} if self.input_suffixes else {})}
+        page = {
+            "server": self.base,
+            "id": name,
+            **({"opens": list(self.input_suffixes)} if self.input_suffixes else {}),
+        }
         return {**to_json(inspection, budget=Budget(TILE_BUDGET_CHARACTERS)), **page}
 
     def _collect(self, asked: InspectionRequest) -> Inspection:

@@ -69,7 +69,9 @@ class Metrics:
         """The numbers as Prometheus reads them, and what kind of text that is."""
         for run, waiting in self._watched.items():
             self._waiting.labels(run).set(waiting())
-        registry = self._registry if MULTIPROC_DIR_ENV not in os.environ else self._of_all(Path(os.environ[MULTIPROC_DIR_ENV]))
+        registry = (
+            self._registry if MULTIPROC_DIR_ENV not in os.environ else self._of_all(Path(os.environ[MULTIPROC_DIR_ENV]))
+        )
         return self._library.generate_latest(registry), self._library.CONTENT_TYPE_LATEST
 
     def _of_all(self, folder: Path) -> Any:

@@ -26,7 +26,10 @@ BODY_TIMEOUT_S = 10.0  # seconds until a body has arrived
 MAX_REQUESTS = 16  # requests at a time, those that wait included
 OPEN = "/health"  # what is answered without a key
 MAX_PENDING_BYTES = 200_000_000  # bytes of the bodies of all requests
-MAX_DRAIN_BYTES, DRAIN_TIMEOUT_S = 100_000_000, BODY_TIMEOUT_S  # bytes and seconds of a body that is too large, which are thrown away
+MAX_DRAIN_BYTES, DRAIN_TIMEOUT_S = (
+    100_000_000,
+    BODY_TIMEOUT_S,
+)  # bytes and seconds of a body that is too large, which are thrown away
 
 
 class RequestRejected(Exception):

@@ -17,7 +17,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.engines.engine import EngineHandle
 from regard.engines.torch_free import TorchFreePredictor
 from regard.serve import option_schema
-from regard.serve.continuous_batching import ContinuousBatcher, BatchedStrategy
+from regard.serve.continuous_batching import BatchedStrategy, ContinuousBatcher
 from regard.serve.model_lock import ModelLock
 from regard.serve.option_schema import OptionSchema
 from regard.serve.scheduler import BatchCallbacks
@@ -68,13 +68,19 @@ class ServedRun:
     def accepts_text(self) -> bool:
         """Whether its inputs are texts, or may be."""
         task = self.run.task
-        return not self.input_suffixes or self.generates_without_input or type(task).parse_untrusted_text is not Task.parse_untrusted_text
+        return (
+            not self.input_suffixes
+            or self.generates_without_input
+            or type(task).parse_untrusted_text is not Task.parse_untrusted_text
+        )
 
     @cached_property
     def options_schema(self) -> OptionSchema:
         """What its task can be asked."""
         recipe = self.run.recipe.task
-        found = option_schema.schema_of("regard.tasks", recipe.name, self.run.options, input_suffixes=self.input_suffixes)
+        found = option_schema.schema_of(
+            "regard.tasks", recipe.name, self.run.options, input_suffixes=self.input_suffixes
+        )
         return found._replace(most=getattr(recipe.module("tasks"), "SERVER_LIMITS", {}))
 
     @cached_property
@@ -109,7 +115,9 @@ class ServedRun:
 
     def decoder_schema(self, name: str) -> OptionSchema:
         """The settings of a decoder."""
-        return option_schema.schema_of("regard.decoding.strategies", name, find("regard.decoding.strategies", name).Config)
+        return option_schema.schema_of(
+            "regard.decoding.strategies", name, find("regard.decoding.strategies", name).Config
+        )
 
     @cached_property
     def uses_own_decoder(self) -> bool:
@@ -124,12 +132,18 @@ class ServedRun:
         pair = self.run.external_engine(request, decoding)
         return None if pair is None else DefaultRequest(request, decoding, pair, self.run.torch_free_predictor())
 
-    def uses_external_engine(self, options: Any, decoding: DecodingStrategy | None, stream: PartialOutputStream | None) -> bool:
+    def uses_external_engine(
+        self, options: Any, decoding: DecodingStrategy | None, stream: PartialOutputStream | None
+    ) -> bool:
         """Whether another engine answers a request, whole: nobody can read along."""
         return stream is None and self.default_request is not None and (options, decoding) == self.default_request[:2]
 
     def predict(
-        self, inputs: Sequence[Any], options: Any, decoding: DecodingStrategy | None, callbacks: BatchCallbacks = NO_CALLBACKS
+        self,
+        inputs: Sequence[Any],
+        options: Any,
+        decoding: DecodingStrategy | None,
+        callbacks: BatchCallbacks = NO_CALLBACKS,
     ) -> list[list[Prediction]]:
         """Inputs that have been read -> their answers; whoever listens hears when the search begins, and what is
         decoded so far."""

@@ -102,7 +102,10 @@ def _body(hosted: ServedRun, *, named: bool) -> dict[str, Any]:
     text = {"type": "string", "maxLength": option_schema.MAX_TEXT_CHARACTERS}
     inputs = [*([option_schema.UPLOAD] if hosted.input_suffixes else []), *([text] if hosted.accepts_text else [])]
     one = inputs[0] if len(inputs) == 1 else {"anyOf": inputs}
-    kinds = [*([f"files ({', '.join(hosted.input_suffixes)})"] if hosted.input_suffixes else []), *(["texts"] if hosted.accepts_text else [])]
+    kinds = [
+        *([f"files ({', '.join(hosted.input_suffixes)})"] if hosted.input_suffixes else []),
+        *(["texts"] if hosted.accepts_text else []),
+    ]
     wanted = {"type": "array", "minItems": 1, "maxItems": MAX_INPUTS, "items": one, "description": " or ".join(kinds)}
     which = "which run; needed where several have the verb"
     properties: dict[str, Any] = {

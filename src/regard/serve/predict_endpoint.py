@@ -47,7 +47,9 @@ class RawRequest(NamedTuple):
 class PredictHandler:
     """A request that is being answered."""
 
-    def __init__(self, incoming: RawRequest, hosted: Sequence[ServedRun], line_of: SchedulerFor, metrics: Metrics) -> None:
+    def __init__(
+        self, incoming: RawRequest, hosted: Sequence[ServedRun], line_of: SchedulerFor, metrics: Metrics
+    ) -> None:
         self.incoming, self.hosted, self.line_of, self.metrics = incoming, hosted, line_of, metrics
         self.verb = incoming.verb
         self.begun = time.monotonic()
@@ -141,7 +143,9 @@ class PredictHandler:
             late = Cancelled(cancellation.TIMEOUT_MESSAGE.format(cancellation.REQUEST_TIMEOUT_S))
             wrong = late if isinstance(wrong, TimeoutError) else wrong
             status = status_of(wrong)
-            yield _event("error", json.dumps({"error": self.uploads.with_client_names(error_message(wrong)), "status": status}))
+            yield _event(
+                "error", json.dumps({"error": self.uploads.with_client_names(error_message(wrong)), "status": status})
+            )
         finally:
             self.line_of(wanted.hosted, job).cancel(job)
             reply.coming.cancel()  # what comes now, nobody reads

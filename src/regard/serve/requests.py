@@ -43,7 +43,11 @@ class PredictRequest(NamedTuple):
     def is_small(self) -> bool:
         """Whether it is read at once: a few short texts, and nothing to unpack."""
         texts = all(isinstance(given, str) for given in self.inputs)
-        return texts and sum(map(len, self.inputs)) <= MAX_INLINE_CHARACTERS and not any(map(_is_file, self.options.values()))
+        return (
+            texts
+            and sum(map(len, self.inputs)) <= MAX_INLINE_CHARACTERS
+            and not any(map(_is_file, self.options.values()))
+        )
 
 
 def _is_file(value: Any) -> bool:
@@ -131,7 +135,9 @@ def _input(hosted: ServedRun, given: Any, uploads: Uploads, where: str) -> Any:
     task = hosted.run.task
     if isinstance(given, str):
         if len(given) > option_schema.MAX_TEXT_CHARACTERS:
-            raise DataError(f"{where} has {len(given):,} letters; at most {option_schema.MAX_TEXT_CHARACTERS:,} fit into a request")
+            raise DataError(
+                f"{where} has {len(given):,} letters; at most {option_schema.MAX_TEXT_CHARACTERS:,} fit into a request"
+            )
         return task.parse_untrusted_text(given)
     if not isinstance(given, dict):
         raise DataError(f'{where} is {json.dumps(given)[:40]}, neither a text nor a file; write a text as "…"')

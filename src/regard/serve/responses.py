@@ -27,7 +27,9 @@ def to_json(predictions: Sequence[Sequence[Prediction]], files: Sequence[str] = 
                 made = {suffix: answer.render(suffix) for suffix in files}
                 room -= sum(map(len, made.values()))
                 if room < 0:
-                    raise ConfigError(f"the files of these answers have more than {MAX_FILE_BYTES:,} bytes; ask for fewer")
+                    raise ConfigError(
+                        f"the files of these answers have more than {MAX_FILE_BYTES:,} bytes; ask for fewer"
+                    )
                 plain["files"] = {suffix: base64.b64encode(data).decode() for suffix, data in made.items()}
             rows[-1].append(plain)
     return rows

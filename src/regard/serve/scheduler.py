@@ -25,7 +25,9 @@ from regard.serve.streams import PartialOutputStream
 
 BATCH_WAIT_S = 0.003  # seconds that the first request of a batch waits for others
 MAX_BATCH_INPUTS = 64  # inputs of a batch
-MAX_JOINED_INPUTS = 32  # inputs that begin together where searches are joined: each is answered when the last of them has ended
+MAX_JOINED_INPUTS = (
+    32  # inputs that begin together where searches are joined: each is answered when the last of them has ended
+)
 MAX_QUEUED_INPUTS = 512  # inputs that may wait
 MAX_JOINED_BATCHES = 64  # batches under way where their searches are joined
 MAX_EXTERNAL_BATCHES = 2  # under way where another engine searches: while it has one, the other is read or written
@@ -137,7 +139,12 @@ class RequestScheduler:
     """
 
     def __init__(
-        self, work: PredictFn, policy: BatchingPolicy = SEQUENTIAL, *, queue: int = MAX_QUEUED_INPUTS, on_batch: Callable[[int], None] | None = None
+        self,
+        work: PredictFn,
+        policy: BatchingPolicy = SEQUENTIAL,
+        *,
+        queue: int = MAX_QUEUED_INPUTS,
+        on_batch: Callable[[int], None] | None = None,
     ) -> None:
         self._work, self._queue, self._told = work, queue, on_batch  # `told` hears the size of each batch
         self._most, self._together, self._pause = policy

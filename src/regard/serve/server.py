@@ -67,7 +67,11 @@ def serve_in_processes(make: Callable[[], Any], server_socket: socket.socket, *,
     is started anew."""
     uvicorn = require("uvicorn", extra="serve")
     settings = uvicorn.Config(
-        WorkerFactory(make), factory=True, workers=count, timeout_worker_healthcheck=WORKER_HEALTH_TIMEOUT_S, **_settings()
+        WorkerFactory(make),
+        factory=True,
+        workers=count,
+        timeout_worker_healthcheck=WORKER_HEALTH_TIMEOUT_S,
+        **_settings(),
     )
     _watching()(settings, sockets=[server_socket]).run()
 
@@ -197,7 +201,9 @@ class ServerConfig:
         if self.shared is not None:
             from regard.serve.metrics import MULTIPROC_DIR_ENV
 
-            os.environ[MULTIPROC_DIR_ENV] = str(self.shared / METRICS_FOLDER)  # before the library that counts is imported
+            os.environ[MULTIPROC_DIR_ENV] = str(
+                self.shared / METRICS_FOLDER
+            )  # before the library that counts is imported
             (self.shared / METRICS_FOLDER).mkdir(exist_ok=True)
         from regard.serve import service
         from regard.serve.model_runtime import open_runs

@@ -23,8 +23,8 @@ from regard.serve.metrics import Metrics
 from regard.serve.middleware import ServerPolicy, is_loopback
 from regard.serve.model_runtime import ServedRun
 from regard.serve.predict_endpoint import PredictEndpoint
-from regard.serve.requests import read_json, parse_inspection_request
-from regard.serve.scheduler import CONTINUOUS, SEQUENTIAL, EXTERNAL_ENGINE, Job, RequestScheduler
+from regard.serve.requests import parse_inspection_request, read_json
+from regard.serve.scheduler import CONTINUOUS, EXTERNAL_ENGINE, SEQUENTIAL, Job, RequestScheduler
 from regard.serve.server import SHUTDOWN_TIMEOUT_S
 
 MAX_UPLOAD_BODY_BYTES = 12_000_000  # bytes of a body with files in it
@@ -43,8 +43,12 @@ class Service:
         for number, each in enumerate(hosted):
             told = partial(self.metrics.observe_batch, each.name, searched=each.uses_own_decoder)
             each.pool.told = partial(self.metrics.observe_step, each.name)
-            self.lines[each.name] = RequestScheduler(each.predict, CONTINUOUS if each.uses_own_decoder else SEQUENTIAL, on_batch=told)
-            self.others[each.name] = RequestScheduler(each.predict, EXTERNAL_ENGINE, on_batch=partial(self.metrics.observe_batch, each.name))
+            self.lines[each.name] = RequestScheduler(
+                each.predict, CONTINUOUS if each.uses_own_decoder else SEQUENTIAL, on_batch=told
+            )
+            self.others[each.name] = RequestScheduler(
+                each.predict, EXTERNAL_ENGINE, on_batch=partial(self.metrics.observe_batch, each.name)
+            )
             self.metrics.register_queue(each.name, partial(self._waiting, each.name))
             self.sessions[each.name] = self._explored(each, number, text if number == 0 else None)
 

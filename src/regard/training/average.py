@@ -9,7 +9,7 @@ from regard.core import trust as trusts
 from regard.core.errors import CheckpointError, pluralize
 from regard.training import model_card, tensor_files
 from regard.training.checkpoint import BestEvaluation, Progress, mean_weights
-from regard.training.run_folder import RunFolder, check_files, check_available, create_run_folder, read_identity
+from regard.training.run_folder import RunFolder, check_available, check_files, create_run_folder, read_identity
 from regard.training.train import load_run
 
 

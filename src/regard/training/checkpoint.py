@@ -154,12 +154,16 @@ def restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, *, ten
                 optimizer.state[parameter][field] = value if counts_on_host else _like(value, parameter)
 
 
-def save(folder: RunFolder, model: nn.Module, *, optimizer: torch.optim.Optimizer, progress: Progress, write: bool) -> None:
+def save(
+    folder: RunFolder, model: nn.Module, *, optimizer: torch.optim.Optimizer, progress: Progress, write: bool
+) -> None:
     """Write a checkpoint; every process takes part in the gathering, one writes."""
     tensors = {f"model.{name}": tensor for name, tensor in model_weights(model).items()}
     tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer_state(model, optimizer).items()}
     if write:
-        tensor_files.write_tensors(folder.checkpoint(progress.step), tensors, {"run": progress.run, "progress": progress.to_dict()})
+        tensor_files.write_tensors(
+            folder.checkpoint(progress.step), tensors, {"run": progress.run, "progress": progress.to_dict()}
+        )
 
 
 def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer, identity: RunIdentity) -> Progress:

@@ -30,7 +30,9 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Loss
 from regard.training.device import repeated_blocks, select_device
 
-MIN_SHARD_WEIGHTS = 256  # weights of a part that is sharded by itself; less is left to the root, as every part costs a message
+MIN_SHARD_WEIGHTS = (
+    256  # weights of a part that is sharded by itself; less is left to the root, as every part costs a message
+)
 _LOOK = 1.0  # seconds between two looks at whether torchrun still lives
 _GRACE = 60.0  # seconds to save in when it does not
 _LEAVE = 5.0  # seconds to end in when that is done
@@ -132,7 +134,9 @@ class TrainingEngine:
         return held
 
 
-def wrap_model(model: nn.Module, processes: Processes, *, shard: str, example_loss: Callable[[nn.Module], Loss]) -> TrainingEngine:
+def wrap_model(
+    model: nn.Module, processes: Processes, *, shard: str, example_loss: Callable[[nn.Module], Loss]
+) -> TrainingEngine:
     """DDP or FSDP around the model where there are several processes; `example` gives the loss of one example."""
     caller = ModelCaller(model)
     if processes.world_size == 1:

@@ -16,7 +16,7 @@ from regard.core.task import Task
 from regard.training import checkpoint, tensor_files
 from regard.training.checkpoint import BestEvaluation, Progress
 from regard.training.console import Console, LogRow
-from regard.training.distributed import TrainingEngine, Processes
+from regard.training.distributed import Processes, TrainingEngine
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder, read_identity
 
@@ -67,7 +67,9 @@ class Evaluator:
         if len(progress.snapshots) < 2:
             return None
         own = {name: tensor.clone() for name, tensor in checkpoint.model_weights(self.engine.model).items()}
-        mean = checkpoint.mean_weights([self.folder.snapshot(step) for step in progress.snapshots], read_identity(self.folder))
+        mean = checkpoint.mean_weights(
+            [self.folder.snapshot(step) for step in progress.snapshots], read_identity(self.folder)
+        )
         checkpoint.restore_weights(self.engine.model, mean, self.folder.state)
         metrics = self._metrics(progress.step)
         better = self._keep_if_best(progress, metrics)

@@ -192,7 +192,9 @@ def save_report(config: Pretrained, report: PretrainedReport, *, draft: Path) ->
     (draft / REPORT_FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def apply_pretrained(report: PretrainedReport, model: nn.Module, *, weights: Path | None, identity: RunIdentity) -> None:
+def apply_pretrained(
+    report: PretrainedReport, model: nn.Module, *, weights: Path | None, identity: RunIdentity
+) -> None:
     """Freeze what the run keeps frozen, and copy the weights it began with where they are given."""
     own = named_weights(model)
     if weights is not None:

@@ -73,7 +73,9 @@ def _lay_over(base: Table, table: Table) -> Table:
     kept = dict(base)
     training = table.get("training")
     if isinstance(training, dict) and any(name in training for name in BUDGET_SETTINGS):
-        kept["training"] = {name: value for name, value in kept.get("training", {}).items() if name not in BUDGET_SETTINGS}
+        kept["training"] = {
+            name: value for name, value in kept.get("training", {}).items() if name not in BUDGET_SETTINGS
+        }
     for section in ("model", "decoding"):
         own, default = table.get(section, {}).get("name"), base.get(section, {}).get("name")
         if own is not None and own != default:

@@ -153,7 +153,9 @@ class RunIdentity:
     def check(self, path: Path, metadata: Mapping[str, Any]) -> None:
         """Refuse a file of another run."""
         if metadata.get("run") != self.run_id:
-            theirs, ours = (f"run {run}" if run else "a run without an id" for run in (metadata.get("run"), self.run_id))
+            theirs, ours = (
+                f"run {run}" if run else "a run without an id" for run in (metadata.get("run"), self.run_id)
+            )
             raise CheckpointError(
                 f"{path}: belongs to {theirs}, but {path.parent} holds {ours}; put the file of this run back"
             )

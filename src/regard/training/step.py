@@ -25,7 +25,7 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Task
 from regard.training.checkpoint import Progress
 from regard.training.device import LossFunction, autocast, resolve_dtype
-from regard.training.distributed import TrainingEngine, Processes
+from regard.training.distributed import Processes, TrainingEngine
 from regard.training.optimizer import LRFactor, set_lr
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder
@@ -110,7 +110,9 @@ class Stepper:
         seed_all(self.seed, step, processes.rank)
         self.engine.model.train()
         sums = self._forward_and_backward(examples)
-        loss, tokens, *rest = processes.all_reduce_sum([sums.loss, sums.tokens, *sums.parts.values(), *map(float, flags())])
+        loss, tokens, *rest = processes.all_reduce_sum(
+            [sums.loss, sums.tokens, *sums.parts.values(), *map(float, flags())]
+        )
         parts = dict(zip(sums.parts, rest, strict=False))
         rate = self.config.lr * self.lr_factor(step)
         norm = self._update(scale=processes.world_size / max(1.0, tokens), rate=rate, usable=math.isfinite(loss))
@@ -119,7 +121,9 @@ class Stepper:
     def _forward_and_backward(self, examples: Indices) -> LossSums:
         """Gradients of the summed loss of this process's share, piece by piece."""
         rank, world = self.processes.rank, self.processes.world_size
-        share = list(micro_batches(examples, rank=rank, world_size=world, accumulation_steps=self.config.accumulation_steps))
+        share = list(
+            micro_batches(examples, rank=rank, world_size=world, accumulation_steps=self.config.accumulation_steps)
+        )
         sums = LossSums()
         for number, (piece, weight) in enumerate(share, start=1):
             with self.engine.gradient_sync(number == len(share)):
@@ -171,7 +175,9 @@ def move_to_device(batch: Any, device: torch.device) -> Any:
     return batch if device.type == "cpu" else map_tensors(batch, lambda x: x.to(device, non_blocking=True))
 
 
-def write_nonfinite(folder: RunFolder, task: Task, *, examples: Indices, result: StepResult, progress: Progress) -> None:
+def write_nonfinite(
+    folder: RunFolder, task: Task, *, examples: Indices, result: StepResult, progress: Progress
+) -> None:
     """A step whose loss is no number: its example numbers and the batch itself, into nonfinite.json."""
     table = {
         "step": progress.step,

@@ -20,15 +20,22 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from regard.core.checksummed_json import MAX_JSON_BYTES, CHECKSUM_PLACEHOLDER, CorruptFile, JSONObject, read_json, write_json
+from regard.core.checksummed_json import (
+    CHECKSUM_PLACEHOLDER,
+    MAX_JSON_BYTES,
+    CorruptFile,
+    JSONObject,
+    read_json,
+    write_json,
+)
 from regard.core.errors import CheckpointError
 from regard.core.files import atomic_write, open_regular
 
 __all__ = [
     "CorruptFile",
     "JSONObject",
-    "read_metadata",
     "read_json",
+    "read_metadata",
     "read_shapes",
     "read_tensors",
     "write_json",

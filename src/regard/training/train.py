@@ -21,19 +21,19 @@ from regard.core.task import Task
 from regard.training import checkpoint, data_paths, model_card, optimizer, pretrained, summary, tensor_files
 from regard.training.checkpoint import Tensors
 from regard.training.console import Console, SilentConsole, open_console
-from regard.training.device import keep_freed_memory, resolve_dtype, enable_activation_checkpointing
-from regard.training.distributed import TrainingEngine, Processes, wrap_model, distributed_context
+from regard.training.device import enable_activation_checkpointing, keep_freed_memory, resolve_dtype
+from regard.training.distributed import Processes, TrainingEngine, distributed_context, wrap_model
 from regard.training.evaluator import selection_metric
 from regard.training.pretrained import PretrainedReport
 from regard.training.recipe import Recipe
 from regard.training.run_folder import (
     RunFolder,
     RunIdentity,
-    check_files,
     check_available,
+    check_files,
     create_run_folder,
-    new_identity,
     lock_folder,
+    new_identity,
     read_identity,
     read_recipe,
     write_config,
@@ -107,7 +107,9 @@ def _dry_run(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Pretr
     if recipe.training.files.tensorboard:
         require("tensorboard", extra="tensorboard")
     model = build_model(recipe, task)
-    taken, tensors = (None, {}) if recipe.pretrained is None else pretrained.collect_pretrained(recipe.pretrained, model, task)
+    taken, tensors = (
+        (None, {}) if recipe.pretrained is None else pretrained.collect_pretrained(recipe.pretrained, model, task)
+    )
     if not len(task.epoch_batches(0, recipe.seed)):
         raise DataError("there are no training batches; give more data or a larger batch size")
     _one_example(recipe, task, model=model).total.backward()
@@ -145,7 +147,9 @@ def resume(
             if trusted:
                 trusts.mark_trusted(folder.path)
         processes.barrier()
-        return _fit(recipe, folder, processes=processes, task=None, console=console, watch=step_callback, new_log=new_log)
+        return _fit(
+            recipe, folder, processes=processes, task=None, console=console, watch=step_callback, new_log=new_log
+        )
 
 
 def _changed(old: Recipe, settings: Sequence[str]) -> Recipe:
@@ -227,16 +231,22 @@ def _check_data(folder: RunFolder, identity: RunIdentity, *, task: Task, console
         )
 
 
-def _engine(recipe: Recipe, task: Task, *, folder: RunFolder, identity: RunIdentity, processes: Processes) -> TrainingEngine:
+def _engine(
+    recipe: Recipe, task: Task, *, folder: RunFolder, identity: RunIdentity, processes: Processes
+) -> TrainingEngine:
     hardware = recipe.training.hardware
     model = build_model(recipe, task)
     taken = pretrained.read_report(folder.path)
     if taken is not None:
-        pretrained.apply_pretrained(taken, model, weights=None if folder.checkpoints() else folder.pretrained_weights, identity=identity)
+        pretrained.apply_pretrained(
+            taken, model, weights=None if folder.checkpoints() else folder.pretrained_weights, identity=identity
+        )
     model = model.to(processes.device)
     if hardware.checkpoint_activations:
         enable_activation_checkpointing(model)
-    return wrap_model(model, processes, shard=hardware.shard, example_loss=lambda model: _one_example(recipe, task, model=model))
+    return wrap_model(
+        model, processes, shard=hardware.shard, example_loss=lambda model: _one_example(recipe, task, model=model)
+    )
 
 
 def _one_example(recipe: Recipe, task: Task, *, model: nn.Module) -> Loss:

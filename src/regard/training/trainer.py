@@ -16,17 +16,17 @@ from regard.core.errors import DataError
 from regard.core.protocols import Indices
 from regard.core.task import Task
 from regard.training import checkpoint, optimizer, summary
-from regard.training.checkpoint import Progress, LogWindow
+from regard.training.checkpoint import LogWindow, Progress
 from regard.training.console import Console, LogRow, format_duration, format_row
 from regard.training.device import CompiledLoss
-from regard.training.distributed import TrainingEngine, Processes
+from regard.training.distributed import Processes, TrainingEngine
 from regard.training.evaluator import Evaluator
 from regard.training.log import NullReporter, Reporter, TensorBoardWriter, Throughput, move_aside
 from regard.training.optimizer import schedule
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder, RunIdentity
 from regard.training.signals import Interrupted, StopRequest
-from regard.training.step import Diverged, StepResult, Stepper, explain_nonfinite, write_nonfinite
+from regard.training.step import Diverged, Stepper, StepResult, explain_nonfinite, write_nonfinite
 
 
 class StepCallback(Protocol):
@@ -83,7 +83,9 @@ class Trainer:
         if self.processes.is_main_process:
             board = TensorBoardWriter(self.folder.events, self.progress.step) if self.config.files.tensorboard else None
             position, counted = self.progress.log, self.task.throughput_unit
-            self.reporter = Reporter(self.folder, self.console, position=position, tensorboard=board, throughput_unit=counted)
+            self.reporter = Reporter(
+                self.folder, self.console, position=position, tensorboard=board, throughput_unit=counted
+            )
             if not self.progress.log["bytes"] and self.progress.run is not None:
                 self.reporter.log_only({"step": self.progress.step, "run": self.progress.run})
 
@@ -121,7 +123,9 @@ class Trainer:
         now.log = self.reporter.position()
         if self.processes.broadcast_from_main(now.best.score is None):
             self.evaluator.write_model(now)
-        checkpoint.save(self.folder, self.engine.model, optimizer=self.optimizer, progress=now, write=self.processes.is_main_process)
+        checkpoint.save(
+            self.folder, self.engine.model, optimizer=self.optimizer, progress=now, write=self.processes.is_main_process
+        )
         if self.processes.is_main_process:
             checkpoint.prune(self.folder, now, keep=self.config.files.keep_checkpoints)
 
@@ -194,7 +198,9 @@ class Trainer:
             now.window, self._pace, self._row_shown = LogWindow(), Throughput(), True
         elif not self._row_shown:
             loss = outcome.loss / max(1, outcome.tokens)
-            self.console.set_status(format_row({"step": now.step, "epoch": now.current_epoch, "loss": loss}, self._left()))
+            self.console.set_status(
+                format_row({"step": now.step, "epoch": now.current_epoch, "loss": loss}, self._left())
+            )
 
     def _report_eta(self) -> None:
         """Say once how long the rest will take, when enough steps were timed; not where minutes are given."""
@@ -204,13 +210,17 @@ class Trainer:
         self._foretold = True
         left = self._left()
         if left is not None:
-            self.console.print_line(f"about {format_duration(left)} to go, by the first {steps} steps; evaluation comes on top")
+            self.console.print_line(
+                f"about {format_duration(left)} to go, by the first {steps} steps; evaluation comes on top"
+            )
 
     def _be_watched(self) -> None:
         """Whoever watches sees the model; not a sharded one, which a process alone cannot run."""
         if self.processes.is_main_process and self.engine.gathered_model is None:
             step, last = self.progress.step, self.progress.ended is not None
-            self.step_callback(self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=step, last=last)
+            self.step_callback(
+                self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=step, last=last
+            )
 
     def _evaluate(self, epoch_ended: bool) -> bool:
         """Evaluate if it is time to, or if this is the end; says whether it did."""

@@ -9,7 +9,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.image_layout import ImageBlocks2D, image_blocks_2d
 from regard.attention.kernels import image_blocks
-from regard.attention.kernels.image_blocks import use_image_blocks, block_plan
+from regard.attention.kernels.image_blocks import block_plan, use_image_blocks
 from regard.attention.masks import Mask
 from regard.attention.record import record
 
@@ -56,15 +56,23 @@ def test_the_block_path_is_taken(attend, monkeypatch):
     monkeypatch.setattr("regard.attention.attend.attend_painted", lambda *given: calls.append(given) or given[1])
     attend(*inputs(90), mask)
     assert len(calls) == 1
-    assert block_plan(mask.layout, 90).keys.shape[1] <= 40  # (2 + 2) x (2 + 3 + 2), less what is not made, in whole vectors
+    assert (
+        block_plan(mask.layout, 90).keys.shape[1] <= 40
+    )  # (2 + 2) x (2 + 3 + 2), less what is not made, in whole vectors
 
 
 @pytest.mark.parametrize(
     ("mask", "t"),
     [
         (Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))), 90),  # not causal
-        (Mask.image_blocks(image_blocks_2d(9, 10, query=(9, 10), memory=(2, 2))) & Mask.causal(), 90),  # one block: nothing is saved
-        (Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal() & Mask.local(back=3), 90),
+        (
+            Mask.image_blocks(image_blocks_2d(9, 10, query=(9, 10), memory=(2, 2))) & Mask.causal(),
+            90,
+        ),  # one block: nothing is saved
+        (
+            Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal() & Mask.local(back=3),
+            90,
+        ),
         (Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal(), 4),
     ],
 )

@@ -8,7 +8,7 @@ import torch
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.functional import attend as attend_once
-from regard.attention.kernels.masked_nan import may_hide_keys, is_finite, zero_hidden_keys
+from regard.attention.kernels.masked_nan import is_finite, may_hide_keys, zero_hidden_keys
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 from regard.layers.positions.relative import Relative

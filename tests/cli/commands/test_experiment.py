@@ -52,7 +52,9 @@ def test_all_are_measured_but_for_those_that_lack_an_extra(tmp_path, monkeypatch
     said = capsys.readouterr()
     assert stop.value.code == 1 and "regard: relative: music21 is not installed" in said.err
     assert all(
-        f"Of {name.replace('_', '-')}." in said.out for name in registered_names("regard.experiments") if name != "relative"
+        f"Of {name.replace('_', '-')}." in said.out
+        for name in registered_names("regard.experiments")
+        if name != "relative"
     )
     assert said.out.count("Does not hold here.") == 1
 

@@ -25,7 +25,9 @@ def test_everything_that_is_registered_is_listed(kind, capsys):
     assert all(name in everything for name in registered_names(PACKAGES[kind]))
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, package in PACKAGES.items() for name in registered_names(package)])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, package in PACKAGES.items() for name in registered_names(package)]
+)
 def test_one_of_them_with_its_settings(kind, name, capsys):
     call("list", kind.removesuffix("s"), name)
     said = capsys.readouterr().out

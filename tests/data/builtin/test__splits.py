@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.builtin._splits import split_rng, split_of
+from regard.data.builtin._splits import split_of, split_rng
 
 
 def test_a_tenth_is_held_out_for_each():

@@ -1,6 +1,6 @@
 import pytest
 
-from regard.data.builtin._korean_morphology import Verb, sentence_final_form, connective_form, particle, request
+from regard.data.builtin._korean_morphology import Verb, connective_form, particle, request, sentence_final_form
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ import pytest
 
 from regard.core.errors import ConfigError
 from regard.data.builtin.scenes import (
+    COLOUR_RGB,
     COLOURS,
     KOREAN_WORDS,
-    COLOUR_RGB,
     SHAPES,
     SIZES,
     Scene,
     SceneObject,
     generate,
-    trait_combinations,
     relation,
     split_of,
+    trait_combinations,
 )
 
 

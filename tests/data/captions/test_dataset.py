@@ -147,7 +147,9 @@ def test_captions_stand_side_by_side_with_empty_rows_for_those_that_are_missing(
     assert padded.tokens.tolist() == [[2, 5, 6, 3, 0], [0] * 5, [2, 7, 3, 0, 0], [2, 8, 9, 5, 3]]
     assert padded.lengths.tolist() == [4, 0, 3, 5]
     torch.manual_seed(0)
-    drawn = {tuple(dataset.pad_captions([[[5], [6], [7]]], 2, SpecialTokens()).tokens[:, 1].tolist()) for _ in range(30)}
+    drawn = {
+        tuple(dataset.pad_captions([[[5], [6], [7]]], 2, SpecialTokens()).tokens[:, 1].tolist()) for _ in range(30)
+    }
     assert len(drawn) == 6  # any two of three, in any order
 
 

@@ -105,7 +105,10 @@ def test_the_command_says_what_training_has_to_be_told(tmp_path):
     assert detect_layout.train_command(bare) == f"regard train classification data.path={bare} data.label=2 data.text=1"
     assert detect_layout.train_command(bare, "pairs") == f"regard train translation data.path={bare}"
     named.write_text("German\tFrench\nein Hund\tun chien\n")
-    assert detect_layout.train_command(named) == f"regard train translation data.path={named} data.source=de data.target=fr"
+    assert (
+        detect_layout.train_command(named)
+        == f"regard train translation data.path={named} data.source=de data.target=fr"
+    )
     told = {"header": False, "columns": ["other", "ko"], "source": "my language"}
     assert detect_layout.train_command(named, "pairs", told) == (
         f"regard train translation data.path={named} data.header=false data.columns=other,ko 'data.source=my language'"

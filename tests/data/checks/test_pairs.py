@@ -151,7 +151,10 @@ def test_too_few_to_split_is_what_training_says_too(tmp_path, rows):
     with pytest.raises(DataError, match=f"x.tsv: {few}"):
         pair_sources.open_pairs(pair_sources.PairSource(path, "", DEFAULT_LANGUAGES, 1), count=1)
     path.write_text("".join(f"{s}\t{t}\n" for s, t in GOOD[:3]), encoding="utf-8")
-    assert check(path) == [] and len(pair_sources.open_pairs(pair_sources.PairSource(path, "", DEFAULT_LANGUAGES, 1), count=1)) == 3
+    assert (
+        check(path) == []
+        and len(pair_sources.open_pairs(pair_sources.PairSource(path, "", DEFAULT_LANGUAGES, 1), count=1)) == 3
+    )
 
 
 def test_with_files_for_the_splits_one_pair_is_enough(tmp_path):

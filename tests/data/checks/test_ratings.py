@@ -60,7 +60,10 @@ def test_other_tables_are_not(tmp_path, name, text):
 def test_sound_ratings_have_no_findings_and_a_command(tmp_path):
     path = write(tmp_path / "r.csv", lines())
     assert detect_layout.check(path) == []
-    assert detect_layout.describe_data(path) == [f"{path}: ratings of items by users", "24 ratings of 4 users and 6 items"]
+    assert detect_layout.describe_data(path) == [
+        f"{path}: ratings of items by users",
+        "24 ratings of 4 users and 6 items",
+    ]
     assert detect_layout.train_command(path) == f"regard train recommendation data.path={path}"
 
 

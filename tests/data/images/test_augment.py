@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.data.images.augment import Augmentation, augment, crop, erase, flip, apply_mixup, warp
+from regard.data.images.augment import Augmentation, apply_mixup, augment, crop, erase, flip, warp
 
 
 def images(b=64, c=2, h=9, w=7):

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.images.dataset import ImageSource, load_collection, add_missing_splits
+from regard.data.images.dataset import ImageSource, add_missing_splits, load_collection
 from regard.data.images.loader import TargetShape
 
 

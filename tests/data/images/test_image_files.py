@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import DataError
-from regard.data.images.image_files import open_image, encode_png, to_image
+from regard.data.images.image_files import encode_png, open_image, to_image
 
 
 def saved(image, kind="PNG", **more):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi
-from regard.data.music.grid_encoding import VOICE_NAMES, REST, SILENT, GridEncoding, GridGrammar
+from regard.data.music.grid_encoding import REST, SILENT, VOICE_NAMES, GridEncoding, GridGrammar
 from regard.data.music.metre import Timing
 from regard.data.music.notes import Note
 
@@ -118,7 +118,12 @@ def test_a_continuation_begins_where_the_primer_ends():
 def test_the_pace_of_a_file_is_heard(write):
     pace = GRID.open(write([Note(0, 2, 60)], tempo=60)).parsed.timing
     slow = GRID.with_timing(pace)
-    assert slow.tempo == 60 and slow.step_seconds == 0.25 and slow.max_tokens(1.0) == 16 and GRID.with_timing(Timing()) == GRID
+    assert (
+        slow.tempo == 60
+        and slow.step_seconds == 0.25
+        and slow.max_tokens(1.0) == 16
+        and GRID.with_timing(Timing()) == GRID
+    )
     assert slow.settings() == GRID.settings() | {"tempo": 60.0} and "metres" not in slow.settings()
 
 
@@ -148,7 +153,9 @@ def test_repeated_notes_of_a_file_are_known(write):
 def test_a_line_is_told_in_an_octave_that_the_grid_has():
     tune = [Note(0, 1, 96), Note(1, 2, 24), Note(2, 2.1, 60)]
     assert GRID.melody_line(tune).tolist() == [72] * 4 + [36] * 4 + [60]
-    assert GridEncoding(low=60, high=64).melody_line([Note(0, 0.25, 70)]).tolist() == [60] and not len(GRID.melody_line([]))
+    assert GridEncoding(low=60, high=64).melody_line([Note(0, 0.25, 70)]).tolist() == [60] and not len(
+        GRID.melody_line([])
+    )
 
 
 def test_seconds_are_tokens():

@@ -5,7 +5,7 @@ import pytest
 
 from regard.data.music import dataset
 from regard.data.music.grid_encoding import GridEncoding
-from regard.data.music.melody import voices_by_pitch, skyline, extract_melody
+from regard.data.music.melody import extract_melody, skyline, voices_by_pitch
 from regard.data.music.notes import Note
 
 

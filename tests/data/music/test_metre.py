@@ -25,8 +25,14 @@ def test_metres_that_begin_later_are_left_out():
 
 def test_what_is_believed_of_a_file():
     assert validate_timing(None, []) == validate_timing(0.5, [Metre(0, 0, 4), Metre(2, 3, 5)]) == Timing()
-    assert validate_timing(60, [Metre(0, 3, 4), Metre(6, 3, 4), Metre(9, 2, 4)]) == (60, (Metre(0, 3, 4), Metre(9, 2, 4)))
-    assert validate_timing(60, [Metre(4, 3, 4), Metre(4, 2, 4)]).metres == (Metre(), Metre(4, 2, 4))  # the last that is said
+    assert validate_timing(60, [Metre(0, 3, 4), Metre(6, 3, 4), Metre(9, 2, 4)]) == (
+        60,
+        (Metre(0, 3, 4), Metre(9, 2, 4)),
+    )
+    assert validate_timing(60, [Metre(4, 3, 4), Metre(4, 2, 4)]).metres == (
+        Metre(),
+        Metre(4, 2, 4),
+    )  # the last that is said
 
 
 def test_odd_bars():

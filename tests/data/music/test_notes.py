@@ -1,6 +1,6 @@
 """The pedal lengthens, overlaps are cut, and what is out of range is said."""
 
-from regard.data.music.notes import Note, Pedal, sustain, resolve_overlaps, filter_pitch_range
+from regard.data.music.notes import Note, Pedal, filter_pitch_range, resolve_overlaps, sustain
 
 
 def test_the_pedal_is_folded_into_lengths():
@@ -15,7 +15,9 @@ def test_a_note_struck_again_under_the_pedal_is_not_doubled():
 
 
 def test_overlaps_are_cut_and_told():
-    read = resolve_overlaps([Note(0, 3, 60), Note(1, 2, 60), Note(1, 4, 60), Note(0, 9, 62), Note(0, 3, 60, voice=1)], "x.mid")
+    read = resolve_overlaps(
+        [Note(0, 3, 60), Note(1, 2, 60), Note(1, 4, 60), Note(0, 9, 62), Note(0, 3, 60, voice=1)], "x.mid"
+    )
     assert sorted((n.pitch, n.voice, n.start, n.end) for n in read.notes) == [
         (60, 0, 0, 1),
         (60, 0, 1, 4),

@@ -39,7 +39,8 @@ def test_what_is_said(made):
     held = dataset.build_collection(made, DatasetOptions(held_users=0.2)).remarks
     assert any("of users and items that are held out entirely" in note for note in held)
     assert any(
-        "later than some that are held out" in note for note in dataset.build_collection(made, DatasetOptions("random")).remarks
+        "later than some that are held out" in note
+        for note in dataset.build_collection(made, DatasetOptions("random")).remarks
     )
 
 

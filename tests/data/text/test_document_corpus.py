@@ -82,7 +82,9 @@ def test_batches_hold_every_document_once_and_like_lengths():
     real = sum(int(lengths[batch].sum()) for batch in batches)
     padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
     assert real / padded > 0.9
-    again, other = (document_corpus.epoch_batches(lengths, batch_size=16, budget=5000, seed=1, epoch=epoch) for epoch in (0, 1))
+    again, other = (
+        document_corpus.epoch_batches(lengths, batch_size=16, budget=5000, seed=1, epoch=epoch) for epoch in (0, 1)
+    )
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
     assert any(not np.array_equal(a, b) for a, b in zip(batches, other, strict=False))
 

@@ -14,7 +14,11 @@ def built_in(name, examples=30, seed=1):
 def test_built_in_documents(name):
     found = labelled_sources.open_documents(built_in(name), Layout())
     sizes = {split: len(list(rows)) for split, rows in found.items()}
-    assert sizes == {"train": 30, "valid": labelled_sources.HELD_OUT_EXAMPLES, "test": labelled_sources.HELD_OUT_EXAMPLES}
+    assert sizes == {
+        "train": 30,
+        "valid": labelled_sources.HELD_OUT_EXAMPLES,
+        "test": labelled_sources.HELD_OUT_EXAMPLES,
+    }
     assert found["train"].key != labelled_sources.open_documents(built_in(name, seed=2), Layout())["train"].key
 
 
@@ -33,7 +37,8 @@ def test_what_decides_is_known_of_built_in_reviews_alone(tmp_path):
     assert labelled_sources.find_review(origin, "something else") is None
     foreign = origin._replace(path=tmp_path)
     assert (
-        labelled_sources.held_out_reviews(foreign, "valid") is None and labelled_sources.find_review(foreign, texts[3]) is None
+        labelled_sources.held_out_reviews(foreign, "valid") is None
+        and labelled_sources.find_review(foreign, texts[3]) is None
     )
 
 

@@ -21,7 +21,10 @@ def test_the_mask_mark_comes_last_and_no_number_moves(level, tmp_path):
     plain = tokenizer(level)
     masked = masking.with_mask(plain)
     assert masking.special_tokens_of(plain).mask is None
-    assert masking.special_tokens_of(masked) == SpecialTokens(mask=plain.vocab_size) and masked.vocab_size == plain.vocab_size + 1
+    assert (
+        masking.special_tokens_of(masked) == SpecialTokens(mask=plain.vocab_size)
+        and masked.vocab_size == plain.vocab_size + 1
+    )
     assert masked.encode([TEXT]) == plain.encode([TEXT])
     assert masking.with_mask(masked) is masked
     masked.save(tmp_path / "x.json")
@@ -93,7 +96,11 @@ def test_a_gap_stands_for_a_word_with_the_space_before_it(level, text, whole):
     filled, gone = list(found.tokens), whole
     for word in whole.replace(".", "").replace(",", "").split():
         if word not in text.split():
-            row = made.encode([word])[0] if not (level == "bytes" and found.mask_positions[0]) else made.encode([words[word]])[0]
+            row = (
+                made.encode([word])[0]
+                if not (level == "bytes" and found.mask_positions[0])
+                else made.encode([words[word]])[0]
+            )
             place = filled.index(made.vocab_size - 1)
             filled[place : place + 1] = row
     assert made.decode([filled])[0] == gone
@@ -103,9 +110,9 @@ def test_gaps_of_characters_take_no_space_along():
     made = masking.with_mask(tokenizer("char"))
     found = masking.parse_masked_text("the c[MASK]t s[MASK]t", made)
     (row,) = made.encode(["the cat sat"])
-    assert found.mask_positions == (5, 9) and [t for i, t in enumerate(found.tokens) if i not in found.mask_positions] == [
-        t for i, t in enumerate(row) if i not in found.mask_positions
-    ]
+    assert found.mask_positions == (5, 9) and [
+        t for i, t in enumerate(found.tokens) if i not in found.mask_positions
+    ] == [t for i, t in enumerate(row) if i not in found.mask_positions]
 
 
 def test_a_text_without_a_gap_is_one_clear_line():

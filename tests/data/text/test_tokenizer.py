@@ -72,7 +72,11 @@ def test_tokens_of_bytes_are_named_by_what_they_spell():
     tokenizer = byte_bpe.train(["The dog sleeps, 한국어를 배운다"] * 4, size=400)
     (row,) = tokenizer.encode(["The dog 한국어를"])
     assert [tokenizer.token_text(token) for token in row] == ["The", "dog", "한국어를"]
-    assert [piece[1:] for piece in tokenizer.decode_with_offsets(row)] == [("The", 0, 3), ("dog", 4, 7), ("한국어를", 8, 12)]
+    assert [piece[1:] for piece in tokenizer.decode_with_offsets(row)] == [
+        ("The", 0, 3),
+        ("dog", 4, 7),
+        ("한국어를", 8, 12),
+    ]
     assert tokenizer.token_text(3) == "<end>"
 
 
@@ -133,7 +137,17 @@ def test_lowercase_folds_before_the_vocabulary():
 
 def test_words_are_cut_at_punctuation():
     tokenizer = tokenizers.train(["Yes, (no) it's."], level="word", size=50)
-    assert [p.text for p in tokenizer.encode_with_offsets("Yes, (no) it's.")] == ["Yes", ",", "(", "no", ")", "it", "'", "s", "."]
+    assert [p.text for p in tokenizer.encode_with_offsets("Yes, (no) it's.")] == [
+        "Yes",
+        ",",
+        "(",
+        "no",
+        ")",
+        "it",
+        "'",
+        "s",
+        ".",
+    ]
 
 
 def test_rare_words_are_unknown():

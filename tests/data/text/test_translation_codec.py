@@ -12,24 +12,24 @@ QUICK = TranslationCodec(WORDS, WORDS, max_length=8)
 
 
 def test_rows_end_with_the_end_mark_and_blank_texts_have_none():
-    rows = QUICK.rows(["a dog", "", "  "])
-    assert rows[0][-1] == QUICK.marks.eos and len(rows[0]) == 3
+    rows = QUICK.encode_texts(["a dog", "", "  "])
+    assert rows[0][-1] == QUICK.special_tokens.eos and len(rows[0]) == 3
     assert rows[1:] == [[], []]
 
 
 def test_a_text_that_is_too_long_is_named():
     with pytest.raises(DataError, match="'a dog and a cat and a dog' has 9 tokens with the end mark; the model was"):
-        QUICK.rows(["a dog and a cat and a dog"])
+        QUICK.encode_texts(["a dog and a cat and a dog"])
 
 
 def test_limits_follow_the_source_up_to_the_longest():
-    assert QUICK.limit([1, 2]) == 7
-    assert TranslationCodec(WORDS, WORDS, max_length=100).limit([1, 2]) == 14
+    assert QUICK.max_new_tokens([1, 2]) == 7
+    assert TranslationCodec(WORDS, WORDS, max_length=100).max_new_tokens([1, 2]) == 14
 
 
 def test_answers_are_texts_with_scores():
     row = WORDS.encode(["the dog"])[0]
-    (first,), blank = QUICK.answers([[Hypothesis(tuple(row), -2.0, -1.0)], []])
+    (first,), blank = QUICK.decode_hypotheses([[Hypothesis(tuple(row), -2.0, -1.0)], []])
     assert (first.text, first.score, first.rank) == ("the dog", -2.0, -1.0)
     assert blank == [EMPTY_PREDICTION]
 
@@ -44,4 +44,4 @@ def test_answers_are_texts_with_scores():
     ],
 )
 def test_one_search_must_be_enough(count, decoding, search):
-    assert QUICK.search({"nbest": count}, decoding) == search
+    assert QUICK.search_settings({"nbest": count}, decoding) == search

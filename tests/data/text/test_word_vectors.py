@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from regard.core.errors import DataError, FileError
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text import word_vectors
-from regard.data.text.word_vectors import WordVectors, read, init_embeddings, to_binary, to_text
+from regard.data.text.word_vectors import WordVectors, init_embeddings, read, to_binary, to_text
 
 WORDS = ["the", "cat", "고양이", "co-op", "<s>"]
 MADE = WordVectors(WORDS, np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32))

@@ -8,7 +8,14 @@ from regard.core.errors import ConfigError
 from regard.training import recipe as recipes
 from regard.training.train import train
 
-SMALL = ["model.layers=2", "model.dim=32", "model.heads=2", "data.vocab_size=300", "data.context=24", "data.batch_size=4"]
+SMALL = [
+    "model.layers=2",
+    "model.dim=32",
+    "model.heads=2",
+    "data.vocab_size=300",
+    "data.context=24",
+    "data.batch_size=4",
+]
 SHORT = ["training.steps=4", "training.evaluation.every=4", "data.eval_tokens=500", "training.optimizer.lr=0.01"]
 TEXTS = ["The list", "", "A class is"]
 

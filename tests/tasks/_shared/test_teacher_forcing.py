@@ -8,11 +8,11 @@ from regard.data import batching
 from regard.data.batching import PairBatch
 from regard.models import seq2seq
 from regard.tasks._shared.teacher_forcing import (
-    log_probabilities,
+    ablate_tokens,
     gather_log_probs,
+    log_probabilities,
     teacher_forcing_loss,
     with_alternatives,
-    ablate_tokens,
 )
 
 SIZES = Seq2SeqSpec(source_vocab_size=11, target_vocab_size=9, max_length=20)

@@ -4,7 +4,7 @@ from regard.core.errors import CheckpointError, DataError
 from regard.data.text import token_stream
 from regard.data.text.plain_text import PlainTextSource
 from regard.tasks._shared import text_corpus
-from regard.tasks._shared.text_corpus import TextPrefix, Corpus, example_prompts, build_tokenizer
+from regard.tasks._shared.text_corpus import Corpus, TextPrefix, build_tokenizer, example_prompts
 
 
 @pytest.fixture

@@ -68,7 +68,9 @@ def test_features_are_computed_once_and_stored(weights):
 
 
 def test_what_cannot_be_seen_with_is_named(weights, tmp_path, monkeypatch):
-    with pytest.raises(ConfigError, match=r"^features='net' needs the net's weights: data.backbone_weights=FILE.safetensors$"):
+    with pytest.raises(
+        ConfigError, match=r"^features='net' needs the net's weights: data.backbone_weights=FILE.safetensors$"
+    ):
         image_features.build_image_encoder("net", None)
     with pytest.raises(DataError, match=r"x.pth: give the net's weights as a .safetensors file that is there$"):
         image_features.build_image_encoder("net", tmp_path / "x.pth")(np.zeros((1, 8, 8, 3), np.uint8))

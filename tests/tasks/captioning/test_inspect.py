@@ -26,7 +26,10 @@ def test_words_and_cells_are_axes_and_the_model_runs_again():
         assert shown.axes["words"].labels == ("a", "red", "square", "<end>")
         assert len(shown.axes["cells"].items) == 2 * 3 and shown.axes["cells"].items[5].box == (2 / 3, 0.5, 1.0, 1.0)
         logits = shown.replay()
-        assert logits.shape == (4, words.vocabulary.vocab_size) and shown.predicted_ids.tolist() == [*row, SpecialTokens().eos]
+        assert logits.shape == (4, words.vocabulary.vocab_size) and shown.predicted_ids.tolist() == [
+            *row,
+            SpecialTokens().eos,
+        ]
         assert shown.ablations["cells"]().shape == (6, 4, words.vocabulary.vocab_size)
         assert shown.ablations["read"]().shape == (4, 4, words.vocabulary.vocab_size)
     assert shown.outputs[0].text == "a red square" and len(shown.outputs[0].tokens) == 4

@@ -94,7 +94,9 @@ def test_files_decide_by_bleu(tmp_path, monkeypatch):
     rows = "".join(f"{number}.png\ta picture of {number}\n{number}.png\tnumber {number}\n" for number in range(5))
     (tmp_path / "data" / "captions.tsv").write_text(rows)
     task = captioning.build(replace(TINY, path=tmp_path / "data", height=8, width=8))
-    assert task.target_metric.metric == "bleu4" and any("another size: brought to 8x8" in note for note in task.data_warnings())
+    assert task.target_metric.metric == "bleu4" and any(
+        "another size: brought to 8x8" in note for note in task.data_warnings()
+    )
     model = captioner.build(captioner.TINY, task.spec)
     scores = task.evaluate(model, "test", decoder("greedy"))
     assert set(scores) == {"bleu1", "bleu2", "bleu3", "bleu4"}

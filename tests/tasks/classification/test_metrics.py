@@ -25,7 +25,9 @@ def test_several_labels_agree_with_scikit_learn():
 
 
 def test_nothing_there_and_nothing_given():
-    found = classification_metrics.compute_metrics(-torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.long), num_blank=0, multi_label=True)
+    found = classification_metrics.compute_metrics(
+        -torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.long), num_blank=0, multi_label=True
+    )
     assert found["f1"] == 0 and found["accuracy"] == 1
 
 
@@ -39,10 +41,14 @@ def test_many_labels_have_no_table():
 
 
 def test_answers_have_probabilities():
-    answers = classification_metrics.to_predictions(torch.tensor([1.0, 3.0, 2.0]), ["a", "b", "c"], top=3, threshold=None)
+    answers = classification_metrics.to_predictions(
+        torch.tensor([1.0, 3.0, 2.0]), ["a", "b", "c"], top=3, threshold=None
+    )
     assert [answer.text for answer in answers] == ["b", "c", "a"]
     assert sum(torch.tensor([answer.score for answer in answers]).exp()) == pytest.approx(1)
-    several = classification_metrics.to_predictions(torch.tensor([1.0, -3.0, 2.0]), ["a", "b", "c"], top=1, threshold=0.5)
+    several = classification_metrics.to_predictions(
+        torch.tensor([1.0, -3.0, 2.0]), ["a", "b", "c"], top=1, threshold=0.5
+    )
     assert [answer.text for answer in several] == ["c, a"]
 
 

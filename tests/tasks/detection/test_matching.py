@@ -5,7 +5,14 @@ from itertools import permutations
 import pytest
 import torch
 
-from regard.tasks.detection.matching import ObjectTargets, LossWeights, box_cxcywh_to_xyxy, hungarian_match, box_iou_and_giou, set_loss
+from regard.tasks.detection.matching import (
+    LossWeights,
+    ObjectTargets,
+    box_cxcywh_to_xyxy,
+    box_iou_and_giou,
+    hungarian_match,
+    set_loss,
+)
 
 
 def test_corners_and_overlaps():
@@ -59,7 +66,8 @@ def test_losses_of_images_add_up():
     truth = ObjectTargets(torch.tensor([[0, 1], [1, 0]]), torch.rand(2, 2, 4), torch.tensor([2, 1]))
     whole = set_loss(logits, boxes, truth, LossWeights())
     each = [
-        set_loss(logits[i : i + 1], boxes[i : i + 1], ObjectTargets(*(x[i : i + 1] for x in truth)), LossWeights()) for i in (0, 1)
+        set_loss(logits[i : i + 1], boxes[i : i + 1], ObjectTargets(*(x[i : i + 1] for x in truth)), LossWeights())
+        for i in (0, 1)
     ]
     for name, value in whole.items():
         torch.testing.assert_close(value, each[0][name] + each[1][name])

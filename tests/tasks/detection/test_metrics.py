@@ -15,7 +15,9 @@ def test_overlap():
 
 def test_all_found_and_nothing_found():
     truth = [[GroundTruthObject(0, LEFT), GroundTruthObject(1, RIGHT)]]
-    assert average_precision([[DetectedObject(0, 0.9, LEFT), DetectedObject(1, 0.8, RIGHT)]], truth, threshold=0.5) == pytest.approx(1)
+    assert average_precision(
+        [[DetectedObject(0, 0.9, LEFT), DetectedObject(1, 0.8, RIGHT)]], truth, threshold=0.5
+    ) == pytest.approx(1)
     assert average_precision([[]], truth, threshold=0.5) == 0
     assert average_precision([[]], [[]], threshold=0.5) == 0
 

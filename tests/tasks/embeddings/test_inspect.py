@@ -6,7 +6,7 @@ import torch
 from regard.core.data_specs import EmbeddingSpec
 from regard.models import skipgram
 from regard.tasks.embeddings import inspect
-from regard.tasks.embeddings.word_space import WordSpace, Term
+from regard.tasks.embeddings.word_space import Term, WordSpace
 
 
 def made(count=30):
@@ -22,7 +22,9 @@ def test_what_is_shown_agrees_with_the_nearest_words():
     near = space.nearest(terms, 5)
     assert [output.text for output in shown.outputs] == [each.word for each in near]
     cosines = shown.replay().detach()
-    assert cosines.shape == (1, 30) and int(cosines.argmax()) == int(shown.predicted_ids[0]) == space.index[near[0].word]
+    assert (
+        cosines.shape == (1, 30) and int(cosines.argmax()) == int(shown.predicted_ids[0]) == space.index[near[0].word]
+    )
     np.testing.assert_allclose(float(cosines.max()), near[0].cosine, rtol=1e-4)
     assert shown.views == ("vectors",) and [item.text for item in shown.axes["words"].items] == ["w3", "w4"]
 

@@ -4,7 +4,7 @@ import pytest
 from regard.core.errors import DataError
 from regard.data.builtin import word_lists
 from regard.tasks.embeddings import word_space
-from regard.tasks.embeddings.word_space import WordSpace, Term, analogy, similarity
+from regard.tasks.embeddings.word_space import Term, WordSpace, analogy, similarity
 
 
 def space(words, seed=0, dim=16):

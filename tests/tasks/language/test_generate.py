@@ -5,7 +5,7 @@ import torch
 from regard.core.data_specs import LanguageSpec
 from regard.decoding import strategy
 from regard.models import gpt
-from regard.tasks.language.generate import generate, token_nats, empty_source
+from regard.tasks.language.generate import empty_source, generate, token_nats
 
 SIZES = LanguageSpec(vocab_size=20, max_length=16)
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ from regard.data.text import byte_bpe
 from regard.data.text import tokenizer as tokenizers
 from regard.models import gpt
 from regard.tasks.language.generate import Continuation, empty_source
-from regard.tasks.language.inspect import raw_text, build_inspectable
+from regard.tasks.language.inspect import build_inspectable, raw_text
 
 TEXTS = ["the cat sat on the mat,\n\tand a dog  sat too"] * 3
 
@@ -32,7 +32,12 @@ def shown():
     text = Continuation(0, tuple(made.encode(["cat"])[0]), 0, finished=True)
     with torch.no_grad():
         return build_inspectable(
-            model, prompt, text, tokenizer=made, special_tokens=SpecialTokens(), source=empty_source(1, torch.device("cpu"))
+            model,
+            prompt,
+            text,
+            tokenizer=made,
+            special_tokens=SpecialTokens(),
+            source=empty_source(1, torch.device("cpu")),
         )
 
 

@@ -67,7 +67,9 @@ def test_what_is_shown_agrees_with_the_answers(model, tokenizer):
     text = masking.parse_masked_text("the [MASK] sat on the [MASK]", tokenizer)
     shown = fill.build_inspectable(model, text, 3, tokenizer=tokenizer, device=CPU)
     (scores,) = fill.predict_masks(model, [text], tokenizer, CPU)
-    assert [output.text for output in shown.outputs] == [a.text for a in fill.to_predictions(text, scores, 3, tokenizer)]
+    assert [output.text for output in shown.outputs] == [
+        a.text for a in fill.to_predictions(text, scores, 3, tokenizer)
+    ]
     torch.testing.assert_close(shown.replay(), scores)
     assert shown.predicted_ids.tolist() == scores.argmax(dim=1).tolist()
     assert [item.text for item in shown.axes["text"].items] == "<start> the [MASK] sat on the [MASK] <end>".split()

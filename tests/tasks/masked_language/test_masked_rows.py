@@ -38,7 +38,9 @@ def test_gaps_follow_from_the_number_alone_and_change_with_the_salt():
     one, _ = made.collate(numbers + 3)
     alone, _ = made.collate(numbers[1:] + 3)
     other, _ = made.collate(numbers + 4)
-    assert torch.equal(one.prediction_mask[1:], alone.prediction_mask) and torch.equal(one.input_tokens[1:], alone.input_tokens)
+    assert torch.equal(one.prediction_mask[1:], alone.prediction_mask) and torch.equal(
+        one.input_tokens[1:], alone.input_tokens
+    )
     assert not torch.equal(one.prediction_mask, other.prediction_mask)
 
 

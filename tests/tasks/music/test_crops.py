@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from regard.tasks.music import crops as music_crops
 from regard.tasks.music.crops import Crop, CropSpec
 
-SHAPE = CropSpec(length=32, bar=8, batch_size=3, transpose=4, tempo=0.1, conditions=("key", "mode"), condition_dropout=0.5)
+SHAPE = CropSpec(
+    length=32, bar=8, batch_size=3, transpose=4, tempo=0.1, conditions=("key", "mode"), condition_dropout=0.5
+)
 
 crops = st.builds(
     Crop,
@@ -57,11 +59,17 @@ def test_a_plan_hangs_on_seed_and_epoch_alone():
 def test_augmentation_keeps_to_what_is_asked_for():
     plain = SHAPE._replace(transpose=0, tempo=False, drop=0.0)
     found = [
-        music_crops.unpack(int(n)) for b in music_crops.crop_batches([300], [(-9, 9)], spec=plain, seed=1, epoch=0) for n in b
+        music_crops.unpack(int(n))
+        for b in music_crops.crop_batches([300], [(-9, 9)], spec=plain, seed=1, epoch=0)
+        for n in b
     ]
-    assert {(crop.shift, crop.tempo, crop.dropped_conditions) for crop in found} == {(0, music_crops.TEMPO_STEPS // 2, 0)}
+    assert {(crop.shift, crop.tempo, crop.dropped_conditions) for crop in found} == {
+        (0, music_crops.TEMPO_STEPS // 2, 0)
+    }
     several = [
-        music_crops.unpack(int(n)) for b in music_crops.crop_batches([900], [(-9, 9)], spec=SHAPE, seed=1, epoch=0) for n in b
+        music_crops.unpack(int(n))
+        for b in music_crops.crop_batches([900], [(-9, 9)], spec=SHAPE, seed=1, epoch=0)
+        for n in b
     ]
     assert {crop.shift for crop in several} > {-4, 4}
     assert max(abs(crop.shift) for crop in several) == 4

@@ -14,7 +14,7 @@ from regard.data.music.notes import Note
 from regard.decoding import strategy
 from regard.models import music_transformer
 from regard.tasks.music import Config, Options, build
-from regard.tasks.music.crops import sample_visibility, melody_condition, visible_tokens
+from regard.tasks.music.crops import melody_condition, sample_visibility, visible_tokens
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +55,9 @@ def test_what_is_shown_is_not_counted(task, model):
 def test_the_coming_tune_changes_what_is_expected_now(task, model):
     row = torch.tensor([[2, *task.encoding.encode(np.array([[72, 65, 57, 48], [74, 65, 57, 48]])).tolist()]])
     seen = melody_condition(row, voices=4)
-    assert seen.fixed_tokens.tokens.tolist() == [[row[0, 1], 0, 0, 0, row[0, 5], 0, 0, 0]] and seen.fixed_tokens.lengths.tolist() == [
-        8
-    ]
+    assert seen.fixed_tokens.tokens.tolist() == [
+        [row[0, 1], 0, 0, 0, row[0, 5], 0, 0, 0]
+    ] and seen.fixed_tokens.lengths.tolist() == [8]
     other = row.clone()
     other[0, 5] += 2
     model.eval()
@@ -81,7 +81,9 @@ def test_what_is_given_counts_as_much_as_where(task):
     """Notes of unit variance, as voices and beats have it: with a tenth of that, sight was not learned at all."""
     torch.manual_seed(0)
     wide = music_transformer.build(music_transformer.Config(bar=16), task.sizes).eval()
-    one, other = (melody_condition(torch.tensor([[2, *([pitch, 0, 0, 0] * 16)]]), voices=4).fixed_tokens for pitch in (20, 30))
+    one, other = (
+        melody_condition(torch.tensor([[2, *([pitch, 0, 0, 0] * 16)]]), voices=4).fixed_tokens for pitch in (20, 30)
+    )
     with torch.no_grad():
         seen, changed = wide.sight(one), wide.sight(other)
     tune = slice(None, None, 4)  # the places of the tune itself

@@ -10,7 +10,9 @@ from regard.tasks.music.generate import SlidingWindowDecoder
 
 def test_it_reads_the_latest_bars_anew_when_the_memory_is_full():
     torch.manual_seed(0)
-    model = music_transformer.build(music_transformer.TINY, MusicSpec(num_conditions=5, vocab_size=19, max_length=12)).eval()
+    model = music_transformer.build(
+        music_transformer.TINY, MusicSpec(num_conditions=5, vocab_size=19, max_length=12)
+    ).eval()
     none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
     sliding = SlidingWindowDecoder(model, lambda place: model.start(none), max_length=12, bar=4)
     tokens = torch.randint(4, 19, (1, 40))

@@ -11,7 +11,9 @@ from regard.tasks.music.piece import to_prediction
 
 def test_a_piece_is_saved_and_played(tmp_path):
     notes = [Note(0, 0.1, 60), Note(0.1, 0.2, 64, voice=1)]
-    piece = to_prediction(Composition(notes, GridEncoding().encode([[60, 64, -1, -1]]), -3.0, 0.0), GridEncoding(), title="", remarks=())
+    piece = to_prediction(
+        Composition(notes, GridEncoding().encode([[60, 64, -1, -1]]), -3.0, 0.0), GridEncoding(), title="", remarks=()
+    )
     assert piece.notes == notes
     assert piece.save(tmp_path / "x.mid").read_bytes()[:4] == b"MThd"
     assert piece.save(str(tmp_path / "x.wav")).read_bytes()[:4] == b"RIFF"

@@ -61,16 +61,24 @@ def test_a_prompt_keeps_the_metres_of_what_is_used_of_it(tmp_path):
     path.write_bytes(midi.render([Note(i, i + 1, 60) for i in range(20)], tempo=60, metres=metres))
     file = open_music_file(path, GridEncoding())
     for keep, expected in ((None, metres), (15, metres), (9, metres[:2]), (0.5, metres[:2])):
-        assert continuation_prompt(file, GridEncoding(), prompt_seconds=keep, length=Length(1.0)).encoding.timing == (60, expected)
+        assert continuation_prompt(file, GridEncoding(), prompt_seconds=keep, length=Length(1.0)).encoding.timing == (
+            60,
+            expected,
+        )
 
 
 def test_it_is_said_what_the_grid_has_no_place_for(tmp_path):
     path = tmp_path / "triplets.mid"
     path.write_bytes(midi.render([Note(i / 3, (i + 1) / 3, 60 + i) for i in range(7)], tempo=60))
-    file, said = open_music_file(path, GridEncoding()), f"{path}: 4 notes of it begin between two 16ths, and are moved to the nearest"
+    file, said = (
+        open_music_file(path, GridEncoding()),
+        f"{path}: 4 notes of it begin between two 16ths, and are moved to the nearest",
+    )
     assert said in infilling_prompt(file, GridEncoding(), voices=("bass",), bars=None).remarks
     assert continuation_prompt(file, GridEncoding(), prompt_seconds=None, length=Length(1.0)).remarks == (said,)
-    tune = harmonization_prompt(open_music_file(path, GridEncoding(), melody_only=True), GridEncoding(), seconds=None)  # comes back as it is
+    tune = harmonization_prompt(
+        open_music_file(path, GridEncoding(), melody_only=True), GridEncoding(), seconds=None
+    )  # comes back as it is
     assert tune.remarks == () and [note.start for note in tune.melody] == pytest.approx(
         [i / 3 for i in range(7)], abs=1e-3
     )

@@ -40,7 +40,9 @@ def test_the_run_draws_as_it_was_set_unless_asked_otherwise(own):
 
 
 def test_nothing_is_drawn_at_temperature_0():
-    assert Options(temperature=0).resolve_strategy(strategy.build("sample", forbid=(7,))) == strategy.build("greedy", forbid=(7,))
+    assert Options(temperature=0).resolve_strategy(strategy.build("sample", forbid=(7,))) == strategy.build(
+        "greedy", forbid=(7,)
+    )
 
 
 def test_what_changes_nothing_of_what_is_looked_at_is_refused():

@@ -56,7 +56,9 @@ def test_what_was_seen_is_left_out_and_what_was_chosen_never_is():
 
 
 def test_equal_scores_have_the_middle_rank():
-    ranked = recommendation_metrics.rank_targets(torch.zeros(2, 11), torch.tensor([0, 7]), torch.full((2, 0), -1), top=3)
+    ranked = recommendation_metrics.rank_targets(
+        torch.zeros(2, 11), torch.tensor([0, 7]), torch.full((2, 0), -1), top=3
+    )
     assert ranked.ranks.tolist() == [6.0, 6.0]
     assert recommendation_metrics.ranking_metrics(ranked.ranks, top=5)["hr@5"] == 0.0
 

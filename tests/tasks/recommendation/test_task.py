@@ -41,7 +41,10 @@ def model(task):
 
 
 def test_tastes_are_learnt_and_new_ones_fare_better_than_by_popularity(task, model):
-    scores, report = task.evaluate(model, "test", None), evaluation.cold_start_metrics(task, model) | evaluation.oracle_metrics(task, 2)
+    scores, report = (
+        task.evaluate(model, "test", None),
+        evaluation.cold_start_metrics(task, model) | evaluation.oracle_metrics(task, 2),
+    )
     popular = evaluation.popularity_metrics(task, 2)
     assert popular["popularity_ndcg@10"] < scores["ndcg@10"] < report["truth_ndcg@10"] + 0.1
     assert report["new_users_ndcg@10"] > report["new_users_popularity_ndcg@10"]

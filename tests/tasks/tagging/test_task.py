@@ -86,7 +86,7 @@ def test_subwords_words_and_characters(settings):
     model = tagger.build(tagger.TINY, task.spec)
     assert 0 <= task.evaluate(model, "valid", None)["f1"] <= 1
     shown = task.inspect(model.eval(), "Anna lived in Paris.", Options(), None)
-    assert shown.outputs[0].tokens and len(shown.outputs[0].tokens) == len(shown.axes[shown.output_axis].items)
+    assert shown.outputs[0].tokens and len(shown.outputs[0].tokens) == len(shown.axes[shown.answer_axis].items)
     for item in shown.axes["units"].items:
         assert "Anna lived in Paris."[slice(*item.span)] == item.text
 

@@ -7,7 +7,9 @@ TEXTS = ["A dog runs through the tall green grass.", "Two men are talking about 
 
 
 def test_a_perfect_translation_has_full_marks():
-    assert metrics.compute_metrics(TEXTS, TEXTS, tokenize="13a") == pytest.approx({"bleu": 100, "bleu_lc": 100, "chrf": 100})
+    assert metrics.compute_metrics(TEXTS, TEXTS, tokenize="13a") == pytest.approx(
+        {"bleu": 100, "bleu_lc": 100, "chrf": 100}
+    )
 
 
 def test_case_counts_in_one_of_the_two():

@@ -5,7 +5,7 @@ import torch
 
 from regard.attention.record import record
 from regard.data.text import pair_sources
-from regard.data.text.alignment import error_rate, align_words, word_indices
+from regard.data.text.alignment import align_words, error_rate, word_indices
 from regard.models import bahdanau, seq2seq, transformer
 from regard.tasks import translation
 from regard.tasks.translation import metrics

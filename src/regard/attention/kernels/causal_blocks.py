@@ -20,7 +20,9 @@ from regard.core.tracing import gradients, is_tracing
 
 BLOCK_QUERIES = 64  # queries of a block
 MAX_KEYS = 512  # keys; over more, keeping the weights takes too much memory
-MAX_KEYS_PER_FEATURE = 4  # keys for each feature of a head; with more, the passes over the weights take longer than the products
+MAX_KEYS_PER_FEATURE = (
+    4  # keys for each feature of a head; with more, the passes over the weights take longer than the products
+)
 
 
 def use_causal_blocks(q: Tensor, k: Tensor) -> bool:

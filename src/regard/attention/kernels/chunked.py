@@ -19,7 +19,9 @@ from regard.attention.masks import Mask
 from regard.core.tracing import gradients, is_exporting, is_transforming
 
 CHUNK_ELEMENTS = 2**22  # numbers held at once: 16 MB in float32
-MAX_SAVED_CHUNKS = 4  # chunks whose inner numbers may stay until the backward pass: a little memory instead of the work done twice
+MAX_SAVED_CHUNKS = (
+    4  # chunks whose inner numbers may stay until the backward pass: a little memory instead of the work done twice
+)
 CAUSAL_CHUNK_QUERIES = 128  # queries at a time under a causal mask, so that few keys are scored in vain
 ChunkFunction = Callable[[Callable[..., Tensor], Tensor, Tensor, Tensor, Mask, int], Tensor]  # first: what weighs
 
@@ -41,7 +43,9 @@ class ChunkedCall(NamedTuple):
 
     def attend_chunk(self, q: Tensor, k: Tensor, v: Tensor, *, low: int, query_offset: int) -> Tensor:
         """One chunk; `first` is the place of its first query, which is number `low`."""
-        return self.plain(self.weigh, q, k, v, self.mask.submask(low, low + q.shape[-2], keys=k.shape[-2]), query_offset)
+        return self.plain(
+            self.weigh, q, k, v, self.mask.submask(low, low + q.shape[-2], keys=k.shape[-2]), query_offset
+        )
 
     def with_saved_weights(self) -> ChunkedCall:
         """The same work with the same weights, later."""
@@ -54,7 +58,9 @@ class ChunkedCall(NamedTuple):
         return self._replace(plain=lambda _, *given: plain(weigh, *given))
 
 
-def attend_in_chunks(plain: ChunkFunction, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, elements_per_pair: int, weigh: nn.Module) -> Tensor:
+def attend_in_chunks(
+    plain: ChunkFunction, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, elements_per_pair: int, weigh: nn.Module
+) -> Tensor:
     """Queries (b h t d), keys (b h s d), values (b h s e) -> (b h t e), by `plain` on some queries at a time;
     `inner` is how many numbers it holds per pair, `weigh` the module that it weighs by."""
     t, s = q.shape[-2], k.shape[-2]
@@ -63,7 +69,11 @@ def attend_in_chunks(plain: ChunkFunction, q: Tensor, k: Tensor, v: Tensor, mask
     rows = queries_per_chunk(q, s, elements_per_pair)
     if rows * MAX_SAVED_CHUNKS >= t:
         few = t <= CAUSAL_CHUNK_QUERIES or not mask.is_causal
-        return plain(weigh, q, k, v, mask, s - t) if few else _kept(ChunkedCall(plain, weigh, mask, CAUSAL_CHUNK_QUERIES, {}), q, k, v)
+        return (
+            plain(weigh, q, k, v, mask, s - t)
+            if few
+            else _kept(ChunkedCall(plain, weigh, mask, CAUSAL_CHUNK_QUERIES, {}), q, k, v)
+        )
     learned: dict[str, Tensor] = {name: weight for name, weight in weigh.named_parameters() if weight.requires_grad}
     mixed: Tensor = _chunked(ChunkedCall(plain, weigh, mask, rows, learned), q, k, v)
     return mixed
@@ -99,7 +109,9 @@ class _Chunked(torch.autograd.Function):
         t, s = q.shape[-2], k.shape[-2]
         mixed = torch.empty(0)
         for low, high, seen in work.bounds(t, s):
-            part = work.attend_chunk(q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], low=low, query_offset=s - t + low)
+            part = work.attend_chunk(
+                q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], low=low, query_offset=s - t + low
+            )
             mixed = part.new_empty(*q.shape[:-1], v.shape[-1]) if low == 0 else mixed
             mixed[:, :, low:high] = part
         return mixed

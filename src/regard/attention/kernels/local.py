@@ -150,7 +150,9 @@ def _allowed(mask: Mask, grid: BlockGrid, b: int, *, device: torch.device) -> Te
     return allowed.repeat(b, 1, 1)[:, None] & present[:, None, None, :]
 
 
-def _places(grid: BlockGrid, before: tuple[int, ...], after: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+def _places(
+    grid: BlockGrid, before: tuple[int, ...], after: tuple[int, ...], device: torch.device
+) -> tuple[Tensor, Tensor]:
     """(n m) places in raster order of what each block holds, and whether there is such a place."""
     place = torch.zeros((1,) * (2 * len(grid.size)), dtype=torch.long, device=device)
     there = torch.ones_like(place, dtype=torch.bool)

@@ -19,7 +19,9 @@ from regard.attention.score import Dot
 VECTOR_WIDTH = 8  # numbers in a vector
 MIN_VECTORIZED_KEYS = 16  # below, the softmax of PyTorch is not vectorised
 HAS_AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"  # vectors of 512 bits
-MAX_SHORT_LENGTH = 64  # queries and keys up to which this was measured to be faster than the fused kernel, forward and backward
+MAX_SHORT_LENGTH = (
+    64  # queries and keys up to which this was measured to be faster than the fused kernel, forward and backward
+)
 
 
 def padded_length(length: int) -> int:

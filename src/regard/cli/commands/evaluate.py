@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from regard.api.run import Run
 
 PANEL = USE
-DEFAULT_SPLIT, FALLBACK_SPLIT = "test", "valid"  # the split that is scored where none is named, and the one where that is not there
+DEFAULT_SPLIT, FALLBACK_SPLIT = (
+    "test",
+    "valid",
+)  # the split that is scored where none is named, and the one where that is not there
 COMPONENT_SETTINGS = ("decoding=", "model=")  # settings without a dot that are no matter of an evaluation alone
 
 
@@ -53,7 +56,11 @@ def run(
     from regard.api.run import load
 
     settings = settings_of(context)
-    own = [setting for setting in settings if "." not in setting.partition("=")[0] and not setting.startswith(COMPONENT_SETTINGS)]
+    own = [
+        setting
+        for setting in settings
+        if "." not in setting.partition("=")[0] and not setting.startswith(COMPONENT_SETTINGS)
+    ]
     run = load(folder, [setting for setting in settings if setting not in own], trust=trust)
     asked = to_options(own, run.evaluation_options)
     part = select_split(run, split, asked)
@@ -62,7 +69,9 @@ def run(
         print(json.dumps(report, ensure_ascii=False))
         return
     console = Console(markup=False)
-    place = report.get("data", part if split or part == DEFAULT_SPLIT else f"{part}, as its data has no {DEFAULT_SPLIT} split")
+    place = report.get(
+        "data", part if split or part == DEFAULT_SPLIT else f"{part}, as its data has no {DEFAULT_SPLIT} split"
+    )
     for table in tables(report["scores"], report["signatures"], title=f"{folder} on {place}"):
         console.print(table, soft_wrap=True)
 
@@ -82,7 +91,9 @@ def _lacks_usual(run: Run, asked: Mapping[str, Any]) -> bool:
 
     if not run.uses_training_data:
         return False
-    known = run.evaluation_task(**asked).fingerprint() if asked else read_identity(RunFolder(run.folder)).fingerprint or {}
+    known = (
+        run.evaluation_task(**asked).fingerprint() if asked else read_identity(RunFolder(run.folder)).fingerprint or {}
+    )
     return DEFAULT_SPLIT not in known and FALLBACK_SPLIT in known
 
 

@@ -49,7 +49,10 @@ def run(
 
 def _all() -> dict[str, dict[str, Path]]:
     """Kind -> name -> its file."""
-    listed = {kind: {name: source_path(package, name) for name in registered_names(package)} for kind, package in PACKAGES.items()}
+    listed = {
+        kind: {name: source_path(package, name) for name in registered_names(package)}
+        for kind, package in PACKAGES.items()
+    }
     repository = Path(__file__).parents[4] / RECIPES  # where the package runs from a copy of it
     folder = Path(RECIPES) if Path(RECIPES).is_dir() else repository
     return {**listed, RECIPES: {path.stem: path for path in sorted(folder.glob("*.toml"))}}

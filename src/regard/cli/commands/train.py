@@ -95,7 +95,11 @@ def train_new(task: str, recipe: Path | None, settings: list[str], *, out: Path 
 
     chosen = recipes.read(task, recipe, settings=settings)
     folder = out if out is not None else free_folder(chosen)
-    _say(runs.train(chosen, folder, step_callback=training_snapshots.record_snapshot, console=SilentConsole() if quiet else None))
+    _say(
+        runs.train(
+            chosen, folder, step_callback=training_snapshots.record_snapshot, console=SilentConsole() if quiet else None
+        )
+    )
 
 
 def resume_run(
@@ -107,7 +111,16 @@ def resume_run(
     from regard.training.console import SilentConsole
 
     console = SilentConsole() if quiet else None
-    _say(runs.resume(folder, settings, step_callback=training_snapshots.record_snapshot, trust=trust, new_log=new_log, console=console))
+    _say(
+        runs.resume(
+            folder,
+            settings,
+            step_callback=training_snapshots.record_snapshot,
+            trust=trust,
+            new_log=new_log,
+            console=console,
+        )
+    )
 
 
 def free_folder(recipe: Recipe) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Tensors, WeightMapping, same_layer, check_supported, check_theirs_supported
+from regard.convert.weight_map import Tensors, WeightMapping, check_supported, check_theirs_supported, same_layer
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols.masked_lm import MaskedBatch
@@ -80,7 +80,9 @@ def weight_mappings(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
     found += same_layer(f"{inner}.norm", "bert.embeddings.LayerNorm")
     for number in range(config.layers):
         found += _block(f"encoder.layers.{number}", f"bert.encoder.layer.{number}")
-    found += same_layer("head.dense", f"{head}.transform.dense") + same_layer("head.norm", f"{head}.transform.LayerNorm")
+    found += same_layer("head.dense", f"{head}.transform.dense") + same_layer(
+        "head.norm", f"{head}.transform.LayerNorm"
+    )
     found += [WeightMapping(("readout.weight",), f"{head}.decoder.weight")]
     found += [WeightMapping(("readout.bias",), f"{head}.{name}") for name in ("bias", "decoder.bias")]
     if sizes.has_pairs:

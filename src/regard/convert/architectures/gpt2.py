@@ -7,7 +7,15 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Tensors, WeightMapping, same_layer, check_supported, check_theirs_supported, transposed_layer, scaled
+from regard.convert.weight_map import (
+    Tensors,
+    WeightMapping,
+    check_supported,
+    check_theirs_supported,
+    same_layer,
+    scaled,
+    transposed_layer,
+)
 from regard.core.data_specs import LanguageSpec
 from regard.core.errors import ConfigError
 from regard.models.gpt import Config

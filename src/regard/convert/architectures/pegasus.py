@@ -16,7 +16,9 @@ tables, difference, finish = marian.tables, marian.difference, marian.finish
 
 def check(config: Config, sizes: Seq2SeqSpec) -> None:
     """What Pegasus has: normalisation before each part, sinusoidal places, one table for all that is read and told."""
-    check_supported("Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "tie_embeddings": True})
+    check_supported(
+        "Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "tie_embeddings": True}
+    )
     if not sizes.joint_vocab:
         raise ConfigError(
             "data.joint=False does not fit the layout of Pegasus, which has one vocabulary for both sides"

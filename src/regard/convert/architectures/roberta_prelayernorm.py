@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from regard.convert.architectures import bert
-from regard.convert.weight_map import Tensors, WeightMapping, same_layer, check_supported
+from regard.convert.weight_map import Tensors, WeightMapping, check_supported, same_layer
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
 from regard.models.bert import Config

@@ -6,7 +6,14 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Tensors, WeightMapping, same_layer, check_supported, check_theirs_supported, reshaped
+from regard.convert.weight_map import (
+    Tensors,
+    WeightMapping,
+    check_supported,
+    check_theirs_supported,
+    reshaped,
+    same_layer,
+)
 from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.models.vit import Config

@@ -60,7 +60,9 @@ class ImageCondition(NamedTuple):
     """What images are to be of."""
 
     labels: Tensor  # (b) classes; the number of classes itself where none is told
-    low_res: Tensor  # (b h·w·c) levels of the images that are to be enlarged, in raster order; (b 0) where there are none
+    low_res: (
+        Tensor  # (b h·w·c) levels of the images that are to be enlarged, in raster order; (b 0) where there are none
+    )
 
 
 class ImageGenerator(Protocol):

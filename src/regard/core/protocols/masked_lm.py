@@ -16,7 +16,9 @@ class MaskedBatch(NamedTuple):
     tokens: Tensor  # (b t) the true tokens; where nobody knows them, as they are seen
     lengths: Tensor  # (b)
     prediction_mask: Tensor  # (b t) bool: the gaps
-    prediction_order: Tensor  # (b t) in which turn a gap is foretold, from 1 on; 0: no gap. Equal turns do not see each other
+    prediction_order: (
+        Tensor  # (b t) in which turn a gap is foretold, from 1 on; 0: no gap. Equal turns do not see each other
+    )
     segments: Tensor  # (b t) 0 for the first text of a pair, 1 for the second
 
     @property

@@ -59,7 +59,9 @@ class RecommenderModel(Protocol):
     def context(self, states: Tensor, catalog: ItemCatalog) -> Tensor | None:
         """(m d) -> (m e): the items' values, weighed by how well each suits; None where the model has no values."""
 
-    def rating_logits(self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None) -> Tensor:
+    def rating_logits(
+        self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None
+    ) -> Tensor:
         """Places on the shelf (b k) -> (b k): what each user will think of those items, as logits, told by the part of
         the history that is in sight (b k t); none given: by all of it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from regard.data.builtin._en_ko_lexicon import Action, Moment
-from regard.data.builtin._korean_morphology import Register, Verb, sentence_final_form, connective_form
+from regard.data.builtin._korean_morphology import Register, Verb, connective_form, sentence_final_form
 
 NOT, BEING, NOT_BEING = Verb("않"), Verb("있", "stative"), Verb("않", "stative")
 

@@ -16,7 +16,15 @@ from typing import Literal, NamedTuple, TypeVar
 
 from regard.core.errors import DataError
 from regard.data.builtin import _en_ko_lexicon as words
-from regard.data.builtin._en_ko_clauses import Clause, Subject, BilingualPhrase, Word, final_verb, connective_verb, verb_words
+from regard.data.builtin._en_ko_clauses import (
+    BilingualPhrase,
+    Clause,
+    Subject,
+    Word,
+    connective_verb,
+    final_verb,
+    verb_words,
+)
 from regard.data.builtin._korean_morphology import Register, Verb, particle, request
 
 T = TypeVar("T")
@@ -88,7 +96,9 @@ def _example(chance: random.Random) -> Example:
     left = _statement(first, inner, end=connective_verb(first, joint))
     right = _statement(second, BilingualPhrase((), ()), end=final_verb(second, register))
     link = Word(joint, frozenset({"joint"}))
-    both = BilingualPhrase((*left.english[:-1], _comma(left.english[-1]), link, *right.english), (*left.korean, *right.korean))
+    both = BilingualPhrase(
+        (*left.english[:-1], _comma(left.english[-1]), link, *right.english), (*left.korean, *right.korean)
+    )
     return _finish(front, both)
 
 
@@ -146,7 +156,9 @@ def _articles(noun: words.Noun, kind: str) -> tuple[str, ...]:
     return ("",) if kind == "subject" else ("a" if noun.plural else "", "the", "my")
 
 
-def _noun(article: str, noun: words.Noun, adjective: tuple[str, str], *, register: Register, name: str) -> BilingualPhrase:
+def _noun(
+    article: str, noun: words.Noun, adjective: tuple[str, str], *, register: Register, name: str
+) -> BilingualPhrase:
     following = adjective[0] or noun.english
     english_article = "an" if article == "a" and following[0] in "aeiou" else article
     korean_article = {"the": "그", "my": "내" if register == "plain" else "제"}.get(article, "")
@@ -176,14 +188,18 @@ def _place(setting: words.Setting, name: str) -> BilingualPhrase:
         return BilingualPhrase((), ())
     marked = particle(setting.noun, setting.particle) if "/" in setting.particle else setting.noun + setting.particle
     twin = _twin(setting.english, marked, name)
-    return BilingualPhrase(tuple(w._replace(about=frozenset()) if w.text == "the" else w for w in twin.english), twin.korean)
+    return BilingualPhrase(
+        tuple(w._replace(about=frozenset()) if w.text == "the" else w for w in twin.english), twin.korean
+    )
 
 
 def _statement(clause: Clause, time: BilingualPhrase, *, end: tuple[Word, ...]) -> BilingualPhrase:
     """English: subject verb object setting time. Korean: subject time setting object verb."""
     subject = clause.subject.phrase
     english = (*subject.english, *verb_words(clause), *clause.object.english, *clause.setting.english, *time.english)
-    return BilingualPhrase(english, (*subject.korean, *time.korean, *clause.setting.korean, *clause.object.korean, *end))
+    return BilingualPhrase(
+        english, (*subject.korean, *time.korean, *clause.setting.korean, *clause.object.korean, *end)
+    )
 
 
 def _request(chance: random.Random, register: Register) -> BilingualPhrase:
@@ -206,7 +222,9 @@ def _mark(phrase: BilingualPhrase, choice: str) -> BilingualPhrase:
 
 
 def _twin(english: str, korean: str, about: str) -> BilingualPhrase:
-    return BilingualPhrase(*(tuple(Word(text, frozenset({about})) for text in side.split()) for side in (english, korean)))
+    return BilingualPhrase(
+        *(tuple(Word(text, frozenset({about})) for text in side.split()) for side in (english, korean))
+    )
 
 
 def _join_twins(left: BilingualPhrase, right: BilingualPhrase) -> BilingualPhrase:

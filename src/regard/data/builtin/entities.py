@@ -10,8 +10,8 @@ import re
 from typing import Literal
 
 from regard.data.builtin import _entities_words as lists
-from regard.data.builtin._korean_morphology import particle, final_consonant
-from regard.data.builtin._splits import split_rng, split_of
+from regard.data.builtin._korean_morphology import final_consonant, particle
+from regard.data.builtin._splits import split_of, split_rng
 from regard.data.text import tag_schemes, word_units
 from regard.data.text.tag_schemes import Entity
 from regard.data.text.tagged_files import Sentence, parse_markup

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from regard.data.builtin import _reviews_english as english
 from regard.data.builtin import _reviews_korean as korean
 from regard.data.builtin._korean_morphology import Register, particle
-from regard.data.builtin._splits import split_rng, split_of
+from regard.data.builtin._splits import split_of, split_rng
 
 Language = Literal["en", "ko"]
 Span = tuple[int, int]
@@ -107,7 +107,9 @@ def _decide_korean(chance: random.Random, positive: bool, register: Register) ->
     verb = chance.choice(korean.GOOD if positive != turned else korean.BAD)
     word = "* *".join(korean.denied(verb, register)) if turned else korean.past(verb, register)
     aspect = particle(chance.choice(korean.ASPECTS), "이/가")
-    return chance.choice(korean.OPINION_TEMPLATES).format(aspect=aspect, degree=chance.choice(korean.DEGREES), word=word)
+    return chance.choice(korean.OPINION_TEMPLATES).format(
+        aspect=aspect, degree=chance.choice(korean.DEGREES), word=word
+    )
 
 
 def _fill_korean(chance: random.Random, register: Register) -> str:

@@ -154,7 +154,9 @@ def _draw(paper: NDArray[np.float32], thing: SceneObject, colour: NDArray[np.flo
     x = (np.arange(columns.start * SUPERSAMPLING, columns.stop * SUPERSAMPLING) + 0.5) / SUPERSAMPLING
     down, across = 2 * (y - top) / (bottom - top) - 1, 2 * (x - left) / (right - left) - 1
     inside = _covers(thing.shape, across[None, :], down[:, None])
-    cover = inside.reshape(rows.stop - rows.start, SUPERSAMPLING, columns.stop - columns.start, SUPERSAMPLING).mean(axis=(1, 3))
+    cover = inside.reshape(rows.stop - rows.start, SUPERSAMPLING, columns.stop - columns.start, SUPERSAMPLING).mean(
+        axis=(1, 3)
+    )
     paper[rows, columns] += cover[..., None].astype(np.float32) * (colour - paper[rows, columns])
 
 

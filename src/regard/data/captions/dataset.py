@@ -104,7 +104,9 @@ def from_scenes(generated: Sequence[scenes.Scene], language: Language) -> Captio
     """Scenes -> images with captions whose words know their region."""
     regions = tuple((scene.caption(language),) for scene in generated)
     captions = tuple(tuple(caption_text(words) for words in each) for each in regions)
-    return CaptionedImages(np.stack([scene.pixels for scene in generated]), np.arange(len(generated)), captions, regions)
+    return CaptionedImages(
+        np.stack([scene.pixels for scene in generated]), np.arange(len(generated)), captions, regions
+    )
 
 
 def caption_text(words: Sequence[Word]) -> str:
@@ -141,7 +143,9 @@ def read_files(path: Path, target_shape: TargetShape, *, seed: int) -> CaptionCo
         given["train"] = np.concatenate([given.get("train", loose[:0]), loose])
     rows = add_missing_splits(given, _keys(images.pixels, seed))
     splits: dict[str, CaptionedImages] = {
-        name: CaptionedImages(images.pixels, rows[name], tuple(tuple(matched.captions[row]) for row in rows[name].tolist()))
+        name: CaptionedImages(
+            images.pixels, rows[name], tuple(tuple(matched.captions[row]) for row in rows[name].tolist())
+        )
         for name in ("train", "valid", "test")
         if name in rows
     }

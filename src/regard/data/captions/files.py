@@ -21,7 +21,7 @@ from typing import Any
 from regard.core.errors import DataError
 from regard.data.captions import tables
 from regard.data.captions.tables import CAPTION_COLUMNS, IMAGE_COLUMNS, SPLIT_COLUMNS, Caption, normalize_path
-from regard.data.examples import COMPRESSED_SUFFIXES, SPLIT_ALIASES, strip_compression, split_of
+from regard.data.examples import COMPRESSED_SUFFIXES, SPLIT_ALIASES, split_of, strip_compression
 from regard.data.files.text_files import read_lines
 from regard.data.images.image_files import SUFFIXES
 from regard.data.images.listing import is_image
@@ -31,7 +31,12 @@ JSON = (".json", ".jsonl")
 SNIFF_CHARS = 5000  # characters of it that are looked at
 FORMAT_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
 ANNOTATIONS = "annotations"  # the folder beside its images that COCO has its files in
-NON_CAPTION_PREFIXES = ("instances_", "person_keypoints_", "stuff_", "panoptic_")  # files of COCO about other things than captions
+NON_CAPTION_PREFIXES = (
+    "instances_",
+    "person_keypoints_",
+    "stuff_",
+    "panoptic_",
+)  # files of COCO about other things than captions
 SPLIT_LIST_PATTERN = re.compile(r"(train|dev|valid|val|test)[ _.\-]?images", re.IGNORECASE)
 
 
@@ -109,7 +114,9 @@ def _of_json(file: Path) -> Iterator[Caption]:
 def _records(table: list[Any], own: str | None) -> Iterator[Caption]:
     """Records whose keys are called as the columns of a table are; a caption is a text or several."""
     for row in table:
-        image, caption, split = (next((key for key in keys if key in row), None) for keys in (IMAGE_COLUMNS, CAPTION_COLUMNS, SPLIT_COLUMNS))
+        image, caption, split = (
+            next((key for key in keys if key in row), None) for keys in (IMAGE_COLUMNS, CAPTION_COLUMNS, SPLIT_COLUMNS)
+        )
         if image is None or caption is None:
             raise KeyError("image" if image is None else "caption")
         told = own if split is None else {**SPLIT_ALIASES, "restval": "train"}[str(row[split]).strip().lower()]

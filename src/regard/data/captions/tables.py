@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError, did_you_mean
-from regard.data.examples import SPLIT_ALIASES, strip_compression, split_of
+from regard.data.examples import SPLIT_ALIASES, split_of, strip_compression
 from regard.data.files import tables
 from regard.data.files.tables import Record
 from regard.data.files.text_files import detect_format, read_lines
@@ -100,7 +100,8 @@ def _named(cells: Sequence[str]) -> Columns | None:
     """Where a header says that things are; none where it is none, or does not say both sides."""
     names = [cell.strip().lower() for cell in cells]
     image, caption, split = (
-        next((names.index(name) for name in known if name in names), None) for known in (IMAGE_COLUMNS, CAPTION_COLUMNS, SPLIT_COLUMNS)
+        next((names.index(name) for name in known if name in names), None)
+        for known in (IMAGE_COLUMNS, CAPTION_COLUMNS, SPLIT_COLUMNS)
     )
     return None if image is None or caption is None else Columns(image, caption, split, len(names))
 

@@ -18,7 +18,10 @@ from regard.data.checks.findings import Finding
 from regard.data.checks.images import CheckedImage
 from regard.data.images.dataset import add_missing_splits
 
-LONG_CAPTION_RATIO, LONG_CAPTION_WORDS = 10, 100  # a caption is long if it has ten times the usual and at least 100 words
+LONG_CAPTION_RATIO, LONG_CAPTION_WORDS = (
+    10,
+    100,
+)  # a caption is long if it has ten times the usual and at least 100 words
 
 
 def check(path: Path) -> list[Finding]:

@@ -146,7 +146,9 @@ def detect_layout(path: Path, options: Mapping[str, Any] | None = None) -> Layou
         return _of_file(path)
     splits = examples.files_by_split(path, (*TAGGED_SUFFIXES, ".tsv", ".csv", ".jsonl", ".txt"))
     tables = sorted(
-        file for file in path.iterdir() if examples.strip_compression(file).suffix in (".tsv", ".csv", ".jsonl", *TAGGED_SUFFIXES)
+        file
+        for file in path.iterdir()
+        if examples.strip_compression(file).suffix in (".tsv", ".csv", ".jsonl", *TAGGED_SUFFIXES)
     )
     for file in [*splits.values(), *tables][:1]:
         return "ratings" if ratings.has_ratings(file) else _of_file(file)
@@ -202,7 +204,9 @@ def _has_labels(table: Sequence[list[str]]) -> bool:
     if named & set(document_files.LABEL_COLUMNS[:-1]) and len(table[0]) > 1:
         return True
     columns = list(zip(*(record for record in table if len(record) == len(table[0])), strict=True))
-    texts = [column for column in columns if sum(map(len, column)) >= MIN_TEXT_CHARS * len(column) and _are_different(column)]
+    texts = [
+        column for column in columns if sum(map(len, column)) >= MIN_TEXT_CHARS * len(column) and _are_different(column)
+    ]
     few = [column for column in columns if 1 < len(set(column)) <= len(column) // MIN_LABEL_REPEATS]
     return bool(few) and len(texts) < 2
 

@@ -113,7 +113,9 @@ def _again(document: Document, split: str, seen: dict[str, FirstOccurrence]) -> 
         yield Finding("warning", "repeated", file, line, f"the same document is in {before.location} ({before.split})")
     elif set(before.labels) != set(document.labels):
         other = ", ".join(before.labels) or "no label"
-        yield Finding("warning", "contradicted", file, line, f"the same document is labelled {other} in {before.location}")
+        yield Finding(
+            "warning", "contradicted", file, line, f"the same document is labelled {other} in {before.location}"
+        )
 
 
 def _typos(counts: Counter[str], first: dict[str, str]) -> Iterator[Finding]:
@@ -131,7 +133,9 @@ def similar_label(name: str, others: Iterable[str]) -> str | None:
     folded = {other.casefold().strip(): other for other in others}
     if name.casefold().strip() in folded:
         return folded[name.casefold().strip()]
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=MIN_LABEL_SIMILARITY) if len(name) > 2 else []
+    close = (
+        difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=MIN_LABEL_SIMILARITY) if len(name) > 2 else []
+    )
     return folded[close[0]] if close else None
 
 

@@ -49,7 +49,9 @@ def scan_images(path: Path, findings: list[Finding]) -> Iterator[CheckedImage]:
             opened = _open(entry, findings)
             if opened is not None:
                 size, digest = (opened.image.height, opened.image.width), _digest(opened.image.tobytes())
-                yield CheckedImage(entry._replace(source=b""), size, digest)  # the bytes of an archive's member are not kept
+                yield CheckedImage(
+                    entry._replace(source=b""), size, digest
+                )  # the bytes of an archive's member are not kept
     except DataError as wrong:  # of a file as a whole: what comes after it cannot be looked at
         findings.append(Finding("error", "unreadable", path, 0, str(wrong).removeprefix(f"{path}: ")))
 
@@ -106,6 +108,10 @@ def unusual_sizes(images: list[CheckedImage]) -> Iterator[Finding]:
     counts = Counter(item.size for item in images)
     rule, count = counts.most_common(1)[0] if counts else ((0, 0), 0)
     for item in images:
-        if count > COMMON_SIZE_SHARE * len(images) and counts[item.size] <= max(1, RARE_SIZE_SHARE * len(images)) and item.size != rule:
+        if (
+            count > COMMON_SIZE_SHARE * len(images)
+            and counts[item.size] <= max(1, RARE_SIZE_SHARE * len(images))
+            and item.size != rule
+        ):
             text = f"{item.size[0]}x{item.size[1]} pixels, where {rule[0]}x{rule[1]} is the rule"
             yield Finding("warning", "size", Path(item.entry.where), 0, text)

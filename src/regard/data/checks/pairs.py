@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 from regard.core.errors import DataError, RegardError
 from regard.data import examples
 from regard.data.checks.findings import DistinctTexts, Finding, read_error_finding
-from regard.data.examples import strip_compression, split_of
+from regard.data.examples import split_of, strip_compression
 from regard.data.files import tables, text_files
 from regard.data.files.encodings import UTF8, TextFormat, UnknownEncoding
 from regard.data.files.text_files import read_lines
 from regard.data.text import pair_files
 from regard.data.text.languages import LANGUAGE_NAMES
-from regard.data.text.pair_files import DEFAULT_LANGUAGES, Languages, from_record, aligned_files
+from regard.data.text.pair_files import DEFAULT_LANGUAGES, Languages, aligned_files, from_record
 
 END_OF_FILE = "\n"  # no line has it: the end of a file beside a longer one
 
@@ -90,7 +90,9 @@ def _named(suffixes: Iterable[str]) -> Languages:
     codes = dict.fromkeys(suffix.removeprefix(".") for suffix in suffixes)
     if set(DEFAULT_LANGUAGES[:2]) <= set(codes) or len(codes) < 2:
         return DEFAULT_LANGUAGES
-    source, target, *_ = sorted(codes, key=lambda code: (code == DEFAULT_LANGUAGES.target) - (code == DEFAULT_LANGUAGES.source))
+    source, target, *_ = sorted(
+        codes, key=lambda code: (code == DEFAULT_LANGUAGES.target) - (code == DEFAULT_LANGUAGES.source)
+    )
     return Languages(source, target)
 
 
@@ -224,7 +226,7 @@ def check(path: Path, languages: Languages | None = None) -> list[Finding]:
         if _is_plain(path):
             return [Finding("error", "columns", path, 0, _PLAIN.format(shlex.quote(f"data.paths={path}")))]
         pair_files.read(path, languages)
-        groups = groups(path, languages)
+        groups = file_groups(path, languages)
     except DataError as wrong:
         return [read_error_finding(wrong, path)]
     if len(splits := {group.split for group in groups}) == 1:  # which is trained on, whatever its name

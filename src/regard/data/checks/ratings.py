@@ -13,9 +13,9 @@ from regard.data.checks.findings import Finding, read_error_finding
 from regard.data.examples import strip_compression
 from regard.data.ratings import dataset, rating_files, splits, tables
 from regard.data.ratings import tables as ratings
-from regard.data.ratings.dataset import RatingsCollection, DatasetOptions
+from regard.data.ratings.dataset import DatasetOptions, RatingsCollection
 from regard.data.ratings.profiles import parse_number
-from regard.data.ratings.tables import SUFFIXES, SEPARATORS, Columns, parse_timestamp
+from regard.data.ratings.tables import SEPARATORS, SUFFIXES, Columns, parse_timestamp
 
 RATING_FILE_STEMS = ("ratings", "interactions", "clicks")  # names of the file of ratings in a folder
 MIN_TEXT_CHARS = 15  # characters on average that make a column one of texts

@@ -102,7 +102,10 @@ def best_scheme(sentences: Sequence[Sequence[str]]) -> Scheme | None:
     """The scheme that most sentences keep; BIO where several are kept as often, None where nothing is tagged."""
     if all(tag == tag_schemes.OUTSIDE for tags in sentences for tag in tags):
         return None
-    kept = {scheme: sum(tag_schemes.find_tag_error(tags, scheme) is None for tags in sentences) for scheme in get_args(Scheme)}
+    kept = {
+        scheme: sum(tag_schemes.find_tag_error(tags, scheme) is None for tags in sentences)
+        for scheme in get_args(Scheme)
+    }
     best: Scheme = max(kept, key=lambda scheme: kept[scheme])
     return best
 
@@ -115,7 +118,11 @@ def _broken(file: File) -> Iterator[Finding]:
         if wrong is None or file.scheme is None:
             continue
         other = next((name for name in get_args(Scheme) if tag_schemes.find_tag_error(tags, name) is None), None)
-        beside = f"; the sentence keeps {SEQEVAL_NAMES[other]}, the file mostly {SEQEVAL_NAMES[file.scheme]}" if other else ""
+        beside = (
+            f"; the sentence keeps {SEQEVAL_NAMES[other]}, the file mostly {SEQEVAL_NAMES[file.scheme]}"
+            if other
+            else ""
+        )
         yield Finding("error", "scheme", file.path, block.lines[wrong.unit].number, wrong.problem + beside)
 
 
@@ -143,7 +150,9 @@ def _types(file: File, counts: Counter[str], trained: Counter[str]) -> Iterator[
     """Types of entities that look like a typing mistake, or that training has not."""
     for kind, count in counts.items():
         line = next((line.number for block in file.blocks for line in block.lines if line.tag.endswith(kind)), 0)
-        meant = similar_label(kind, [other for other in counts if counts[other] >= max(2, TYPO_RATIO * count) and other != kind])
+        meant = similar_label(
+            kind, [other for other in counts if counts[other] >= max(2, TYPO_RATIO * count) and other != kind]
+        )
         if meant is not None:
             text = f"type {kind!r} ({count} times); did you mean {meant!r} ({counts[meant]} times)?"
             yield Finding("warning", "label", file.path, line, text)
@@ -157,4 +166,6 @@ def _again(file: File, seen: dict[str, tuple[str, str]]) -> Iterator[Finding]:
         text = " ".join(line.unit for line in block.lines)
         split, place = seen.setdefault(text, (file.split, f"{file.path.name}:{block.first_line}"))
         if split != file.split and len(block.lines) > 2:
-            yield Finding("warning", "repeated", file.path, block.first_line, f"the same sentence is in {place} ({split})")
+            yield Finding(
+                "warning", "repeated", file.path, block.first_line, f"the same sentence is in {place} ({split})"
+            )

@@ -14,7 +14,15 @@ from regard.core.errors import DataError
 from regard.data.examples import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES
 from regard.data.files.text_files import decode_text, open_compressed
 
-ARCHIVE_ERRORS = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError, NotImplementedError)
+ARCHIVE_ERRORS = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+)
 
 
 class TextFile(NamedTuple):

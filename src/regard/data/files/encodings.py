@@ -30,7 +30,10 @@ COMMON_SYLLABLES = frozenset(
     "이다는에의을를가고하지은도사기한로아리인나자서시대어해그게들수보일정것있없라만과와면으니안스구오부장주전상원"
     "여소거동성무공국제려비각중위적우조선마생경말야할음내방까합습간었았했세요네저바모문신유연관개실화회분차양"
 )
-MIN_HANGUL_SHARE, MIN_COMMON_SHARE = 0.5, 0.12  # of what is not ASCII, this share is syllables, and of those this share is common
+MIN_HANGUL_SHARE, MIN_COMMON_SHARE = (
+    0.5,
+    0.12,
+)  # of what is not ASCII, this share is syllables, and of those this share is common
 MIN_VALID_RATIO = 4  # times as many valid characters as broken ones make it UTF-8 that is damaged here and there
 ENCODING_NAMES = {"utf-8": "UTF-8", "cp949": "CP949", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16"}
 
@@ -93,7 +96,9 @@ def detect(blocks: Iterable[bytes], where: str) -> TextFormat:
     if found is None:
         line += block.count(newline, 0, wrong.start)
         byte = f"byte 0x{block[wrong.start]:02x} in line {line}"
-        raise UnknownEncoding(f"{where}: not UTF-8 ({byte}), and which encoding it is cannot be told; {conversion_hint(where)}")
+        raise UnknownEncoding(
+            f"{where}: not UTF-8 ({byte}), and which encoding it is cannot be told; {conversion_hint(where)}"
+        )
     return TextFormat(found, 0, newline)
 
 

@@ -113,7 +113,12 @@ def is_likely_header(top: Sequence[str], others: Sequence[Sequence[str]]) -> boo
 
 
 def _could_name(cell: str) -> bool:
-    return bool(cell) and len(cell) <= MAX_NAME_CHARS and len(cell.split()) <= MAX_NAME_WORDS and cell[-1] not in ".!?…。！？"
+    return (
+        bool(cell)
+        and len(cell) <= MAX_NAME_CHARS
+        and len(cell.split()) <= MAX_NAME_WORDS
+        and cell[-1] not in ".!?…。！？"
+    )
 
 
 def _differs(name: str, column: Sequence[str]) -> bool:

@@ -32,7 +32,9 @@ def decode_line(raw: bytes, text_format: TextFormat, location: str) -> str:
     except UnicodeDecodeError as wrong:
         here = f"byte {wrong.start + 1} of the line is 0x{raw[wrong.start]:02x}"
         guess = "; it looks like CP949: are two encodings mixed?" if encodings.is_korean(raw) else ""
-        raise DataError(f"{location}: not {text_format.name}: {here}{guess or '; mend the line or leave it out'}") from None
+        raise DataError(
+            f"{location}: not {text_format.name}: {here}{guess or '; mend the line or leave it out'}"
+        ) from None
     if "\0" in text:
         file = location.rpartition(":")[0]
         raise DataError(

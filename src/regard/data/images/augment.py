@@ -59,7 +59,9 @@ def augment(images: Tensor, labels: Tensor, augmentation: Augmentation) -> Mixed
     return apply_mixup(images, labels, augmentation.mixup)
 
 
-def random_augment(images: Tensor, *, flip_probability: float = 0.0, max_shift: int = 0, grey_probability: float = 0.0) -> Tensor:
+def random_augment(
+    images: Tensor, *, flip_probability: float = 0.0, max_shift: int = 0, grey_probability: float = 0.0
+) -> Tensor:
     """Images turned, moved and without colours, each with its probability or reach; 0: not at all."""
     images = flip(images, flip_probability) if flip_probability else images
     images = crop(images, max_shift) if max_shift else images

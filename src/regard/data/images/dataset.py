@@ -17,7 +17,7 @@ from regard.core.files import cache_folder
 from regard.core.protocols import Indices
 from regard.data import huggingface_images
 from regard.data.builtin import digits
-from regard.data.images.cache import SPLITS, VERSION, RecordSource, CachedImages, load_or_build
+from regard.data.images.cache import SPLITS, VERSION, CachedImages, RecordSource, load_or_build
 from regard.data.images.image_files import Pixels
 from regard.data.images.loader import ImageReader, Record, TargetShape
 from regard.data.images.resize import ImageShape
@@ -159,7 +159,9 @@ def add_missing_splits(splits: dict[str, Indices], keys: NDArray[np.uint64]) -> 
     train, split = splits["train"], dict(splits)
     for name in missing:
         own, counts = np.unique(keys[train], return_counts=True)
-        ends = np.searchsorted(np.cumsum(counts), min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))) + 1
+        ends = (
+            np.searchsorted(np.cumsum(counts), min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))) + 1
+        )
         if ends >= len(own):
             raise DataError(f"{len(splits['train'])} images are too few to hold some out for {name}; give more")
         held = np.isin(keys[train], own[:ends])

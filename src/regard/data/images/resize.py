@@ -34,7 +34,9 @@ class ImageShape:
                 "and 1 channel (grey) or 3 (colour)"
             )
         if self.height * self.width > MAX_PIXELS:
-            raise ConfigError(f"height={self.height}, width={self.width}: an image has at most {MAX_PIXELS:,} pixels here")
+            raise ConfigError(
+                f"height={self.height}, width={self.width}: an image has at most {MAX_PIXELS:,} pixels here"
+            )
         if not 0 <= self.fill <= MAX_BRIGHTNESS:
             raise ConfigError(f"fill={self.fill}: the border's brightness lies in 0 … {MAX_BRIGHTNESS}")
 

@@ -50,7 +50,9 @@ def content_bytes(content: Any) -> bytes:
     return data
 
 
-def load_collection(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int | None = 1) -> MusicCollection:
+def load_collection(
+    path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int | None = 1
+) -> MusicCollection:
     """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given, drawn by the
     seed and not by their names.
 

@@ -24,7 +24,7 @@ from regard.data.music import midi, musicxml
 from regard.data.music.encoding import LoadedPiece, PianoRollPoint, TokenArray
 from regard.data.music.key import pitch_name
 from regard.data.music.metre import Timing
-from regard.data.music.notes import Note, in_seconds, resolve_overlaps, filter_pitch_range
+from regard.data.music.notes import Note, filter_pitch_range, in_seconds, resolve_overlaps
 
 SPECIAL_TOKENS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
 MAX_NOTE_SECONDS = 8.0  # seconds after which a note must end: a model forgets some, and they would sound on to the end
@@ -173,7 +173,13 @@ class EventEncoding:
     def grammar(self, prefix: TokenArray, *, seconds: float, min_seconds: float) -> EventsGrammar:
         steps, fewest = round(seconds * self.rate), round(min_seconds * self.rate)
         held = round(MAX_NOTE_SECONDS * self.rate)
-        return EventsGrammar(self.token_table, torch.from_numpy(np.asarray(prefix)), max_steps=steps, min_steps=fewest, max_note_steps=held)
+        return EventsGrammar(
+            self.token_table,
+            torch.from_numpy(np.asarray(prefix)),
+            max_steps=steps,
+            min_steps=fewest,
+            max_note_steps=held,
+        )
 
     def max_tokens(self, seconds: float) -> int:
         return max(256, round(seconds * 240))  # eighty notes a second: more than is ever played
@@ -190,7 +196,9 @@ class EventEncoding:
         for token in tokens.tolist():
             kind, pitch, steps = (int(table[token]) for table in self.token_table)
             now += steps / self.rate
-            struck = PianoRollPoint(now, self.low + pitch) if kind in (ON, OFF) else struck if kind == VELOCITY else None
+            struck = (
+                PianoRollPoint(now, self.low + pitch) if kind in (ON, OFF) else struck if kind == VELOCITY else None
+            )
             spots.append(struck)
         return spots
 
@@ -210,7 +218,13 @@ class EventsGrammar:
     from the beginning or later, and at `steps`, which no shift of time goes beyond, it must."""
 
     def __init__(
-        self, token_table: tuple[Tensor, Tensor, Tensor], prefix: Tensor, *, max_steps: int, min_steps: int, max_note_steps: int
+        self,
+        token_table: tuple[Tensor, Tensor, Tensor],
+        prefix: Tensor,
+        *,
+        max_steps: int,
+        min_steps: int,
+        max_note_steps: int,
     ) -> None:
         self.kind, self.pitch, self.length = token_table
         self.prefix, self.max_steps, self.max_note_steps = prefix, max(1, max_steps), max_note_steps
@@ -232,7 +246,9 @@ class EventsGrammar:
         struck = struck if struck.shape[1] else torch.zeros(len(whole), 1, dtype=torch.bool)
         may = (self.kind == ON) & ~on[:, self.pitch] & ~over
         may = may | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
-        may = may | ((self.kind == SHIFT) & (self.length <= self.max_steps - lasted))  # so nothing struck is new at the end
+        may = may | (
+            (self.kind == SHIFT) & (self.length <= self.max_steps - lasted)
+        )  # so nothing struck is new at the end
         may = may | (self.ending & (lasted >= self.min_steps) & ~on.any(dim=1, keepdim=True))
         late = on & (self._ages(whole) >= self.max_note_steps)  # (r pitches)
         may = torch.where(late.any(dim=1, keepdim=True), (self.kind == OFF) & late[:, self.pitch], may)

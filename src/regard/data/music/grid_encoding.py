@@ -164,7 +164,9 @@ class GridEncoding:
             edges = np.flatnonzero(changes)
             for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
                 if line[start] != SILENT:
-                    notes.append(Note(start * self.step_seconds, end * self.step_seconds, int(line[start]), voice=voice))
+                    notes.append(
+                        Note(start * self.step_seconds, end * self.step_seconds, int(line[start]), voice=voice)
+                    )
         return sorted(notes)
 
     def crop_start(self, content: Voices, seconds: float) -> Voices:
@@ -204,7 +206,9 @@ class GridGrammar:
     """Whole time steps, then the end mark: between two steps from `least` tokens on, and at `end` at the latest. Where
     a token is given, that and no other."""
 
-    def __init__(self, size: int, *, prefix_length: int, max_length: int, min_length: int, forced_tokens: Tensor | None = None) -> None:
+    def __init__(
+        self, size: int, *, prefix_length: int, max_length: int, min_length: int, forced_tokens: Tensor | None = None
+    ) -> None:
         self.prefix_length, self.max_length, self.min_length = prefix_length, max_length, min_length  # in tokens
         self.forced_tokens = forced_tokens  # (places) tokens of the whole piece, 0 where any may come; or none
         self.notes = torch.arange(size) >= REST

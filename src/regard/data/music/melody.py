@@ -12,7 +12,9 @@ from regard.data.music.notes import Note
 
 VOICE_NAMES = ("soprano", "alto", "tenor", "bass")
 CHORALE_PARTS = 4  # a piece of so many parts has a soprano
-MAX_OVERLAP_QUARTERS = 0.25  # quarters: notes of one line that overlap by less are one after the other, played without a gap
+MAX_OVERLAP_QUARTERS = (
+    0.25  # quarters: notes of one line that overlap by less are one after the other, played without a gap
+)
 
 
 def extract_melody(notes: Sequence[Note], names: Sequence[str] = ()) -> list[Note]:

@@ -33,7 +33,11 @@ class Timing(NamedTuple):
     def upbeat(self) -> float:
         """Quarters before the first whole bar: a first metre of one bar alone, shorter than those that follow."""
         first, *others = self.metres
-        alone = bool(others) and abs(others[0].start - first.bar_quarters) < ATOL_QUARTERS and first.bar_quarters < others[0].bar_quarters
+        alone = (
+            bool(others)
+            and abs(others[0].start - first.bar_quarters) < ATOL_QUARTERS
+            and first.bar_quarters < others[0].bar_quarters
+        )
         return first.bar_quarters if alone else 0.0
 
     def truncate(self, quarters: float) -> Timing:

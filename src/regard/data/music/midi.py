@@ -9,7 +9,7 @@ from typing import Any, Literal
 from regard.core.errors import DataError
 from regard.core.extras import require
 from regard.data.music.metre import Metre, Timing, validate_timing
-from regard.data.music.notes import Note, Pedal, ParsedNotes, sustain, resolve_overlaps
+from regard.data.music.notes import Note, ParsedNotes, Pedal, resolve_overlaps, sustain
 
 Unit = Literal["second", "quarter"]
 TICKS_PER_QUARTER = 480  # a quarter note, in what we write
@@ -95,7 +95,9 @@ def render(
     score, tempo = symusic.Score(TICKS_PER_QUARTER), tempo or DEFAULT_TEMPO
     score.tempos.append(symusic.Tempo(0, tempo))
     for metre in metres:
-        score.time_signatures.append(symusic.TimeSignature(round(metre.start * TICKS_PER_QUARTER), metre.beats, metre.unit))
+        score.time_signatures.append(
+            symusic.TimeSignature(round(metre.start * TICKS_PER_QUARTER), metre.beats, metre.unit)
+        )
     rate = TICKS_PER_QUARTER * tempo / 60
     for voice in range(max(note.voice for note in notes) + 1):
         name = names[voice] if voice < len(names) else f"Voice {voice + 1}"

@@ -126,7 +126,9 @@ def guess_kind(cells: Sequence[str]) -> FieldKind:
     return "text" if words >= MIN_TEXT_WORDS and len(set(filled)) > len(filled) // 2 else "category"
 
 
-def select_columns(settings: Sequence[str], columns: Mapping[str, Sequence[str]], where: str) -> dict[str, FieldKind | None]:
+def select_columns(
+    settings: Sequence[str], columns: Mapping[str, Sequence[str]], where: str
+) -> dict[str, FieldKind | None]:
     """Settings such as "age" or "age:number" -> columns and their kinds; none given: every column."""
     found: dict[str, FieldKind | None] = {}
     for setting in settings:

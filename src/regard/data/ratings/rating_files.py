@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.examples import COMPRESSED_SUFFIXES, strip_compression, split_of
+from regard.data.examples import COMPRESSED_SUFFIXES, split_of, strip_compression
 from regard.data.ratings import tables
 from regard.data.ratings import tables as ratings_tables
-from regard.data.ratings.tables import COLUMN_ROLES, Columns, Table, rename_columns, positional_names
+from regard.data.ratings.tables import COLUMN_ROLES, Columns, Table, positional_names, rename_columns
 
 YEAR = re.compile(r"\((\d{4})\)\s*$")
 UNNAMED_COLUMN = re.compile(r"|Unnamed: \d+")
@@ -55,7 +55,11 @@ def _movielens_100k(folder: Path) -> RatingTables | None:
     users, items, whole = _file(folder, "u.user"), _file(folder, "u.item"), _file(folder, "u.data")
     if items is None:
         return None
-    parts = sorted(path for path in folder.iterdir() if strip_compression(path).suffix == ".tsv" and split_of(strip_compression(path).stem))
+    parts = sorted(
+        path
+        for path in folder.iterdir()
+        if strip_compression(path).suffix == ".tsv" and split_of(strip_compression(path).stem)
+    )
     files = [whole] if whole else sorted(parts, key=lambda path: split_of(strip_compression(path).stem) != "train")
     if not files:
         raise DataError(f"{folder}: u.item is there, but no u.data and no train.tsv with the ratings")
@@ -124,7 +128,11 @@ def _own(folder: Path, columns: Columns) -> RatingTables:
             "users.csv and items.csv where there are profiles"
         )
     people, things = table("users"), table("items", "movies")
-    read = {split: tables.read(path, partial(positional_names, columns)) for split, path in files.items() if path is not None}
+    read = {
+        split: tables.read(path, partial(positional_names, columns))
+        for split, path in files.items()
+        if path is not None
+    }
     users = None if people is None else tables.read(people)
     items = None if things is None else tables.read(things)
     return RatingTables(tuple(read.values()), users, items, columns, splits=() if whole else tuple(read))

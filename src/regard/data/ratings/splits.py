@@ -30,7 +30,9 @@ def assign(events: Events, split: Split, *, names: tuple[str, ...] = (), seed: i
         return _by_time(events)
     if split == "random":
         draws = np.random.default_rng(seed).random(len(events.users))
-        return np.where(draws < HELD_OUT_SHARE, TEST, np.where(draws < 2 * HELD_OUT_SHARE, VALID, TRAIN)).astype(np.int64)
+        return np.where(draws < HELD_OUT_SHARE, TEST, np.where(draws < 2 * HELD_OUT_SHARE, VALID, TRAIN)).astype(
+            np.int64
+        )
     return _leave_one_out(events)
 
 

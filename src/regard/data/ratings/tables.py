@@ -255,7 +255,9 @@ def rename_rating_columns(table: Table, columns: Columns) -> Table:
     """A table of ratings with its columns called as they are asked for."""
     top = list(table.columns)
     found: dict[str, str] = {}  # the column's own name -> how it is asked for
-    taken = {side: _by_name(top, side, name) or _by_number(table, side, name) for side, name in columns.requested.items()}
+    taken = {
+        side: _by_name(top, side, name) or _by_number(table, side, name) for side, name in columns.requested.items()
+    }
     for side, wanted in columns.requested.items():
         own = taken[side]
         if own is None:
@@ -296,12 +298,16 @@ def rename_id_column(table: Table, side: str, id_column: str) -> Table:
 def rename_columns(table: Table, names: Mapping[str, str], *, ids: Sequence[str] = ()) -> Table:
     """The same table with other names for some of its columns, those of ids written as ids are."""
     columns = {names.get(name, name): cells for name, cells in table.columns.items()}
-    return replace(table, columns={name: normalize_ids(cells) if name in ids else cells for name, cells in columns.items()})
+    return replace(
+        table, columns={name: normalize_ids(cells) if name in ids else cells for name, cells in columns.items()}
+    )
 
 
 def normalize_ids(cells: list[str]) -> list[str]:
     """Ids that are all numbers, some of them written 42.0 as a table with gaps is, as 42; others as they are."""
-    if not any(cell.endswith(".0") for cell in cells) or not all(INTEGER_PATTERN.fullmatch(cell) or not cell for cell in cells):
+    if not any(cell.endswith(".0") for cell in cells) or not all(
+        INTEGER_PATTERN.fullmatch(cell) or not cell for cell in cells
+    ):
         return cells
     return [cell.removesuffix(".0") for cell in cells]
 
@@ -313,7 +319,11 @@ def _by_name(top: Sequence[str], side: str, wanted: str, *more: str) -> str | No
     if wanted in top:
         return wanted
     plain = {re.sub(r"[\W_]+", "", name).casefold(): name for name in reversed(top)}
-    return next((plain[name] for name in (*COLUMN_ALIASES[side], *more) if name in plain), None) if wanted == side else None
+    return (
+        next((plain[name] for name in (*COLUMN_ALIASES[side], *more) if name in plain), None)
+        if wanted == side
+        else None
+    )
 
 
 def has_column_for(top: Sequence[str], side: str) -> bool:
@@ -347,7 +357,9 @@ def _suggested(columns: Mapping[str, Sequence[str]], sides: Sequence[str]) -> st
         if likely is not None and found.get(side) == "":
             found[side] = likely
             free.remove(likely)
-    return " ".join(f"data.{side}={quote(name) if name else EMPTY_VALUES.get(side, '…')}" for side, name in found.items())
+    return " ".join(
+        f"data.{side}={quote(name) if name else EMPTY_VALUES.get(side, '…')}" for side, name in found.items()
+    )
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from regard.core.errors import DataError, did_you_mean
-from regard.data.ratings.dataset import RatingsCollection, EntityTable
+from regard.data.ratings.dataset import EntityTable, RatingsCollection
 from regard.data.ratings.tables import normalize_ids
 
 ARTICLE = re.compile(r"^(the|a|an)\s+(.*?)(\s*\(\d{4}\))?$", re.IGNORECASE)

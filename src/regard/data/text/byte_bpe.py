@@ -22,7 +22,9 @@ MIN_VOCAB_SIZE = len(SPECIAL_TOKENS) + 256  # tokens: the marks and every byte
 def train(texts: Iterable[str], *, size: int, lowercase: bool = False, minimum: int = 1) -> Tokenizer:
     """Texts -> a tokenizer of at most `size` tokens, each joined of two that stood together `minimum` times."""
     if size < MIN_VOCAB_SIZE:
-        raise ConfigError(f"vocabulary={size} is smaller than 256 bytes and {len(SPECIAL_TOKENS)} marks; set it to {MIN_VOCAB_SIZE}")
+        raise ConfigError(
+            f"vocabulary={size} is smaller than 256 bytes and {len(SPECIAL_TOKENS)} marks; set it to {MIN_VOCAB_SIZE}"
+        )
     if not any(text.strip() for text in texts):
         raise DataError("there is no text to make a vocabulary from")
     engine = tokenizers.Tokenizer(models.BPE())

@@ -145,7 +145,9 @@ def label_ids(document: Document, names: Sequence[str]) -> list[int]:
     return [names.index(label) for label in document.labels]
 
 
-def tokenize_documents(texts: Sequence[str], tokenizer: Tokenizer, *, splitter: Splitter, limits: Limits) -> list[TokenizedDocument]:
+def tokenize_documents(
+    texts: Sequence[str], tokenizer: Tokenizer, *, splitter: Splitter, limits: Limits
+) -> list[TokenizedDocument]:
     """Raw texts -> their sentences as token numbers, within the limits."""
     spans = [splitter.split(text) for text in texts]
     flat = [text[start:stop] for text, places in zip(texts, spans, strict=True) for start, stop in places]
@@ -198,7 +200,9 @@ def encode(
             rows += cut.rows
             counts.append(len(cut.rows))
             labels.append(numbers)
-    numbers_array = _several(labels, len(names)) if multi_label else np.array([row[0] for row in labels], dtype=np.int64)
+    numbers_array = (
+        _several(labels, len(names)) if multi_label else np.array([row[0] for row in labels], dtype=np.int64)
+    )
     return EncodedDocuments(pair_corpus.to_ragged(rows), np.cumsum(counts), numbers_array, blank, shortened)
 
 
@@ -220,7 +224,9 @@ def epoch_batches(lengths: Lengths, *, batch_size: int, budget: int, seed: int, 
     batches: list[Indices] = []
     for start in range(0, len(order), batch_size * POOL):
         pool = order[start : start + batch_size * POOL]
-        batches += [pool[part] for part in batching.batches_by_length(lengths[pool], budget=budget, max_rows=batch_size)]
+        batches += [
+            pool[part] for part in batching.batches_by_length(lengths[pool], budget=budget, max_rows=batch_size)
+        ]
     return [batches[i] for i in random.permutation(len(batches))]
 
 

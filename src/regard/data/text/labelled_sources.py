@@ -81,7 +81,11 @@ def find_review(source: LabelledSource, text: str) -> Review | None:
     """The built-in review with this text and what decides it, None where there is none."""
     if source.path is not None or source.name not in REVIEWS:
         return None
-    for split, size in (("valid", HELD_OUT_EXAMPLES), ("test", HELD_OUT_EXAMPLES), ("train", min(source.examples, MAX_SEARCHED_EXAMPLES))):
+    for split, size in (
+        ("valid", HELD_OUT_EXAMPLES),
+        ("test", HELD_OUT_EXAMPLES),
+        ("train", min(source.examples, MAX_SEARCHED_EXAMPLES)),
+    ):
         made = _reviews(split, size, language=REVIEWS[source.name], seed=source.seed)
         found = next((review for review in made if review.text == text), None)
         if found is not None:

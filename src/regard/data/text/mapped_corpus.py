@@ -33,7 +33,11 @@ def load_or_build(pairs: Pairs, source: Tokenizer, target: Tokenizer, *, folder:
     """Sentence pairs -> their corpus, mapped from files in `folder`, which are made if they are not there."""
     place = folder / _key(pairs, source, target)
     if not place.exists():
-        _make(place, _watched(encode_chunks(pairs, source, target), pairs.where), vocabulary=max(source.vocab_size, target.vocab_size))
+        _make(
+            place,
+            _watched(encode_chunks(pairs, source, target), pairs.where),
+            vocabulary=max(source.vocab_size, target.vocab_size),
+        )
     return load(place)
 
 

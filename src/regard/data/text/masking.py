@@ -47,7 +47,9 @@ class WordBoundaries:
     """Which tokens go on with the word of the token before them."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        texts = [""] * len(SPECIAL_TOKENS) + [_raw(token, tokenizer) for token in range(len(SPECIAL_TOKENS), tokenizer.vocab_size)]
+        texts = [""] * len(SPECIAL_TOKENS) + [
+            _raw(token, tokenizer) for token in range(len(SPECIAL_TOKENS), tokenizer.vocab_size)
+        ]
         self._begin = np.array([text[:1].isalnum() for text in texts])  # a letter first: no space before it
         self._end = np.array([text[-1:].isalnum() for text in texts])
 
@@ -113,7 +115,9 @@ def parse_masked_text(text: str, tokenizer: Tokenizer) -> MaskedText:
         tokens.append(marks.mask)
         part = _without_last_space(part, spaced and part is not others[-1])  # noqa: PLW2901  # cut where a gap follows
         # A line end before it is a token by itself, so that what follows is read as behind another token.
-        tokens += [piece.token for piece in tokenizer.encode_with_offsets(f"\n{part}") if piece.start >= 1] if part else []
+        tokens += (
+            [piece.token for piece in tokenizer.encode_with_offsets(f"\n{part}") if piece.start >= 1] if part else []
+        )
     return MaskedText(text, tuple(tokens), tuple(gaps))
 
 

@@ -77,13 +77,18 @@ class PairCorpus(NamedTuple):
 
     def num_longer_than(self, limit: int) -> int:
         """How many pairs take up more than `limit` in a batch; counted part by part, in bounded memory."""
-        parts = (self.lengths(first, min(first + LENGTH_CHUNK_PAIRS, self.num_pairs)) for first in range(0, self.num_pairs, LENGTH_CHUNK_PAIRS))
+        parts = (
+            self.lengths(first, min(first + LENGTH_CHUNK_PAIRS, self.num_pairs))
+            for first in range(0, self.num_pairs, LENGTH_CHUNK_PAIRS)
+        )
         return sum(int((np.maximum(source, target) > limit).sum()) for source, target in parts)
 
     def batch(self, examples: Indices, special_tokens: SpecialTokens) -> PairBatch:
         """Example numbers -> the padded batch."""
         source = self.source.padded(examples, prefix=(), suffix=(special_tokens.eos,))
-        return PairBatch(source, self.target.padded(examples, prefix=(special_tokens.bos,), suffix=(special_tokens.eos,)))
+        return PairBatch(
+            source, self.target.padded(examples, prefix=(special_tokens.bos,), suffix=(special_tokens.eos,))
+        )
 
 
 class EncodedChunk(NamedTuple):

@@ -16,12 +16,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError, DataError, did_you_mean
-from regard.data.examples import COMPRESSED_SUFFIXES, Examples, from_files, strip_compression, split_of
+from regard.data.examples import COMPRESSED_SUFFIXES, Examples, from_files, split_of, strip_compression
 from regard.data.files import tables
 from regard.data.files.tables import is_likely_header
 from regard.data.files.text_files import read_lines
 from regard.data.text import languages as known
-from regard.data.text.languages import LANGUAGE_NAMES, SOURCE_COLUMNS, TARGET_COLUMNS, has_script, matches_name, language_names, script_of, script_of_language
+from regard.data.text.languages import (
+    LANGUAGE_NAMES,
+    SOURCE_COLUMNS,
+    TARGET_COLUMNS,
+    has_script,
+    language_names,
+    matches_name,
+    script_of,
+    script_of_language,
+)
 
 SNIFF_RECORDS = 100  # records by which the first is judged
 ID_PATTERN = re.compile(r"[\d\W_]+|[^\s\d]{0,12}[-_.:#]?\d\S*")  # 17, 3.5, s-017, eng:17: no text by itself
@@ -121,7 +130,10 @@ def _names_languages(top: Sequence[str]) -> bool | None:
 def guess_languages(top: Sequence[str]) -> Languages | None:
     """The languages that a header names, in its order; None where it names fewer than two."""
     plain = [cell.strip() for cell in top]
-    codes = [next((code for code in known.LANGUAGE_NAMES if matches_name(cell, language_names(code))), None) for cell in plain]
+    codes = [
+        next((code for code in known.LANGUAGE_NAMES if matches_name(cell, language_names(code))), None)
+        for cell in plain
+    ]
     two = list(dict.fromkeys(code for code in codes if code is not None))
     if len(two) >= 2:
         return Languages(two[0], two[1])
@@ -131,7 +143,11 @@ def guess_languages(top: Sequence[str]) -> Languages | None:
 
 def detect_languages(top: Sequence[str]) -> Languages:
     """The languages that training has to be told of a table: the usual ones, unless its header names two others."""
-    return DEFAULT_LANGUAGES if columns_by_name(top, DEFAULT_LANGUAGES) is not None else guess_languages(top) or DEFAULT_LANGUAGES
+    return (
+        DEFAULT_LANGUAGES
+        if columns_by_name(top, DEFAULT_LANGUAGES) is not None
+        else guess_languages(top) or DEFAULT_LANGUAGES
+    )
 
 
 def _column(code: str, names: tuple[str, ...], path: Path) -> int:

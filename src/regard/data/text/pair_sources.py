@@ -19,7 +19,9 @@ from regard.data.text.pair_files import Languages, Pair, Pairs
 BUILT_IN = "english_korean"
 PAIR_DOWNLOADS = ("multi30k",)  # downloads that are sentence pairs
 HELD_OUT_EXAMPLES = 500  # built-in examples for valid and for test each
-MAX_SEARCHED_EXAMPLES = 3000  # training sentences whose alignment is looked up; making more of them would keep a page waiting
+MAX_SEARCHED_EXAMPLES = (
+    3000  # training sentences whose alignment is looked up; making more of them would keep a page waiting
+)
 
 
 class PairSource(NamedTuple):
@@ -36,7 +38,9 @@ class PairSource(NamedTuple):
         return self.path is None and self.name == BUILT_IN
 
 
-def open_pairs(source: PairSource, *, count: int, split_function: SplitFunction = examples.add_missing_splits) -> dict[str, Pairs]:
+def open_pairs(
+    source: PairSource, *, count: int, split_function: SplitFunction = examples.add_missing_splits
+) -> dict[str, Pairs]:
     """The pairs of each split; `count` is how many are made for training where they are built in."""
     path, name, languages, seed = source
     if path is not None:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError, did_you_mean
-from regard.data.examples import COMPRESSED_SUFFIXES, COMPRESSION_RATIO, Examples, strip_compression, split_of
+from regard.data.examples import COMPRESSED_SUFFIXES, COMPRESSION_RATIO, Examples, split_of, strip_compression
 from regard.data.files import download, tables
 from regard.data.files.text_files import decode_text, read_text
 

@@ -27,7 +27,9 @@ CLOSING = "\"'”’»」』)\\]}"
 OPENING = "\"'“‘«「『(\\[{"
 KOREAN_ENDINGS = "다요까죠네음임"
 LOOKAHEAD_CHARS = 20  # characters behind the end of a sentence that are looked at
-QUOTE_CONTINUATION = r"\s?(?:라고|이라고|라는|라며|라면서|하고|고\s|며\s|는\s|란\s)"  # what Korean puts behind a quotation
+QUOTE_CONTINUATION = (
+    r"\s?(?:라고|이라고|라는|라며|라면서|하고|고\s|며\s|는\s|란\s)"  # what Korean puts behind a quotation
+)
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,9 @@ class SentenceEncoder:
             pieces = [piece for piece in self.tokenizer.encode_with_offsets(sentence.text) if piece.stop > piece.start]
             own = align_entities(sentence, tuple((piece.start, piece.stop) for piece in pieces))
             return own, [[piece.token] for piece in pieces]
-        cut = sentence.units if self.unit_mode == "given" else tuple(word_units.SPLITTERS[self.unit_mode](sentence.text))
+        cut = (
+            sentence.units if self.unit_mode == "given" else tuple(word_units.SPLITTERS[self.unit_mode](sentence.text))
+        )
         own = align_entities(sentence, cut)
         rows = self.tokenizer.encode([own.text[start:stop] for start, stop in own.units])
         return own, [row[: self.max_tokens] or [SpecialTokens.unk] for row in rows]
@@ -109,7 +111,9 @@ class SentenceEncoder:
         tags = tag_schemes.entities_to_tags(moved, last - first, self.scheme)
         sizes = np.cumsum([0, *(len(row) for row in rows[first:last])])
         texts = [own.text[start:stop] for start, stop in own.units[first:last]]
-        part = own._replace(units=own.units[first:last], tags=tuple(tag_schemes.entities_to_tags(moved, last - first, "bio")))
+        part = own._replace(
+            units=own.units[first:last], tags=tuple(tag_schemes.entities_to_tags(moved, last - first, "bio"))
+        )
         return EncodedSentence(
             part,
             [token for row in rows[first:last] for token in row],

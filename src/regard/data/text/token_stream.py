@@ -59,13 +59,19 @@ def encode_in_memory(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int
     return TokenStream(np.concatenate(parts), characters)
 
 
-def load_or_build(documents: Documents, tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos, *, folder: Path) -> TokenStream:
+def load_or_build(
+    documents: Documents, tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos, *, folder: Path
+) -> TokenStream:
     """Texts -> their tokens, mapped from a file in `folder`, which is made if it is not there."""
     stamp = f"{VERSION} {documents.key} {eos_id}".encode() + tokenizer.engine.to_str().encode()
     place = folder / f"{sha256(stamp).hexdigest()[:24]}.tokens"
     header = place.with_suffix(".json")
     if not header.exists():
-        _write(place, encode_parts(documents, tokenizer, eos_id), kind="<u2" if tokenizer.vocab_size <= MAX_UINT16_VOCAB else "<i4")
+        _write(
+            place,
+            encode_parts(documents, tokenizer, eos_id),
+            kind="<u2" if tokenizer.vocab_size <= MAX_UINT16_VOCAB else "<i4",
+        )
     try:
         facts = json.loads(header.read_text(encoding="utf-8"))
         tokens = np.memmap(place, dtype=facts["type"], mode="r")
@@ -93,7 +99,9 @@ def _write(place: Path, parts: Iterable[EncodedPart], *, kind: str) -> None:
     write_text(place.with_suffix(".json"), json.dumps({"type": kind, "count": count, "characters": characters}))
 
 
-def encode_parts(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos) -> Iterator[EncodedPart]:
+def encode_parts(
+    documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos
+) -> Iterator[EncodedPart]:
     """Texts -> their tokens, part by part, with an end mark between two documents; blank ones are left out."""
     prefixed = str(tokenizer.engine.normalizer.normalize_str("a")).startswith(" ")
     waiting: list[tuple[str, bool]] = []  # pieces, and whether a document ends with each

@@ -16,7 +16,10 @@ from regard.data.text import tokenizer as text_tokenizer
 from regard.data.text.tokenizer import Tokenizer
 
 VERBS = ("translate",)
-MAX_LENGTH_RATIO, MAX_LENGTH_MARGIN = 2, 10  # a translation has at most so many times the tokens of its source, and so many more
+MAX_LENGTH_RATIO, MAX_LENGTH_MARGIN = (
+    2,
+    10,
+)  # a translation has at most so many times the tokens of its source, and so many more
 EMPTY_PREDICTION = Prediction("", score=0.0, rank=0.0)  # the translation of a blank text
 
 
@@ -49,31 +52,36 @@ class TranslationCodec:
     source: Tokenizer
     target: Tokenizer
     max_length: int
-    marks: SpecialTokens = field(default_factory=SpecialTokens)
+    special_tokens: SpecialTokens = field(default_factory=SpecialTokens)
 
-    def search(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def search_settings(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """More translations than the beam is wide need a second, wider search."""
         count = options["nbest"]
         if count == 1:
             return decoding
         return {**decoding, "nbest": count} if decoding.get("width", 0) >= count else None
 
-    def rows(self, texts: Sequence[str]) -> TokenRows:
+    def encode_texts(self, texts: Sequence[str]) -> TokenRows:
         """Source rows; that of a blank text is empty."""
-        rows = encode([text for text in texts if text.strip()], self.source, eos_id=self.marks.eos, max_length=self.max_length)
+        rows = encode(
+            [text for text in texts if text.strip()],
+            self.source,
+            eos_id=self.special_tokens.eos,
+            max_length=self.max_length,
+        )
         coming = iter(rows)
         return [next(coming) if text.strip() else [] for text in texts]
 
-    def limit(self, row: Sequence[int]) -> int:
+    def max_new_tokens(self, row: Sequence[int]) -> int:
         """The most tokens of a translation."""
         return min(MAX_LENGTH_RATIO * len(row) + MAX_LENGTH_MARGIN, self.max_length - 1)
 
-    def answers(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Prediction]]:
+    def decode_hypotheses(self, hypothesis_rows: Sequence[Sequence[Hypothesis]]) -> list[list[Prediction]]:
         """Translations, all decoded at once; a row without hypotheses was blank."""
-        flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
+        flat = [hypothesis for hypotheses in hypothesis_rows for hypothesis in hypotheses]
         texts = self.target.decode([hypothesis.tokens for hypothesis in flat])
         each = (Prediction(text, score, rank) for text, (_, score, rank) in zip(texts, flat, strict=True))
-        return [[next(each) for _ in hypotheses] or [EMPTY_PREDICTION] for hypotheses in found]
+        return [[next(each) for _ in hypotheses] or [EMPTY_PREDICTION] for hypotheses in hypothesis_rows]
 
 
 def load(data: Mapping[str, Any], folder: Path) -> TranslationCodec:

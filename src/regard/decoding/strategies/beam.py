@@ -42,7 +42,9 @@ class Config:
         if not 1 <= self.nbest <= self.beam_width:
             raise ConfigError(f"nbest is {self.nbest}; it must lie between 1 and width, which is {self.beam_width}")
         if not 0 <= self.length_penalty <= MAX_LENGTH_PENALTY:
-            raise ConfigError(f"length_penalty is {self.length_penalty}; it must lie between 0 (none) and {MAX_LENGTH_PENALTY}")
+            raise ConfigError(
+                f"length_penalty is {self.length_penalty}; it must lie between 0 (none) and {MAX_LENGTH_PENALTY}"
+            )
 
 
 def build(config: Config) -> StrategySpec:
@@ -62,7 +64,9 @@ def best_continuations(scores: Tensor, search_state: SearchState, *, candidates_
     sums = (search_state.cum_log_probs.reshape(-1, 1) + values).view(sources, -1)
     sums, order = sums.sort(dim=1, descending=True, stable=True)
     sums, order = sums[:, :capacity], order[:, :capacity]
-    outside = torch.arange(sums.shape[1], device=sums.device) >= candidates_per_hypothesis * search_state.capacity[:, None]
+    outside = (
+        torch.arange(sums.shape[1], device=sums.device) >= candidates_per_hypothesis * search_state.capacity[:, None]
+    )
     return Candidates(
         parents=order // count,
         tokens=tokens.reshape(sources, -1).gather(1, order),

@@ -46,6 +46,8 @@ def build(config: Config) -> StrategySpec:
         there = scores.gather(2, wanted.clamp_min(0)[..., None])[..., 0] > -torch.inf
         tokens = torch.where((wanted >= 0) & there, wanted, scores.argmax(dim=2))
         parents = torch.arange(wanted.shape[1], device=scores.device).expand(wanted.shape)
-        return Candidates(parents, tokens=tokens, cum_log_probs=running.cum_log_probs + scores.gather(2, tokens[..., None])[..., 0])
+        return Candidates(
+            parents, tokens=tokens, cum_log_probs=running.cum_log_probs + scores.gather(2, tokens[..., None])[..., 0]
+        )
 
     return StrategySpec(choose)

@@ -20,7 +20,11 @@ __all__ = ["Config", "build"]
 def build(config: Config) -> StrategySpec:
     """Up to `nbest` hypotheses for each source."""
     return StrategySpec(
-        _choose, capacity=config.beam_width, nbest=config.nbest, length_penalty=config.length_penalty, stopping_rule=FullBeam()
+        _choose,
+        capacity=config.beam_width,
+        nbest=config.nbest,
+        length_penalty=config.length_penalty,
+        stopping_rule=FullBeam(),
     )
 
 

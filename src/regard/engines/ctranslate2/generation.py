@@ -114,7 +114,9 @@ class CT2Generation(DecodingStrategy):
         left = torch.tensor([place for place, hypotheses in enumerate(found) if hypotheses is None], dtype=torch.long)
         return [own or [] for own in self._settled(found, left, model, sources)]
 
-    def _settled(self, found: search.RowHypotheses, left: Tensor, model: Any, sources: DecoderInputs) -> search.RowHypotheses:
+    def _settled(
+        self, found: search.RowHypotheses, left: Tensor, model: Any, sources: DecoderInputs
+    ) -> search.RowHypotheses:
         """The same; our own search finds how those go on that were cut at their limit."""
         if left.numel():
             first = None if sources.first_input is None else sources.first_input[left]

@@ -55,7 +55,9 @@ def build(parts: LoadedRun, precision: str = "float32") -> tuple[nn.Module, Call
         source = GeneratorFactory(library, folder, precision)
         return CT2LanguageModel(parts.model), lambda decoding: ct2_generation(decoding, source)
     if isinstance(getattr(parts.model, "encoder", None), BertEncoder):
-        return with_ct2_encoder(parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available_cores()))
+        return with_ct2_encoder(
+            parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available_cores())
+        )
     translator = search.open_export(folder, precision=precision)
     return CT2Seq2SeqModel(parts.model), lambda decoding: _translating(decoding, translator)
 
@@ -120,7 +122,11 @@ class CT2Search(DecodingStrategy):
         tokens, lengths = sources.state
         rows = [row[:length] for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
         wait = search.submit(
-            self.translator, rows, sources.limits.tolist(), decoding=asdict(self.config), special_tokens=sources.special_tokens
+            self.translator,
+            rows,
+            sources.limits.tolist(),
+            decoding=asdict(self.config),
+            special_tokens=sources.special_tokens,
         )
         found = wait()
         left = torch.tensor([number for number, row in enumerate(found) if row is None], dtype=torch.long)

@@ -78,13 +78,17 @@ def submit(
         **ct2_options(decoding, suppressed_tokens=decoding["suppress_tokens"]) | {"return_scores": return_scores},
     )
     penalty = float(decoding.get("length_penalty", 0.0))
-    cut = decoding.get("name") == "greedy" and not return_scores  # what greedy search begins with does not depend on its end
+    cut = (
+        decoding.get("name") == "greedy" and not return_scores
+    )  # what greedy search begins with does not depend on its end
 
     def wait() -> RowHypotheses:
         found: RowHypotheses = []
         for result, limit in zip(results, limits, strict=True):
             ready = result.result()
-            rows = [_ended(words, special_tokens, limit=limit) for words in ready.hypotheses] if cut else ready.hypotheses
+            rows = (
+                [_ended(words, special_tokens, limit=limit) for words in ready.hypotheses] if cut else ready.hypotheses
+            )
             settled = _is_settled(rows, special_tokens, limit=limit)
             found.append(to_hypotheses(rows, ready.scores, penalty=penalty) if settled else None)
         return found

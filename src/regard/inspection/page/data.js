@@ -1,10 +1,10 @@
-// The data of the page: one inspection (see inspection/json_format.py) with its maps unpacked when they are needed.
-// A map is kept per head as levels: level 0 is every cell, level k the largest of 2^k x 2^k cells. A level is cut in tiles.
+// Data of the page: one inspection (see inspection/json_format.py), with maps that are unpacked on demand.
+// A map is stored per head as levels: level 0 has every cell, level k the largest of 2^k x 2^k cells. A level is split into tiles.
 // A tile is base64 of deflated bytes: all high bytes, then all low bytes, of weights times 65535. null = all zeros.
 
-import { named, say, told } from "./words.js";
+import { translateTerm, t, translateSummary } from "./i18n.js";
 
-const FULL = 65535;
+const MAX_UINT16 = 65535;
 
 function bytesOf(text) {
   const raw = atob(text);
@@ -18,22 +18,22 @@ async function inflate(bytes) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-async function tileNumbers(text, count) {
+async function decodeTile(text, count) {
   const values = new Float32Array(count);
   if (text === null) return values;
   const bytes = await inflate(bytesOf(text));
-  for (let i = 0; i < count; i++) values[i] = ((bytes[i] << 8) | bytes[count + i]) / FULL;
+  for (let i = 0; i < count; i++) values[i] = ((bytes[i] << 8) | bytes[count + i]) / MAX_UINT16;
   return values;
 }
 
 // {shape, data}: base64 of little-endian float32 -> {shape, values}
-export function floats(packed) {
+export function decodeFloats(packed) {
   const bytes = bytesOf(packed.data);
   return { shape: packed.shape, values: new Float32Array(bytes.buffer, 0, bytes.length / 4) };
 }
 
-// {shape, data}: base64 of deflated bits, eight a byte, highest first -> one byte each, 1 = yes
-async function bits(packed) {
+// {shape, data}: base64 of deflated bits, eight per byte, highest first -> one byte each, 1 = true
+async function decodeBits(packed) {
   const bytes = await inflate(bytesOf(packed.data));
   const values = new Uint8Array(packed.shape.reduce((product, size) => product * size, 1));
   for (let i = 0; i < values.length; i++) values[i] = (bytes[i >> 3] >> (7 - (i & 7))) & 1;
@@ -43,16 +43,16 @@ async function bits(packed) {
 class AttentionMap {
   constructor(raw, index, fetchTile) {
     const { title, tile, heads, shape, ...facts } = raw;
-    Object.assign(this, facts, { kind: named(title), index, side: tile, packed: heads, fetchTile });
+    Object.assign(this, facts, { groupTitle: translateTerm(title), index, tileSize: tile, packed: heads, fetchTile });
     [this.heads, this.rows, this.columns] = shape;
-    this.long = Math.max(this.rows, this.columns) > this.side;
+    this.long = Math.max(this.rows, this.columns) > this.tileSize;
     this.tiles = new Map();
-    this.whole = [];
+    this.headWeights = [];
   }
 
-  // Named for its group, and its layer where the group has several.
-  named(layers) {
-    this.title = layers > 1 ? say`${this.kind}, layer ${this.layer + 1}` : this.kind;
+  // Set the title to that of the group, with the layer if the group has several.
+  withTitle(layers) {
+    this.title = layers > 1 ? t`${this.groupTitle}, layer ${this.layer + 1}` : this.groupTitle;
     return this;
   }
 
@@ -60,12 +60,12 @@ class AttentionMap {
     return this.packed[head].levels;
   }
 
-  // The deepest level whose tiles are in the page, or 0 where a server has the rest.
-  finest(head) {
+  // Return the finest level whose tiles are in the page; 0 if a server has the others.
+  finestLevel(head) {
     return this.fetchTile ? 0 : this.levels(head).findIndex((level) => level.tiles !== null);
   }
 
-  // One tile of a level as numbers; asked for once, then kept.
+  // Return one tile of a level as numbers; it is read once, then cached.
   tile(head, level, i, j) {
     const key = `${head}/${level}/${i}/${j}`;
     if (!this.tiles.has(key)) this.tiles.set(key, this.readTile(head, level, i, j));
@@ -74,56 +74,56 @@ class AttentionMap {
 
   async readTile(head, level, i, j) {
     const { shape: [rows, columns], tiles } = this.levels(head)[level];
-    const height = Math.min(this.side, rows - i * this.side);
-    const width = Math.min(this.side, columns - j * this.side);
+    const height = Math.min(this.tileSize, rows - i * this.tileSize);
+    const width = Math.min(this.tileSize, columns - j * this.tileSize);
     const text = tiles !== null ? tiles[i][j] : await this.fetchTile(this.index, head, level, i, j);
-    return { height, width, values: await tileNumbers(text, height * width) };
+    return { height, width, values: await decodeTile(text, height * width) };
   }
 
   async load() {
     if (this.long) return;
-    for (let head = 0; head < this.heads; head++) this.whole.push((await this.tile(head, 0, 0, 0)).values);
-    if (this.allowed) this.mask = await bits(this.allowed);
+    for (let head = 0; head < this.heads; head++) this.headWeights.push((await this.tile(head, 0, 0, 0)).values);
+    if (this.allowed) this.mask = await decodeBits(this.allowed);
   }
 
-  // Whether a query may look at a key; of all heads (-1), whether any may.
+  // Return true if the query may attend to the key; for all heads (-1), if any head may.
   allows(head, row, column) {
     if (!this.mask) return true;
     const size = this.rows * this.columns;
-    const at = (i) => this.mask[(i % (this.mask.length / size)) * size + row * this.columns + column] === 1;
-    return head >= 0 ? at(head) : Array.from({ length: this.heads }, (_, i) => at(i)).some(Boolean);
+    const allowedBy = (i) => this.mask[(i % (this.mask.length / size)) * size + row * this.columns + column] === 1;
+    return head >= 0 ? allowedBy(head) : Array.from({ length: this.heads }, (_, i) => allowedBy(i)).some(Boolean);
   }
 
-  // Short maps: rows x columns numbers of a head; head -1 is the mean of all.
-  numbers(head) {
-    if (head >= 0) return this.whole[head];
-    this.average ||= Float32Array.from(this.whole[0], (_, i) => this.whole.reduce((sum, one) => sum + one[i], 0) / this.heads);
-    return this.average;
+  // Short maps: rows x columns weights of a head; head -1 is the mean of all heads.
+  weights(head) {
+    if (head >= 0) return this.headWeights[head];
+    this.meanWeights ||= Float32Array.from(this.headWeights[0], (_, i) => this.headWeights.reduce((sum, weights) => sum + weights[i], 0) / this.heads);
+    return this.meanWeights;
   }
 
   value(head, row, column) {
-    return this.numbers(head)[row * this.columns + column];
+    return this.weights(head)[row * this.columns + column];
   }
 
   row(head, row) {
-    return this.numbers(head).subarray(row * this.columns, (row + 1) * this.columns);
+    return this.weights(head).subarray(row * this.columns, (row + 1) * this.columns);
   }
 
-  // One whole row of any map, long or short.
-  async rowLater(head, row) {
+  // Load one complete row of any map, long or short.
+  async loadRow(head, row) {
     if (!this.long) return this.row(head, row);
-    const i = Math.floor(row / this.side);
+    const i = Math.floor(row / this.tileSize);
     const out = new Float32Array(this.columns);
-    const across = Math.ceil(this.columns / this.side);
+    const across = Math.ceil(this.columns / this.tileSize);
     const parts = await Promise.all(Array.from({ length: across }, (_, j) => this.tile(head, 0, i, j)));
     parts.forEach((part, j) => {
-      const start = (row - i * this.side) * part.width;
-      out.set(part.values.subarray(start, start + part.width), j * this.side);
+      const start = (row - i * this.tileSize) * part.width;
+      out.set(part.values.subarray(start, start + part.width), j * this.tileSize);
     });
     return out;
   }
 
-  // A small picture of a head: level 0 of a short map, the most pooled level of a long one.
+  // Thumbnail of a head: level 0 of a short map, the coarsest level of a long one.
   async thumbnail(head) {
     const level = this.levels(head).length - 1;
     const { shape: [rows, columns] } = this.levels(head)[level];
@@ -133,30 +133,30 @@ class AttentionMap {
 
 function unpack(maps, fetchTile) {
   const layers = (group) => maps.filter((map) => map.group === group).length;
-  return maps.map((map, index) => new AttentionMap(map, index, fetchTile).named(layers(map.group)));
+  return maps.map((map, index) => new AttentionMap(map, index, fetchTile).withTitle(layers(map.group)));
 }
 
 const labelsOf = (axis) => axis.items.map((item) => item.text);
-const same = (one, other) => one?.axis === other?.axis && one?.item === other?.item;
+const sameItem = (first, second) => first?.axis === second?.axis && first?.item === second?.item;
 
-const translated = (axes) => Object.fromEntries(Object.entries(axes).map(([name, axis]) => [name, { ...axis, title: named(axis.title) }]));
+const translated = (axes) => Object.fromEntries(Object.entries(axes).map(([name, axis]) => [name, { ...axis, title: translateTerm(axis.title) }]));
 
-// Where what came in and out is no text, a task tells it in a line.
-function lines({ title, outputs, extra }) {
+// If input and output are not text, the task summarizes them in one line, which is translated here.
+function translatedSummaries({ title, outputs, extra }) {
   if (!extra?.roll && !extra?.canvas) return {};
-  return { title: told(title), outputs: outputs.map((output) => ({ ...output, text: told(output.text) })) };
+  return { title: translateSummary(title), outputs: outputs.map((output) => ({ ...output, text: translateSummary(output.text) })) };
 }
 
 export class Inspection {
   constructor(raw, fetchTile = null) {
-    Object.assign(this, raw, { axes: translated(raw.axes) }, lines(raw));
+    Object.assign(this, raw, { axes: translated(raw.axes) }, translatedSummaries(raw));
     this.maps = unpack(raw.maps, fetchTile);
     this.probes = (raw.probes || []).map((probe) => ({ ...probe, axes: translated(probe.axes), maps: unpack(probe.maps, null), labels: (axis) => labelsOf(probe.axes[axis]) }));
   }
 
   async load() {
-    const all = [...this.maps, ...this.probes.flatMap((probe) => probe.maps)];
-    await Promise.all(all.map((map) => map.load()));
+    const maps = [...this.maps, ...this.probes.flatMap((probe) => probe.maps)];
+    await Promise.all(maps.map((map) => map.load()));
     return this;
   }
 
@@ -168,30 +168,30 @@ export class Inspection {
     return this.axes[axis].items;
   }
 
-  // The map so named, or else the one worth looking at first.
+  // Return the map with this name; otherwise the default map.
   map(name) {
-    const called = (wanted) => this.maps.find((map) => map.name === wanted);
-    return called(name) || called(this.first) || this.maps[0];
+    const byName = (mapName) => this.maps.find((map) => map.name === mapName);
+    return byName(name) || byName(this.first) || this.maps[0];
   }
 
-  // The maps that belong to an item of another axis; null: those of the uppermost level.
-  inside(parent) {
-    return this.maps.filter((map) => same(map.parent, parent));
+  // Return the maps that belong to an item of another axis; null: those of the outermost level.
+  mapsInside(parent) {
+    return this.maps.filter((map) => sameItem(map.parent, parent));
   }
 
-  // The items inside which there are maps, of the axes that belong to `parent` (null: to nothing).
-  openable(parent) {
-    const all = this.maps.map((map) => map.parent).filter((one) => one && same(this.axes[one.axis].parent, parent));
-    return all.filter((one, i) => all.findIndex((other) => same(one, other)) === i);
+  // Return the items that have maps inside them, of the axes that belong to `parent` (null: to no item).
+  itemsWithMaps(parent) {
+    const parents = this.maps.map((map) => map.parent).filter((item) => item && sameItem(this.axes[item.axis].parent, parent));
+    return parents.filter((item, i) => parents.findIndex((candidate) => sameItem(item, candidate)) === i);
   }
 
-  // The axes that some map looks at, in the order of the maps.
-  looked() {
+  // Return the axes that any map attends to, in the order of the maps.
+  attendedAxes() {
     return [...new Set(this.maps.map((map) => map.keys))];
   }
 }
 
-export const groups = (maps) => [...new Map(maps.map((map) => [map.group, map.kind]))].map(([key, label]) => ({ key, label }));
+export const mapGroups = (maps) => [...new Map(maps.map((map) => [map.group, map.groupTitle]))].map(([key, label]) => ({ key, label }));
 
 export function maximum(values) {
   let top = 0;

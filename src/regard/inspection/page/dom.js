@@ -1,6 +1,6 @@
-// Making elements. Text always goes in as text nodes, never as markup, so a sentence cannot become HTML.
+// Create elements. Text is always added as text nodes, never as markup, so that a sentence cannot become HTML.
 
-const SVG = "http://www.w3.org/2000/svg";
+const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
 function fill(element, properties, children) {
   for (const [key, value] of Object.entries(properties)) {
@@ -20,11 +20,11 @@ export function make(tag, properties = {}, ...children) {
 
 // draw("line", {x1: 0, ...}) -> SVG element
 export function draw(tag, properties = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), properties, children);
+  return fill(document.createElementNS(SVG_NAMESPACE, tag), properties, children);
 }
 
-// A canvas of `width` x `height` CSS pixels that is sharp on dense screens, and its context in CSS pixels. Where there is less room
-// it becomes less wide and high alike.
+// Create a canvas of `width` x `height` CSS pixels that is sharp on high-density screens, with a context in CSS pixels.
+// If there is less room, width and height shrink in proportion.
 export function sharpCanvas(width, height, properties = {}) {
   const density = Math.min(window.devicePixelRatio || 1, 3);
   const canvas = make("canvas", { width: Math.round(width * density), height: Math.round(height * density), ...properties });
@@ -36,17 +36,17 @@ export function sharpCanvas(width, height, properties = {}) {
   return { canvas, context };
 }
 
-// A row of buttons of which one is pressed. items: [{key, label, title}]; arrows move the choice.
+// Row of buttons of which one is pressed. items: [{key, label, title}]; arrow keys move the selection.
 export function choice(label, items, chosen, pick) {
-  const step = (event) => {
-    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (!by) return;
+  const onKey = (event) => {
+    const offset = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!offset) return;
     event.preventDefault();
     event.stopPropagation();
-    const at = items.findIndex((item) => item.key === chosen);
-    const { key } = items[(at + by + items.length) % items.length];
+    const index = items.findIndex((item) => item.key === chosen);
+    const { key } = items[(index + offset + items.length) % items.length];
     pick(key);
-    document.querySelector(`[data-key="${CSS.escape(`${label}:${key}`)}"]`)?.focus(); // drawn again, so another element
+    document.querySelector(`[data-key="${CSS.escape(`${label}:${key}`)}"]`)?.focus(); // redrawn, so this is a new element
   };
   const buttons = items.map((item) =>
     make("button", {
@@ -55,18 +55,18 @@ export function choice(label, items, chosen, pick) {
     }, item.label));
   return make("div", { class: "choice" },
     make("span", { class: "choice-label" }, label),
-    make("div", { class: "segments", role: "radiogroup", "aria-label": label, onkeydown: step }, buttons));
+    make("div", { class: "segments", role: "radiogroup", "aria-label": label, onkeydown: onKey }, buttons));
 }
 
-// A table of buttons of so many columns: Tab reaches the pressed one, or else the first; arrow keys move among them.
+// Table of buttons with `columns` columns. Tab reaches the pressed button, or else the first; arrow keys move between buttons.
 export function roving(table, columns) {
-  const all = [...table.querySelectorAll("button")];
-  const reached = all.find((one) => one.getAttribute("aria-pressed") === "true") || all[0];
-  all.forEach((one) => { one.tabIndex = one === reached ? 0 : -1; });
+  const buttons = [...table.querySelectorAll("button")];
+  const tabStop = buttons.find((button) => button.getAttribute("aria-pressed") === "true") || buttons[0];
+  buttons.forEach((button) => { button.tabIndex = button === tabStop ? 0 : -1; });
   table.addEventListener("keydown", (event) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
-    const next = all[all.indexOf(document.activeElement) + by];
-    if (!by || !next) return;
+    const offset = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
+    const next = buttons[buttons.indexOf(document.activeElement) + offset];
+    if (!offset || !next) return;
     event.preventDefault();
     next.focus();
   });
@@ -80,30 +80,30 @@ export function select(label, items, chosen, pick) {
   return make("label", { class: "choice" }, make("span", { class: "choice-label" }, label), box);
 }
 
-// Tell a screen reader, without moving anything on the screen.
+// Announce a text to screen readers without moving anything on the screen.
 export function announce(text) {
   document.getElementById("live").textContent = text;
 }
 
-export const number = (value, digits = 4) =>
+export const formatNumber = (value, digits = 4) =>
   Number.isFinite(value) ? value.toFixed(digits).replace("-", "−") : value === -Infinity ? "−∞" : "–";
 
-// How many pixels texts take in the page's letters; font: "500 17px".
+// Widths of texts in pixels, in the font of the page; font: "500 17px".
 const ruler = document.createElement("canvas").getContext("2d");
-export function widthsOf(texts, font) {
+export function textWidths(texts, font) {
   ruler.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
   return texts.map((text) => ruler.measureText(text).width);
 }
 
-// What stands in an SVG for a label: as many letters as fit into a width; where some are left out, pointing shows them all.
-export function fitted(label, width, font) {
-  const letters = Array.from(visible(label));
-  const cut = (count) => `${letters.slice(0, count).join("")}…`;
-  if (widthsOf([visible(label)], font)[0] <= width) return visible(label);
-  let count = letters.length - 1;
-  while (count > 1 && widthsOf([cut(count)], font)[0] > width) count--;
-  return [cut(count), draw("title", {}, label)];
+// Label of an SVG element, truncated to a width. A truncated label shows its full text on hover.
+export function fitLabel(label, width, font) {
+  const characters = Array.from(visible(label));
+  const truncated = (count) => `${characters.slice(0, count).join("")}…`;
+  if (textWidths([visible(label)], font)[0] <= width) return visible(label);
+  let count = characters.length - 1;
+  while (count > 1 && textWidths([truncated(count)], font)[0] > width) count--;
+  return [truncated(count), draw("title", {}, label)];
 }
 
-// Marks that would be invisible get a visible form.
+// Show a label that is only whitespace as ␣.
 export const visible = (label) => (label.trim() === "" ? "␣".repeat(Math.max(1, label.length)) : label);

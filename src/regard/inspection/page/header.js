@@ -1,17 +1,17 @@
-// The top of the page: what went in, what came out, from which model; and the light or dark switch.
+// Header of the page: input, output, facts about the model, and the switch between light and dark.
 
-import { make, number } from "./dom.js";
-import { themeNow } from "./colour.js";
+import { make, formatNumber } from "./dom.js";
+import { currentTheme } from "./color.js";
 import { tokenLine } from "./tokens.js";
-import { named, say } from "./words.js";
+import { translateTerm, t } from "./i18n.js";
 
 function switchTheme(page) {
-  const next = themeNow() === "dark" ? "light" : "dark";
+  const next = currentTheme() === "dark" ? "light" : "dark";
   document.documentElement.dataset.theme = document.documentElement.dataset.chosen = next;
   try {
     localStorage.setItem("regard-theme", next);
   } catch {
-    // Not kept for the next visit, but used now.
+    // Used now, but not stored for the next visit.
   }
   page.draw();
 }
@@ -19,76 +19,76 @@ function switchTheme(page) {
 function facts(data) {
   const items = [["model", data.model], ["task", data.task], ...Object.entries(data.facts || {})];
   return make("dl", { class: "facts" }, items.filter(([, value]) => value).map(([name, value]) =>
-    make("div", {}, make("dt", {}, named(name)), make("dd", {}, typeof value === "number" ? value.toLocaleString("en") : String(value)))));
+    make("div", {}, make("dt", {}, translateTerm(name)), make("dd", {}, typeof value === "number" ? value.toLocaleString("en") : String(value)))));
 }
 
 function runPicker(page) {
   if (page.runs.length < 2) return null;
-  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, say`Run`),
+  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, t`Run`),
     make("select", { "data-key": "run", onchange: (event) => page.change({ run: Number(event.target.value), map: undefined, row: undefined, head: undefined }) },
       page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
 }
 
-// A server may have several runs: another one is another page.
+// A server may have several runs; choosing another run opens another page.
 function servedPicker(page) {
   if (!page.raw.choices) return null;
-  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, say`Run`),
+  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, t`Run`),
     make("select", { "data-key": "served", onchange: (event) => location.assign(`/?run=${encodeURIComponent(event.target.value)}`) },
-      page.raw.choices.map((one) => make("option", { value: one.name, selected: one.shown }, one.name))));
+      page.raw.choices.map((choice) => make("option", { value: choice.name, selected: choice.shown }, choice.name))));
 }
 
-export const NOTHING = say`(empty)`;
-const MOST_LINES = 6; // of an input that are seen at once
+export const EMPTY = t`(empty)`;
+const MAX_INPUT_LINES = 6; // lines of the input that are visible at the same time
 
-const wrongIn = (page) => (page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null);
+const errorMessage = (page) => (page.server.error ? make("p", { class: "wrong", role: "alert" }, page.server.error) : null);
 
-// Where inputs are files, one of the reader's own is sent whole; the server opens none because a page names it.
-function send(page) {
-  const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": say`Input`, "data-key": "ask", disabled: page.server.busy,
+// If inputs are files, the user's file is uploaded completely; the server does not open files by name.
+function fileForm(page) {
+  const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": t`Input`, "data-key": "ask", disabled: page.server.busy,
     onchange: () => { if (box.files.length) page.server.send(box.files[0]); } });
-  return make("form", { class: "asking" }, box, wrongIn(page));
+  return make("form", { class: "asking" }, box, errorMessage(page));
 }
 
-// A typed sentence stays until it has been looked at, whatever is drawn meanwhile. Enter looks, Shift+Enter begins a line.
-function ask(page) {
-  const typed = page.draft ?? page.raw.text;
-  const box = make("textarea", { class: "ask", name: "text", rows: Math.min(MOST_LINES, typed.split("\n").length), "aria-label": say`Input`, "data-key": "ask", autocomplete: "off",
+// Typed text is kept until it has been inspected, even if the page is redrawn. Enter submits, Shift+Enter inserts a line break.
+function textForm(page) {
+  const draft = page.draft ?? page.raw.text;
+  const box = make("textarea", { class: "ask", name: "text", rows: Math.min(MAX_INPUT_LINES, draft.split("\n").length), "aria-label": t`Input`, "data-key": "ask", autocomplete: "off",
     oninput: () => { page.draft = box.value; },
     onkeydown: (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       box.form.requestSubmit();
-    } }, typed);
+    } }, draft);
   const submit = (event) => {
     event.preventDefault();
-    const text = page.draft ?? page.raw.text; // not as the box has it, which changes ends of lines
+    const text = page.draft ?? page.raw.text; // not the value of the textarea, which changes line endings
     if (text.trim()) page.server.run(text);
-    else page.server.refuse(say`There is no sentence to look at; give some text.`);
+    else page.server.showError(t`The input is empty; enter a text.`);
   };
-  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, say`Look`), wrongIn(page));
+  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, t`Inspect`), errorMessage(page));
 }
 
-function spoken(data, compared) {
-  const text = (kind, label, value, extra) => value !== undefined
-    ? make("p", { class: `spoken ${kind}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, NOTHING)), extra) : null;
+function summary(data, compared) {
+  const line = (kind, label, value, extra) => value !== undefined
+    ? make("p", { class: `spoken ${kind}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, EMPTY)), extra) : null;
   const best = compared ? null : data.outputs?.[0];
   return make("div", { class: "sentences" },
-    text("input", say`input`, data.title),
-    text("output", say`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: say`sum of log probabilities` }, ` log p ${number(best.score, 2)}`) : null),
+    line("input", t`input`, data.title),
+    line("output", t`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: t`sum of log probabilities` }, ` log p ${formatNumber(best.score, 2)}`) : null),
     tokenLine(best));
 }
 
-export function header(page) {
-  const dark = themeNow() === "dark";
-  const compared = page.view?.name === "compare"; // then each run says for itself what it is and what it answered
+export function renderHeader(page) {
+  const dark = currentTheme() === "dark";
+  const compared = page.view?.name === "compare"; // each run then shows its own facts and output
   return [
     make("div", { class: "bar" },
-      make("span", { class: "mark-name", "aria-label": "regard" }, make("span", { class: "eye", "aria-hidden": "true" }), "regard"),
-      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, say`${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page), servedPicker(page),
-      make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? say`Use light colours` : say`Use dark colours`,
-        title: dark ? say`Light` : say`Dark`, onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
-    page.server ? (page.raw.opens ? send(page) : ask(page)) : "",
-    make("h1", { class: "unseen" }, say`Attention of ${page.data.model} on: ${page.data.title}`),
-    spoken(page.data, compared),
+      make("span", { class: "brand", "aria-label": "regard" }, make("span", { class: "eye", "aria-hidden": "true" }), "regard"),
+      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, t`${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page), servedPicker(page),
+      make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? t`Use light colors` : t`Use dark colors`,
+        title: dark ? t`Light` : t`Dark`, onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
+    page.server ? (page.raw.opens ? fileForm(page) : textForm(page)) : "",
+    make("h1", { class: "visually-hidden" }, t`Attention of ${page.data.model} on: ${page.data.title}`),
+    summary(page.data, compared),
   ];
 }

@@ -1,36 +1,36 @@
-// Starts the page: reads the data, lists the views that suit it, keeps what is chosen, and draws the chosen view again on a change.
+// Start the page: read the data, list the views that can show it, store the selection, and redraw the selected view on changes.
 
 import { make, announce } from "./dom.js";
 import { Inspection } from "./data.js";
-import { clamp, read, write } from "./state.js";
-import { header } from "./header.js";
-import { aside } from "./aside.js";
-import { server } from "./server.js";
-import { language, say } from "./words.js";
+import { clamp, readState, writeState } from "./state.js";
+import { renderHeader } from "./header.js";
+import { sidePanel } from "./side_panel.js";
+import { createServer } from "./server.js";
+import { language, t } from "./i18n.js";
 
 class Page {
   constructor(raw, views) {
-    Object.assign(this, { raw, views, state: read(), server: server(raw, this), draft: null });
-    this.take(raw);
-    for (const moved of ["hashchange", "popstate"]) window.addEventListener(moved, () => this.restore());
-    let wide = window.innerWidth;
+    Object.assign(this, { raw, views, state: readState(), server: createServer(raw, this), draft: null });
+    this.setData(raw);
+    for (const eventName of ["hashchange", "popstate"]) window.addEventListener(eventName, () => this.restore());
+    let lastWidth = window.innerWidth;
     window.addEventListener("resize", () => {
-      if (window.innerWidth === wide) return; // phones resize when their address bar hides
-      wide = window.innerWidth;
+      if (window.innerWidth === lastWidth) return; // phones resize when their address bar hides
+      lastWidth = window.innerWidth;
       this.draw();
     });
   }
 
-  // A page holds one inspection, or several to compare.
-  take(raw) {
+  // A page shows one inspection, or several to compare.
+  setData(raw) {
     this.raw = raw;
-    this.runs = (raw.runs || [raw]).map((one) => new Inspection(one, this.server?.tiles(one) ?? null));
+    this.runs = (raw.runs || [raw]).map((run) => new Inspection(run, this.server?.tileFetcher(run) ?? null));
   }
 
-  // Shows what the address says.
+  // Show the state in the address.
   restore() {
     if (location.hash === "#main") return;
-    this.state = read();
+    this.state = readState();
     if (!this.server?.restore()) this.draw();
   }
 
@@ -42,34 +42,34 @@ class Page {
     try {
       return view.suits(run, this);
     } catch {
-      return true; // a view that cannot even tell is drawn, and says what is wrong
+      return true; // a view whose check fails is shown, and reports the error
     }
   }
 
-  // The same views whichever of several runs is chosen.
-  get suited() {
+  // The views are the same for every selected run.
+  get availableViews() {
     return this.views.filter((view) => this.runs.some((run) => this.suits(view, run)));
   }
 
   get view() {
-    return this.suited.find((view) => view.name === this.state.view) || this.suited.find((view) => view.opens) || this.suited[0];
+    return this.availableViews.find((view) => view.name === this.state.view) || this.availableViews.find((view) => view.opensFirst) || this.availableViews[0];
   }
 
-  // Another view or run is a step of its own for the back button.
+  // Changing the view or the run adds a step to the browser history.
   change(patch) {
-    const step = ["view", "run"].some((key) => key in patch && patch[key] !== this.state[key]);
-    this.note(patch, step);
+    const historyStep = ["view", "run"].some((key) => key in patch && patch[key] !== this.state[key]);
+    this.updateState(patch, historyStep);
     this.draw();
   }
 
-  // Keeps the fragment true without drawing again, for what a hover changes.
-  note(patch, step = false) {
+  // Update the address without redrawing, for changes by hovering.
+  updateState(patch, historyStep = false) {
     Object.assign(this.state, patch);
-    write(this.state, step);
+    writeState(this.state, historyStep);
   }
 
   async replace(raw) {
-    this.take(raw);
+    this.setData(raw);
     await this.load();
     this.draw();
   }
@@ -79,57 +79,57 @@ class Page {
   }
 
   draw() {
-    const focus = document.activeElement?.getAttribute?.("data-key");
-    const { selectionStart: from, selectionEnd: to } = document.activeElement || {};
+    const focusKey = document.activeElement?.getAttribute?.("data-key");
+    const { selectionStart, selectionEnd } = document.activeElement || {};
     const scroll = window.scrollY;
     document.title = `${this.data.title} · regard`;
-    document.getElementById("head").replaceChildren(...header(this));
+    document.getElementById("head").replaceChildren(...renderHeader(this));
     this.drawTabs();
     const main = document.getElementById("main");
     const { view } = this;
-    this.stop?.();
-    const element = make("div", { class: `view view-${view?.name}`, id: "view", role: "tabpanel", "aria-label": view?.title || say`Nothing to show` });
+    this.cleanup?.();
+    const element = make("div", { class: `view view-${view?.name}`, id: "view", role: "tabpanel", "aria-label": view?.title || t`Nothing to show` });
     main.replaceChildren(element);
-    // Decided before the view measures its room.
-    const beside = Boolean(this.server) || (view?.beside && this.data.maps.some((map) => map.honesty));
-    document.body.classList.toggle("with-aside", Boolean(beside));
-    this.looked = null; // a view says which map it shows, so that the figures beside it are that map's
-    this.stop = this.show(view, element);
-    document.getElementById("aside").replaceChildren(...aside(this));
-    const focused = focus && document.querySelector(`[data-key="${CSS.escape(focus)}"]`);
+    // Set before the view measures its width.
+    const withSidePanel = Boolean(this.server) || (view?.sidePanel && this.data.maps.some((map) => map.honesty));
+    document.body.classList.toggle("with-aside", Boolean(withSidePanel));
+    this.selection = null; // set by the view to the map it shows; the side panel shows the metrics of that map
+    this.cleanup = this.showView(view, element);
+    document.getElementById("aside").replaceChildren(...sidePanel(this));
+    const focused = focusKey && document.querySelector(`[data-key="${CSS.escape(focusKey)}"]`);
     focused?.focus({ preventScroll: true });
-    if (focused && Number.isInteger(from)) focused.setSelectionRange?.(from, to);
+    if (focused && Number.isInteger(selectionStart)) focused.setSelectionRange?.(selectionStart, selectionEnd);
     window.scrollTo(window.scrollX, scroll);
   }
 
-  // What a view draws, or one line if it cannot.
-  show(view, element) {
-    if (!view) return element.append(make("p", {}, say`There is nothing here to show.`));
+  // Draw a view, or a one-line message if it cannot be drawn.
+  showView(view, element) {
+    if (!view) return element.append(make("p", {}, t`There is nothing to show here.`));
     if (!this.suits(view, this.data)) {
       const { model } = this.data;
-      return element.append(make("p", { class: "no-map" }, this.data.maps.length ? say`${model} has nothing to show here; choose another run or view.` : say`${model} has nothing to show here: it has no attention; choose another run or view.`));
+      return element.append(make("p", { class: "no-map" }, this.data.maps.length ? t`${model} has nothing to show here; choose another run or view.` : t`${model} has nothing to show here: it has no attention; choose another run or view.`));
     }
     try {
       return view.show(this.data, element, this);
-    } catch (wrong) {
-      console.error(wrong);
-      return element.replaceChildren(make("p", { class: "wrong", role: "alert" }, say`The view ${view.title} failed: ${wrong.message}`));
+    } catch (error) {
+      console.error(error);
+      return element.replaceChildren(make("p", { class: "wrong", role: "alert" }, t`The view ${view.title} failed: ${error.message}`));
     }
   }
 
   drawTabs() {
-    const tabs = this.suited.map((view) => make("button", {
+    const tabs = this.availableViews.map((view) => make("button", {
       type: "button", role: "tab", class: "tab", id: `tab-${view.name}`, "data-key": `tab:${view.name}`, "aria-controls": "view",
       "aria-selected": String(view === this.view), tabindex: view === this.view ? 0 : -1,
       onclick: () => this.change({ view: view.name }),
     }, view.title));
     const nav = document.getElementById("tabs");
     nav.replaceChildren(...tabs);
-    tabs[this.suited.indexOf(this.view)]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    tabs[this.availableViews.indexOf(this.view)]?.scrollIntoView({ block: "nearest", inline: "nearest" });
     nav.onkeydown = (event) => {
-      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!by) return;
-      const next = this.suited[(this.suited.indexOf(this.view) + by + tabs.length) % tabs.length];
+      const offset = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!offset) return;
+      const next = this.availableViews[(this.availableViews.indexOf(this.view) + offset + tabs.length) % tabs.length];
       this.change({ view: next.name });
       document.getElementById(`tab-${next.name}`).focus();
       announce(next.title);
@@ -137,12 +137,12 @@ class Page {
   }
 }
 
-// The theme that was chosen by hand, here or on an earlier visit, or else the system's, whenever that changes.
-function theme() {
+// Use the theme chosen by the user, now or on an earlier visit; otherwise follow the system's theme.
+function initTheme() {
   try {
     document.documentElement.dataset.chosen = localStorage.getItem("regard-theme") || "";
   } catch {
-    // Storage may be forbidden in a sandboxed frame; the system's choice is used then.
+    // Storage may be forbidden in a sandboxed frame; the system's theme is used then.
   }
   const system = matchMedia("(prefers-color-scheme: dark)");
   const apply = () => {
@@ -153,28 +153,28 @@ function theme() {
   return { system, apply };
 }
 
-// A view whose file has a mistake says so in its place.
-function broken(name) {
-  const said = say`The view ${name} could not be read: there is a mistake in its file, which the browser's console names.`;
-  return { name, title: name.split(".").at(-1), suits: () => true, show: (data, element) => element.append(make("p", { class: "wrong", role: "alert" }, said)) };
+// A view whose file has an error is replaced by a message.
+function brokenView(name) {
+  const message = t`The view ${name} could not be loaded: its file has an error; see the browser console.`;
+  return { name, title: name.split(".").at(-1), suits: () => true, show: (data, element) => element.append(make("p", { class: "wrong", role: "alert" }, message)) };
 }
 
-// The words that stand in the page before any script has run.
-function translate() {
+// Translate the texts that are in the page before any script has run.
+function translateShell() {
   document.documentElement.lang = language;
-  document.getElementById("skip").textContent = say`Skip to the view`;
-  document.getElementById("tabs").setAttribute("aria-label", say`Views`);
-  document.getElementById("aside").setAttribute("aria-label", say`Details`);
+  document.getElementById("skip").textContent = t`Skip to the view`;
+  document.getElementById("tabs").setAttribute("aria-label", t`Views`);
+  document.getElementById("aside").setAttribute("aria-label", t`Details`);
 }
 
 // views: [name, view] in the order of their tabs
 export async function start(views) {
-  translate();
-  const kept = theme();
+  translateShell();
+  const control = initTheme();
   const raw = JSON.parse(document.getElementById("data").textContent);
-  const page = new Page(raw, views.map(([name, view]) => view || broken(name)));
-  kept.system.addEventListener("change", () => {
-    kept.apply();
+  const page = new Page(raw, views.map(([name, view]) => view || brokenView(name)));
+  control.system.addEventListener("change", () => {
+    control.apply();
     page.draw();
   });
   document.getElementById("skip").addEventListener("click", (event) => {

@@ -1,131 +1,131 @@
-// Talks to the server that sent the page, if one did: a new sentence, a what-if, the fine tiles of a long map, the numbers of a head.
+// Client of the server that sent the page, if any: new inputs, what-if changes, fine tiles of long maps, the numbers of a head.
 
-import { say } from "./words.js";
+import { t } from "./i18n.js";
 
-const nothing = () => ({ off: [], forbid: [], temperature: 1 });
-const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
-const alike = (one, other) => one.text === other.text && one.file === other.file; // whether two wishes have one input
+const noChanges = () => ({ off: [], forbid: [], temperature: 1 });
+const isEqual = (first, second) => JSON.stringify(first) === JSON.stringify(second);
+const sameInput = (first, second) => first.text === second.text && first.file === second.file; // true if two requests have the same input
 
-// What of a wish stands in the address.
+// Return the part of a request that is stored in the address.
 function addressOf({ text, file, changes: { off, forbid, temperature } }) {
   return { text: file ? undefined : text, file, off, hide: forbid, temperature: temperature === 1 ? undefined : temperature };
 }
 
-// A wish is an input (a text, or the name of a file that was sent and which one, `file`) with changes.
+// A request is an input with changes. The input is a text, or the name of an uploaded file with its key `file`.
 export class Server {
   constructor(raw, page) {
-    const shown = { text: raw.text, changes: nothing() };
-    Object.assign(this, { base: raw.server, page, first: raw.text, shown, last: shown, changes: nothing(), before: null, wanted: null, busy: false, wrong: "", files: new Map() });
+    const displayed = { text: raw.text, changes: noChanges() };
+    Object.assign(this, { base: raw.server, page, initialText: raw.text, displayed, lastRequest: displayed, changes: noChanges(), before: null, pending: null, busy: false, error: "", files: new Map() });
   }
 
-  async get(path, asked) {
-    const answer = await fetch(`${this.base}/${path}?${new URLSearchParams(asked)}`);
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error || say`the server answered ${answer.status}`);
-    return found;
+  async get(path, query) {
+    const response = await fetch(`${this.base}/${path}?${new URLSearchParams(query)}`);
+    const result = await response.json();
+    if (!response.ok) throw new Error(result.error || t`the server returned ${response.status}`);
+    return result;
   }
 
-  // A function that fetches one tile of an inspection, as base64 text or null.
-  tiles(one) {
-    return async (map, head, level, i, j) => (await this.get("tile", { look: one.id, map, head, level, i, j })).data;
+  // Return a function that fetches one tile of an inspection, as base64 text or null.
+  tileFetcher(inspection) {
+    return async (map, head, level, i, j) => (await this.get("tile", { look: inspection.id, map, head, level, i, j })).data;
   }
 
-  // All the numbers of one head.
+  // Fetch all numbers of one head.
   step(map, head) {
     return this.get("step", { look: this.page.raw.id, map, head });
   }
 
-  get changed() {
-    return !same(this.changes, nothing());
+  get hasChanges() {
+    return !isEqual(this.changes, noChanges());
   }
 
   toggle(list, item) {
-    const kept = this.changes[list].filter((other) => !same(other, item));
-    const next = kept.length < this.changes[list].length ? kept : [...kept, item];
+    const remaining = this.changes[list].filter((candidate) => !isEqual(candidate, item));
+    const next = remaining.length < this.changes[list].length ? remaining : [...remaining, item];
     this.changes = { ...this.changes, [list]: next };
   }
 
   has(list, item) {
-    return this.changes[list].some((other) => same(other, item));
+    return this.changes[list].some((candidate) => isEqual(candidate, item));
   }
 
-  // What the address asks for, if that is not what is shown: after a reload, a link, or the back button. Files cannot be in an
-  // address; one that was sent to this page is still here, for any other the page's first input stands, and the address says so.
+  // Submit the request in the address, if it is not displayed: after a reload, a link, or the back button. An address cannot contain
+  // a file. A file uploaded by this page is still available; otherwise the page's initial input is used and the address is updated.
   restore() {
-    const { text = this.first, file, off = [], hide = [], temperature = 1 } = this.page.state;
-    const lost = file ? !this.files.has(file) : this.page.raw.opens && text !== this.first; // the server opens no file by its name
-    if (lost) this.page.note(addressOf({ changes: nothing() }));
-    const input = lost ? { text: this.first } : file ? { text: this.files.get(file).name, file } : { text };
-    const wish = { ...input, changes: lost ? nothing() : { off, forbid: hide, temperature }, restored: true };
-    if (alike(wish, this.last) && same(wish.changes, this.last.changes)) return false;
-    this.look(wish);
+    const { text = this.initialText, file, off = [], hide = [], temperature = 1 } = this.page.state;
+    const unavailable = file ? !this.files.has(file) : this.page.raw.opens && text !== this.initialText; // the server does not open files by name
+    if (unavailable) this.page.updateState(addressOf({ changes: noChanges() }));
+    const input = unavailable ? { text: this.initialText } : file ? { text: this.files.get(file).name, file } : { text };
+    const request = { ...input, changes: unavailable ? noChanges() : { off, forbid: hide, temperature }, restored: true };
+    if (sameInput(request, this.lastRequest) && isEqual(request.changes, this.lastRequest.changes)) return false;
+    this.submit(request);
     return true;
   }
 
-  // Look at a text, or again at what is shown, with what is switched off, forbidden or cooled. A new text begins unchanged.
-  run(text = this.shown.text, changes = text === this.shown.text ? this.changes : nothing()) {
-    return this.look({ text, file: text === this.shown.text ? this.shown.file : undefined, changes });
+  // Inspect a text, or the displayed input again, with heads off, items masked or a temperature. A new text starts without changes.
+  run(text = this.displayed.text, changes = text === this.displayed.text ? this.changes : noChanges()) {
+    return this.submit({ text, file: text === this.displayed.text ? this.displayed.file : undefined, changes });
   }
 
-  // The page shows the answer to a wish. What is wished while an answer is awaited is asked for after it, so the last wish is
-  // the one that is shown.
-  async look(wish) {
-    Object.assign(this, { wanted: wish, last: wish, changes: wish.changes });
+  // Display the result of a request. Requests that arrive while a response is pending are sent after it, so the last request
+  // is the one that is displayed.
+  async submit(request) {
+    Object.assign(this, { pending: request, lastRequest: request, changes: request.changes });
     if (this.busy) return;
     this.busy = true;
-    this.wrong = "";
+    this.error = "";
     this.page.draw();
     try {
-      while (this.wanted !== null) await this.ask();
-    } catch (wrong) {
-      this.wrong = wrong.message;
-      // what failed is not kept: no later wish fails with it
-      Object.assign(this, { wanted: null, last: this.shown, changes: this.shown.changes });
+      while (this.pending !== null) await this.sendPending();
+    } catch (error) {
+      this.error = error.message;
+      // discard the failed request, so that later requests do not fail with it
+      Object.assign(this, { pending: null, lastRequest: this.displayed, changes: this.displayed.changes });
     } finally {
       this.busy = false;
       this.page.draw();
     }
   }
 
-  async ask() {
-    const [wish, shown, before] = [this.wanted, this.shown, this.page.data];
-    const { text, file, changes, upload = this.files.get(file) } = wish; // what-if on a file that was sent sends it again
-    this.wanted = null;
+  async sendPending() {
+    const [request, displayed, before] = [this.pending, this.displayed, this.page.data];
+    const { text, file, changes, upload = this.files.get(file) } = request; // what-if on an uploaded file sends the file again
+    this.pending = null;
     const body = JSON.stringify({ text, ...changes, upload });
-    const answer = await fetch(`${this.base}/look`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-    const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error || say`the server answered ${answer.status}`);
-    if (this.wanted !== null) return; // something else is wished for by now
-    if (same(changes, nothing()) || !alike(wish, shown)) this.before = null;
+    const response = await fetch(`${this.base}/look`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    const result = await response.json();
+    if (!response.ok) throw new Error(result.error || t`the server returned ${response.status}`);
+    if (this.pending !== null) return; // a newer request is pending
+    if (isEqual(changes, noChanges()) || !sameInput(request, displayed)) this.before = null;
     else this.before ||= before;
     if (upload) this.files.set(file, upload);
-    this.shown = wish;
+    this.displayed = request;
     if (this.page.draft === text) this.page.draft = null;
-    await this.page.replace(found);
-    this.page.note(addressOf(wish), !wish.restored && !alike(wish, shown));
+    await this.page.replace(result);
+    this.page.updateState(addressOf(request), !request.restored && !sameInput(request, displayed));
   }
 
-  // A file of the reader's own, sent whole. Another file of the same name is another input.
+  // Upload a file of the user. Another file of the same name is another input.
   async send(file) {
     const bytes = new Uint8Array(await file.arrayBuffer());
     let text = "";
     for (let i = 0; i < bytes.length; i += 32768) text += String.fromCharCode(...bytes.subarray(i, i + 32768));
     const upload = { name: file.name, file: btoa(text) };
-    return this.look({ text: file.name, file: `${file.name}/${Date.now().toString(36)}`, upload, changes: nothing() });
+    return this.submit({ text: file.name, file: `${file.name}/${Date.now().toString(36)}`, upload, changes: noChanges() });
   }
 
-  // What cannot even be asked for.
-  refuse(line) {
-    this.wrong = line;
+  // Report an input that cannot be requested.
+  showError(message) {
+    this.error = message;
     this.page.draw();
   }
 
   reset() {
-    return this.run(this.shown.text, nothing());
+    return this.run(this.displayed.text, noChanges());
   }
 }
 
-// No server stands behind a page opened from disk.
-export function server(raw, page) {
+// Return null for a page opened from disk, which has no server.
+export function createServer(raw, page) {
   return raw.server ? new Server(raw, page) : null;
 }

@@ -1,53 +1,53 @@
-// The tokens of an answer, each with its probability and what else might have stood in its place.
+// The output tokens, each with its probability and its alternatives.
 
-import { make, number, visible } from "./dom.js";
-import { say } from "./words.js";
+import { make, formatNumber, visible } from "./dom.js";
+import { t } from "./i18n.js";
 
-const MOST = 80; // tokens beyond which the line would be a page
-const percent = (score) => `${number(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
+const MAX_TOKENS = 80; // longer outputs have no token line
+const percent = (score) => `${formatNumber(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
 
-// The likeliest tokens of one place as bars; the one that was chosen is marked, and added where it is not among them.
+// The most likely tokens at one position as bars; the chosen token is highlighted, and added if it is not among them.
 export function alternatives(token) {
-  const all = token.alternatives.some(([text]) => text === token.text) ? token.alternatives : [...token.alternatives, [token.text, token.score]];
-  return make("ol", { class: "shares alternatives" }, all.map(([text, score]) => make("li", { class: `share ${text === token.text ? "chosen" : ""}` },
+  const entries = token.alternatives.some(([text]) => text === token.text) ? token.alternatives : [...token.alternatives, [token.text, token.score]];
+  return make("ol", { class: "shares alternatives" }, entries.map(([text, score]) => make("li", { class: `share ${text === token.text ? "chosen" : ""}` },
     make("span", { class: "share-label" }, visible(text)),
     make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(score)}%` } })),
-    make("span", { class: "figure share-value", title: `log p ${number(score, 3)}` }, percent(score)))));
+    make("span", { class: "figure share-value", title: `log p ${formatNumber(score, 3)}` }, percent(score)))));
 }
 
-// Others than the chosen one, in words.
-export function otherwise(token) {
-  const others = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 3);
-  return others.map(([text, score]) => `${visible(text)} ${percent(score)}`).join(" · ");
+// Alternatives to the chosen token as text.
+export function alternativesText(token) {
+  const alternatives = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 3);
+  return alternatives.map(([text, score]) => `${visible(text)} ${percent(score)}`).join(" · ");
 }
 
-// Above its token, so that it never lies over the tabs; where the screen begins too near, beside it.
-function place(panel, button, line) {
+// Position the panel above its token, so that it does not cover the tabs; next to the token if there is no room above.
+function positionPanel(panel, button, line) {
   const top = button.offsetTop - panel.offsetHeight - 4;
-  const least = 4 - line.getBoundingClientRect().top;
+  const minTop = 4 - line.getBoundingClientRect().top;
   const right = button.offsetLeft + button.offsetWidth + 8;
-  const edge = line.clientWidth - panel.offsetWidth;
-  const left = top >= least ? button.offsetLeft : right <= edge ? right : button.offsetLeft - panel.offsetWidth - 8;
-  panel.style.left = `${Math.max(0, Math.min(left, edge))}px`;
-  panel.style.top = `${Math.max(top, least)}px`;
+  const maxLeft = line.clientWidth - panel.offsetWidth;
+  const left = top >= minTop ? button.offsetLeft : right <= maxLeft ? right : button.offsetLeft - panel.offsetWidth - 8;
+  panel.style.left = `${Math.max(0, Math.min(left, maxLeft))}px`;
+  panel.style.top = `${Math.max(top, minTop)}px`;
 }
 
-// A line of tokens; the one that is pointed at, focused or touched shows its alternatives. Of a single one they are said.
+// Line of tokens; a token that is hovered, focused or touched shows its alternatives. Those of a single token are always shown.
 export function tokenLine(output) {
   const tokens = output?.tokens || [];
-  if (!tokens.length || tokens.length > MOST || !tokens.some((token) => token.alternatives.length)) return null;
-  if (tokens.length === 1) return make("p", { class: "answer-tokens quiet" }, say`or else ${otherwise(tokens[0])}`);
+  if (!tokens.length || tokens.length > MAX_TOKENS || !tokens.some((token) => token.alternatives.length)) return null;
+  if (tokens.length === 1) return make("p", { class: "answer-tokens quiet" }, t`alternatives: ${alternativesText(tokens[0])}`);
   const panel = make("div", { class: "card popover", hidden: true });
   const hide = () => { panel.hidden = true; };
-  const line = make("div", { class: "answer-tokens", role: "group", "aria-label": say`Tokens of the output`, onpointerleave: hide, onkeydown: (event) => event.key === "Escape" && hide() });
+  const line = make("div", { class: "answer-tokens", role: "group", "aria-label": t`Tokens of the output`, onpointerleave: hide, onkeydown: (event) => event.key === "Escape" && hide() });
   const show = (button, token) => {
     panel.replaceChildren(alternatives(token));
     panel.hidden = false;
-    place(panel, button, line);
+    positionPanel(panel, button, line);
   };
   line.append(...tokens.map((token) => {
-    const said = otherwise(token);
-    const button = make("button", { type: "button", class: "answer-token", "aria-label": `${token.text} ${percent(token.score)}${said ? `, ${say`or else ${said}`}` : ""}`,
+    const otherTokens = alternativesText(token);
+    const button = make("button", { type: "button", class: "answer-token", "aria-label": `${token.text} ${percent(token.score)}${otherTokens ? `, ${t`alternatives: ${otherTokens}`}` : ""}`,
       style: { "--sure": Math.exp(token.score).toFixed(3) }, onpointerenter: () => show(button, token), onfocus: () => show(button, token), onclick: () => show(button, token), onblur: hide }, visible(token.text));
     return button;
   }), panel);

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
 
-from regard.attention.relative_skew import table_scores, distance_scores, skew
+from regard.attention.relative_skew import distance_scores, skew, table_scores
 from regard.attention.score import Dot, ScoreFunction
 from regard.attention.weigh import PositionBias
 
@@ -26,14 +26,18 @@ class RelativePitchTime(nn.Module):
 
     is_dot_product = False
 
-    def __init__(self, position_bias: PositionBias, heads: int, dim: int, *, pitches: int, voices: int, max_distance: int) -> None:
+    def __init__(
+        self, position_bias: PositionBias, heads: int, dim: int, *, pitches: int, voices: int, max_distance: int
+    ) -> None:
         super().__init__()
         self.place = position_bias
         self.pitches, self.voices = pitches, voices
         self.pitch = nn.Parameter(torch.randn(heads, 2 * pitches, dim) * dim**-0.5)  # the last row: no interval
         self.time = nn.Parameter(torch.randn(heads, max_distance + 1, dim) * dim**-0.5)  # from far back to now
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
+    def score(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Tensor:
         """(b h t d+1), (b h s d+1) -> (b h t s)."""
         own, theirs = q[:, 0, :, -1].long(), k[:, 0, :, -1].long()  # (b t), (b s): the same for every head
         q, k = q[..., :-1], k[..., :-1]
@@ -43,7 +47,9 @@ class RelativePitchTime(nn.Module):
             return scores + self._by_time(scaled, k.shape[-2], first=query_offset)
         return scores + self._by_time_of_rows(scaled, k.shape[-2], column=query_offset, start=start)
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Dot | None:
         return None
 
     def _by_pitch(self, q: Tensor, own: Tensor, theirs: Tensor) -> Tensor:

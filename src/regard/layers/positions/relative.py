@@ -34,16 +34,26 @@ class Relative(nn.Module):
     def __init__(self, heads: int, dim: int, *, max_distance: int, max_ahead: int | None = None) -> None:
         super().__init__()
         if max_distance < 0:
-            raise ShapeError(f"relative positions: reach={max_distance} is negative; give the farthest distance told apart")
+            raise ShapeError(
+                f"relative positions: reach={max_distance} is negative; give the farthest distance told apart"
+            )
         self.ahead = max_distance if max_ahead is None else max_ahead
-        self.table = nn.Parameter(torch.randn(heads, max_distance + self.ahead + 1, dim) * dim**-0.5)  # from far back on
+        self.table = nn.Parameter(
+            torch.randn(heads, max_distance + self.ahead + 1, dim) * dim**-0.5
+        )  # from far back on
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
+    def score(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Tensor:
         s = k.shape[-2]
         scaled = q * q.shape[-1] ** -0.5
-        met = distance_scores(scaled, self.table, q.shape[-2], s, query_offset=query_offset, max_ahead=self.ahead)  # (b h t t+s-1)
+        met = distance_scores(
+            scaled, self.table, q.shape[-2], s, query_offset=query_offset, max_ahead=self.ahead
+        )  # (b h t t+s-1)
         scores: Tensor = score(q, k) + skew(met, s)
         return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Dot | None:
         return None

@@ -30,11 +30,15 @@ class Rotary:
                 f"rotary positions turn pairs of features, but a head has {dim}; choose an even width per head"
             )
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Tensor:
+    def score(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Tensor:
         scores: Tensor = score(rotate(q, query_offset, start), rotate(k, 0, start))
         return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None) -> Dot | None:
+    def as_dot(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Dot | None:
         return score.as_dot(rotate(q, query_offset), rotate(k, 0))  # an inner product sees distances alone
 
 

@@ -17,7 +17,7 @@ from regard.core.errors import CheckpointError, DataError, did_you_mean
 from regard.core.files import write_bytes, write_text
 from regard.core.protocols import Indices
 from regard.core.seed import combine_seeds
-from regard.data.images.image_files import SUFFIXES, Pixels, open_image, encode_png
+from regard.data.images.image_files import SUFFIXES, Pixels, encode_png, open_image
 from regard.data.images.resize import ImageShape
 from regard.tasks._shared import data_summary
 

@@ -29,7 +29,9 @@ def teacher_forcing_loss(model: Decoder, batch: PairBatch, *, pad: int, smoothin
     return Loss(total, int((batch.target.lengths - 1).sum()))
 
 
-def loss_per_token(model: Decoder, corpus: PairCorpus, special_tokens: SpecialTokens, *, max_length: int, budget: int) -> float:
+def loss_per_token(
+    model: Decoder, corpus: PairCorpus, special_tokens: SpecialTokens, *, max_length: int, budget: int
+) -> float:
     """Encoded pairs -> the mean cross entropy of their target tokens; pairs that are too long are left out."""
     lengths = corpus.lengths()
     kept = batching.select_by_length(*lengths, max_length=max_length, budget=budget).selected

@@ -29,7 +29,12 @@ class Corpus:
     def __init__(
         self, data_source: PlainTextSource, tokenizer: Tokenizer, *, max_memory_mb: int, test_only: bool = False
     ) -> None:
-        self.data_source, self.tokenizer, self.max_memory_mb, self.test_only = data_source, tokenizer, max_memory_mb, test_only
+        self.data_source, self.tokenizer, self.max_memory_mb, self.test_only = (
+            data_source,
+            tokenizer,
+            max_memory_mb,
+            test_only,
+        )
         self._splits: dict[str, Documents] = {}
         self._streams: dict[str, TokenStream] = {}
 
@@ -62,9 +67,15 @@ class Corpus:
         text = self.training_stream(context)
         splits = {split: self.stream(split) for split in sorted(self._splits, key=lambda split: split != "train")}
         counts = {split: len(found.tokens) for split, found in splits.items()}
-        known = (f"{text.num_characters:,} characters of training text", data_summary.format_vocabulary(self.tokenizer.vocab_size))
+        known = (
+            f"{text.num_characters:,} characters of training text",
+            data_summary.format_vocabulary(self.tokenizer.vocab_size),
+        )
         begin = self.tokenizer.decode([text.tokens[:40].tolist()])[0]
-        return [data_summary.format_counts("tokens", counts, *known), data_summary.format_first_example("words", f"{begin} …")]
+        return [
+            data_summary.format_counts("tokens", counts, *known),
+            data_summary.format_first_example("words", f"{begin} …"),
+        ]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -87,7 +98,9 @@ class Corpus:
         return found
 
 
-def build_tokenizer(data_source: PlainTextSource, level: Level, vocab_size: int, *, lowercase: bool, min_frequency: int) -> Tokenizer:
+def build_tokenizer(
+    data_source: PlainTextSource, level: Level, vocab_size: int, *, lowercase: bool, min_frequency: int
+) -> Tokenizer:
     """A tokenizer made from the training text; of a very long text, from its beginning."""
     texts = TextPrefix(plain_text.open_text(data_source)["train"], MAX_SAMPLE_CHARACTERS)
     if level == "bytes":
@@ -118,7 +131,9 @@ def example_prompts(documents: Iterable[str], *, count: int = 2, num_words: int 
     for text in documents:
         lines = [line.split() for line in text.splitlines()]
         long = [line for line in lines if len(line) >= num_words]
-        shorter = sorted([*shorter, *(line for line in lines if MIN_EXAMPLE_WORDS <= len(line) < num_words)], key=len)[-count:]
+        shorter = sorted([*shorter, *(line for line in lines if MIN_EXAMPLE_WORDS <= len(line) < num_words)], key=len)[
+            -count:
+        ]
         found += [" ".join(line[:num_words]) for line in long[:: max(1, len(long) // count)]][: count - len(found)]
         if len(found) == count:
             break

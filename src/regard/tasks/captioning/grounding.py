@@ -64,7 +64,9 @@ def attention_over_grid(model: Any, images: Tensor, captions: Tensor, *, pad: in
     return GridAttention(cells[-1].mean(dim=1), each.masked_fill(labels == pad, 0.0).sum(dim=1))
 
 
-def pointing_accuracy(model: Any, split: CaptionedImages, caption_vocab: CaptionVocab, *, image_encoder: EncodeImages) -> float | None:
+def pointing_accuracy(
+    model: Any, split: CaptionedImages, caption_vocab: CaptionVocab, *, image_encoder: EncodeImages
+) -> float | None:
     """Images whose captions know their regions -> the percentage of content words whose most attended cell has its
     middle in the word's region; None for a model without attention. Of the true captions of an image the one counts
     that the model finds likeliest when they are read to it: which thing to begin with is its own choice."""

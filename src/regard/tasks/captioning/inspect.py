@@ -21,8 +21,16 @@ from regard.data.images.image_files import Pixels
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks._shared.image_inputs import InputImage
-from regard.tasks._shared.teacher_forcing import with_alternatives, ablate_tokens
-from regard.tasks.captioning.grounding import CELL_AXIS, BATCH_CAPTIONS, EncodeImages, CaptionVocab, cell_box, grid_size, ablate_cells
+from regard.tasks._shared.teacher_forcing import ablate_tokens, with_alternatives
+from regard.tasks.captioning.grounding import (
+    BATCH_CAPTIONS,
+    CELL_AXIS,
+    CaptionVocab,
+    EncodeImages,
+    ablate_cells,
+    cell_box,
+    grid_size,
+)
 
 MAX_HYPOTHESES = 640  # captions of them that are searched for side by side: more gain little, and take memory
 
@@ -55,7 +63,9 @@ def search(model: Any, pixels: Pixels, settings: SearchSettings) -> list[list[Hy
             images = settings.image_encoder(pixels[low : low + together]).to(device)
             limits = torch.full((len(images),), settings.max_length, device=device)
             numbers = torch.arange(low, low + len(images), device=device)
-            told += settings.decoding(fast, fast.start(images), marks=settings.special_tokens, limits=limits, numbers=numbers)
+            told += settings.decoding(
+                fast, fast.start(images), marks=settings.special_tokens, limits=limits, numbers=numbers
+            )
     return told
 
 
@@ -96,7 +106,7 @@ def build_inspectable(model: Any, captioned: CaptionedImage, caption_vocab: Capt
         replay=lambda: model(captions[:, :-1], model.start(image))[0][0],
         predicted_ids=captions[0, 1:],
         seconds=captioned.seconds,
-        output_axis="words",
+        answer_axis="words",
         ablations={
             CELL_AXIS: lambda: ablate_cells(model, captioned.pixels, captions, image_encoder=captioned.image_encoder),
             "read": lambda: ablate_tokens(model, image, captions[:, :-1], unk=marks.unk),

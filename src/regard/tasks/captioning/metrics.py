@@ -66,7 +66,9 @@ def cider(hypotheses: Sequence[str], references: References) -> float:
     """CIDEr-D as the COCO server computes it, document frequencies from these references, times 100."""
     scorer = require("pycocoevalcap.cider.cider", extra="captions").Cider()
     truth = {number: [normalize_caption(text) for text in each] for number, each in enumerate(references)}
-    found, _ = scorer.compute_score(truth, {number: [normalize_caption(text)] for number, text in enumerate(hypotheses)})
+    found, _ = scorer.compute_score(
+        truth, {number: [normalize_caption(text)] for number, text in enumerate(hypotheses)}
+    )
     return 100 * float(found)
 
 

@@ -14,7 +14,7 @@ from regard.core.extras import require
 from regard.core.inference_mode import eval_mode
 from regard.data.images.image_files import Pixels
 from regard.layers.fuse_for_decoding import original_model
-from regard.tasks.captioning.grounding import EncodeImages, CaptionVocab, attention_over_grid, grid_size
+from regard.tasks.captioning.grounding import CaptionVocab, EncodeImages, attention_over_grid, grid_size
 
 TILE_PIXELS = 168  # pixels of the longer side of each image
 LABEL_PIXELS = 24  # pixels below each for its word
@@ -27,7 +27,9 @@ TINT_STRENGTH = 0.35
 FONTS = ("NanumGothic.ttf", "NanumSquareRoundR.ttf", "NotoSansCJK-Regular.ttc", "NotoSansKR-Regular.ttf", "malgun.ttf")
 
 
-def render_overlay(model: Any, pixels: Pixels, tokens: Sequence[int], caption_vocab: CaptionVocab, *, image_encoder: EncodeImages) -> bytes:
+def render_overlay(
+    model: Any, pixels: Pixels, tokens: Sequence[int], caption_vocab: CaptionVocab, *, image_encoder: EncodeImages
+) -> bytes:
     """An image (h w c) and the tokens of a caption -> a PNG file of where the model looked for each of them."""
     vocabulary, marks = caption_vocab
     model = original_model(model)
@@ -39,7 +41,9 @@ def render_overlay(model: Any, pixels: Pixels, tokens: Sequence[int], caption_vo
     return render_tiles(pixels, said, shares, grid_size(model))
 
 
-def render_tiles(pixels: Pixels, words: Sequence[str], weights: NDArray[np.float64] | None, grid: tuple[int, int]) -> bytes:
+def render_tiles(
+    pixels: Pixels, words: Sequence[str], weights: NDArray[np.float64] | None, grid: tuple[int, int]
+) -> bytes:
     """An image (h w c), the words of its caption and where was looked for each (n s) -> a PNG file: the image, then
     once more for every word; without shares the image alone, with the caption below it."""
     drawing, library = require("PIL.ImageDraw", extra="vision"), require("PIL.Image", extra="vision")
@@ -74,7 +78,9 @@ def tint_by_attention(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
     columns = np.arange(width) * weights.shape[1] // width
     share = (weights / max(float(weights.max()), 1e-9))[rows][:, columns][..., None]
     bright = pixels * (MIN_BRIGHTNESS + (1 - MIN_BRIGHTNESS) * share)
-    tinted: Pixels = (bright * (1 - TINT_STRENGTH * share) + TINT_COLOUR * TINT_STRENGTH * share).clip(0, 255).astype(np.uint8)
+    tinted: Pixels = (
+        (bright * (1 - TINT_STRENGTH * share) + TINT_COLOUR * TINT_STRENGTH * share).clip(0, 255).astype(np.uint8)
+    )
     return tinted
 
 

@@ -113,12 +113,20 @@ class Captioning(Task):
     """Images with captions: batches, loss, scores, captions of new images, and how one is shown."""
 
     def __init__(
-        self, config: Config, data_info: ImageDataInfo, *, vocabulary: Tokenizer, load_collection: CollectionLoader, folder: Path | None = None
+        self,
+        config: Config,
+        data_info: ImageDataInfo,
+        *,
+        vocabulary: Tokenizer,
+        load_collection: CollectionLoader,
+        folder: Path | None = None,
     ) -> None:
         self.config, self.data_info, self.shape, self.vocabulary = config, data_info, data_info.shape, vocabulary
         self._read, self._folder, self.special_tokens = load_collection, folder, SpecialTokens()
         self.image_encoder = build_image_encoder(config.backbone, config.backbone_weights)
-        self.spec = CaptioningSpec(*self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens)
+        self.spec = CaptioningSpec(
+            *self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens
+        )
         self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "exact", "pointing"], True)
         self.target_metric = TargetMetric("exact" if config.path is None else "bleu4", higher_is_better=True)
         self.example_sources, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
@@ -168,17 +176,22 @@ class Captioning(Task):
                 f"no caption is as short as longest={self.config.max_length} tokens; give a larger number"
             )
         return [
-            told[batch] for batch in image_inputs.shuffled_batches(len(told), self.config.batch_size, epoch=epoch, seed=seed)
+            told[batch]
+            for batch in image_inputs.shuffled_batches(len(told), self.config.batch_size, epoch=epoch, seed=seed)
         ]
 
     def collate(self, examples: Indices) -> CaptionBatch:
         """Example numbers -> images, and some captions of each."""
         count = min(self.config.captions, max(map(len, self.training_captions)))
-        captions = dataset.pad_captions([self.training_captions[number] for number in examples.tolist()], count, self.special_tokens)
+        captions = dataset.pad_captions(
+            [self.training_captions[number] for number in examples.tolist()], count, self.special_tokens
+        )
         part = self.collection.split("train")
         images = self.image_encoder.encode_rows(part.pixels, part.indices[examples])
         how = self.config
-        return CaptionBatch(random_augment(images, flip_probability=how.flip, max_shift=how.crop, grey_probability=how.grey), captions)
+        return CaptionBatch(
+            random_augment(images, flip_probability=how.flip, max_shift=how.crop, grey_probability=how.grey), captions
+        )
 
     def loss(self, model: Any, batch: CaptionBatch) -> Loss:
         """The training loss, summed over words: what the model says its parts are, by name."""
@@ -192,7 +205,11 @@ class Captioning(Task):
         right word for word, and `pointing`, that of content words for which the model looked at the right place."""
         part = self.collection.split(split)
         scores = self._scores(model, part, decoding)
-        pointed = grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder) if part.regions else None
+        pointed = (
+            grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder)
+            if part.regions
+            else None
+        )
         return scores if pointed is None else scores | {"pointing": pointed}
 
     def _scores(self, model: Any, part: CaptionedImages, decoding: DecodingStrategy) -> dict[str, float]:
@@ -268,20 +285,31 @@ class Captioning(Task):
         text = self.decode_tokens(told.tokens)
         files = {
             ".png": partial(
-                overlay.render_overlay, model, given.pixels, told.tokens, self.caption_vocab, image_encoder=self.image_encoder
+                overlay.render_overlay,
+                model,
+                given.pixels,
+                told.tokens,
+                self.caption_vocab,
+                image_encoder=self.image_encoder,
             )
         }
         told_of = image_inputs.format_remarks(given)
         return Prediction(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)
 
-    def inspect(self, model: Any, parsed_input: InputImage, options: Options, decoding: DecodingStrategy) -> Inspectable:
+    def inspect(
+        self, model: Any, parsed_input: InputImage, options: Options, decoding: DecodingStrategy
+    ) -> Inspectable:
         """An image -> its captions, where the model looked, and what it says without parts of the image."""
         parsed_input = self._changed(parsed_input, options)
         begun = time.perf_counter()
-        (hypotheses,) = n_best(partial(self.search_captions, model, parsed_input.pixels[None]), decoding, count=options.n)
+        (hypotheses,) = n_best(
+            partial(self.search_captions, model, parsed_input.pixels[None]), decoding, count=options.n
+        )
         seconds = time.perf_counter() - begun
         boxes = grounding.occlusion_boxes(*grounding.grid_size(model))
-        changed = self.best_captions(model, np.stack([grounding.occlude(parsed_input.pixels, box) for box in boxes]), decoding)
+        changed = self.best_captions(
+            model, np.stack([grounding.occlude(parsed_input.pixels, box) for box in boxes]), decoding
+        )
         again = tuple(inspect.OcclusionResult(box, text) for box, text in zip(boxes, changed, strict=True))
         told = inspect.CaptionedImage(parsed_input, hypotheses, seconds, again, self.image_encoder)
         with eval_mode(model):

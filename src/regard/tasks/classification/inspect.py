@@ -24,7 +24,7 @@ from regard.data.text import document_corpus
 from regard.data.text.document_corpus import TokenizedDocument
 from regard.data.text.sentence_splitter import Span
 from regard.data.text.tokenizer import Tokenizer
-from regard.layers.document_batch import concat_sentences, add_bos_eos
+from regard.layers.document_batch import add_bos_eos, concat_sentences
 from regard.tasks.language.inspect import sample_vocabulary
 
 BATCH_DOCUMENTS = 64  # documents that are read at once when one word after the other is taken away
@@ -73,14 +73,26 @@ def overlaps_any(span: Span | None, spans: Sequence[Span]) -> bool:
 
 
 def build_inspectable(
-    model: nn.Module, classified: ClassifiedDocument, *, tokenizer: Tokenizer, special_tokens: SpecialTokens, device: torch.device
+    model: nn.Module,
+    classified: ClassifiedDocument,
+    *,
+    tokenizer: Tokenizer,
+    special_tokens: SpecialTokens,
+    device: torch.device,
 ) -> Inspectable:
     """A document and its label -> axes, outputs, and ways to run the model again."""
     words = locate_words(classified.text, classified.cut, tokenizer)
     replay = Replay(model, classified.cut, device)
     used = {name for attend in attention_modules(model).values() for name in (attend.queries, attend.keys)}
-    parts = [part for name, make in AXIS_BUILDERS.items() if name in used for part in make(classified, words, tokenizer, special_tokens)]
-    axes = {"label": Axis((Item(classified.outputs[0].text, word=0),), "label")} | {part.axis: part.definition for part in parts}
+    parts = [
+        part
+        for name, make in AXIS_BUILDERS.items()
+        if name in used
+        for part in make(classified, words, tokenizer, special_tokens)
+    ]
+    axes = {"label": Axis((Item(classified.outputs[0].text, word=0),), "label")} | {
+        part.axis: part.definition for part in parts
+    }
     places: dict[str, tuple[AxisRef, ...]] = {"label": (AxisRef("label", None),)}
     for part in parts:
         places[part.model_axis] = (*places.get(part.model_axis, ()), AxisRef(part.axis, part.batch))
@@ -121,7 +133,9 @@ class Replay:
         """Documents as rows of tokens -> logits (m 1 v); empty rows are left out."""
         logits: list[Tensor] = []
         for start in range(0, len(documents), BATCH_DOCUMENTS):
-            some = [self.cut._replace(rows=[list(r) for r in d if r]) for d in documents[start : start + BATCH_DOCUMENTS]]
+            some = [
+                self.cut._replace(rows=[list(r) for r in d if r]) for d in documents[start : start + BATCH_DOCUMENTS]
+            ]
             given = map_tensors(document_corpus.collate_documents(some), lambda x: x.to(self.device))
             logits.append(self.model.readout(self.model(given)))  # type: ignore[operator]  # a module of the model
         return torch.cat(logits)[:, None]
@@ -152,7 +166,9 @@ class AxisBinding(NamedTuple):
     ablate: Callable[[Replay], Tensor]
 
 
-def _word_parts(found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens) -> list[AxisBinding]:
+def _word_parts(
+    found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens
+) -> list[AxisBinding]:
     return [
         AxisBinding(
             "words",
@@ -175,7 +191,13 @@ def _sentence_parts(
         first, last = row[0].item.span, row[-1].item.span
         place = span if first is None or last is None else (first[0], last[1])
         text = " ".join(found.text[place[0] : place[1]].split())
-        items.append(Item(text if len(text) <= MAX_SENTENCE_CHARACTERS else f"{text[:MAX_SENTENCE_CHARACTERS]}…", word=index, span=place))
+        items.append(
+            Item(
+                text if len(text) <= MAX_SENTENCE_CHARACTERS else f"{text[:MAX_SENTENCE_CHARACTERS]}…",
+                word=index,
+                span=place,
+            )
+        )
     return [AxisBinding("sentences", "sentences", Axis(tuple(items), "sentences"), 0, Replay.ablate_sentences)]
 
 
@@ -187,14 +209,18 @@ def _document_parts(
     return [AxisBinding("document", "document", axis, 0, lambda replay: replay.without_words(flat))]
 
 
-def _text_parts(found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens) -> list[AxisBinding]:
+def _text_parts(
+    found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens
+) -> list[AxisBinding]:
     flat = [word for row in words for word in row]
     first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.bos, marks.eos))
     axis = Axis((first, *(word.item for word in flat), last), "words", input="text")
     return [AxisBinding("text", "text", axis, 0, lambda replay: replay.without_words([None, *flat, None]))]
 
 
-AXIS_BUILDERS: dict[str, Callable[[ClassifiedDocument, list[list[Word]], Tokenizer, SpecialTokens], list[AxisBinding]]] = {
+AXIS_BUILDERS: dict[
+    str, Callable[[ClassifiedDocument, list[list[Word]], Tokenizer, SpecialTokens], list[AxisBinding]]
+] = {
     "sentences": _sentence_parts,
     "words": _word_parts,
     "document": _document_parts,
@@ -215,7 +241,11 @@ def _truth(found: ClassifiedDocument, words: list[list[Word]], axes: dict[str, A
 
 def _extra(found: ClassifiedDocument) -> dict[str, object]:
     review = found.review
-    deciding = None if review is None else {"words": list(review.evidence_words), "sentence": review.sentences[review.evidence_sentence]}
+    deciding = (
+        None
+        if review is None
+        else {"words": list(review.evidence_words), "sentence": review.sentences[review.evidence_sentence]}
+    )
     return {"text": found.text, "deciding": deciding}
 
 

@@ -23,7 +23,7 @@ from regard.data.builtin.reviews import Review
 from regard.data.text import document_corpus
 from regard.data.text.document_corpus import TokenizedDocument
 from regard.data.text.tokenizer import Tokenizer
-from regard.tasks.classification.inspect import overlaps_any, locate_words
+from regard.tasks.classification.inspect import locate_words, overlaps_any
 
 MAX_CONFUSION_LABELS = 20  # labels up to which a confusion matrix is given
 IMBALANCE_RATIO = 10  # labels are uneven if one is so many times as frequent as another

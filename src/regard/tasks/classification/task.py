@@ -30,7 +30,7 @@ from regard.data.examples import Examples
 from regard.data.files import text_files
 from regard.data.text import document_corpus, labelled_sources, masking
 from regard.data.text import tokenizer as tokenizers
-from regard.data.text.document_corpus import TokenizedDocument, EncodedDocuments, LabelledBatch, Limits
+from regard.data.text.document_corpus import EncodedDocuments, LabelledBatch, Limits, TokenizedDocument
 from regard.data.text.document_files import Document, Layout
 from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.sentence_splitter import Splitter
@@ -126,7 +126,7 @@ class Options:
 class Classification(Task):
     """Documents with labels as a task: batches, loss, accuracy, labels of new documents, and how one is shown."""
 
-    counted, opens = "documents", (".txt",)
+    throughput_unit, input_suffixes = "documents", (".txt",)
 
     def __init__(
         self, config: Config, tokenizer: Tokenizer, label_names: Sequence[str], *, examples: Sequence[str] = ()
@@ -135,7 +135,13 @@ class Classification(Task):
         self.multi_label = bool(config.separator)
         self.special_tokens = masking.special_tokens_of(tokenizer)
         limits = {"longest": config.max_length, "sentence": config.sentence, "sentences": config.sentences}
-        self.spec = DocumentSpec(tokenizer.vocab_size, len(label_names), **limits, special_tokens=self.special_tokens, multi_label=self.multi_label)
+        self.spec = DocumentSpec(
+            tokenizer.vocab_size,
+            len(label_names),
+            **limits,
+            special_tokens=self.special_tokens,
+            multi_label=self.multi_label,
+        )
         self.target_metric = TargetMetric("f1" if self.multi_label else "accuracy", higher_is_better=True)
         self.example_sources = tuple(examples)
 
@@ -154,7 +160,9 @@ class Classification(Task):
     def _encoded(self, split: str) -> EncodedDocuments:
         settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
         documents = example_splits.get_split(self.documents, split)
-        found = document_corpus.encode(documents, self.tokenizer, self.label_names, **settings, multi_label=self.multi_label)
+        found = document_corpus.encode(
+            documents, self.tokenizer, self.label_names, **settings, multi_label=self.multi_label
+        )
         if not found.size:
             raise DataError(f"{documents.where}: every document of {split} is empty")
         return found
@@ -190,7 +198,11 @@ class Classification(Task):
         """The epoch's batches of documents of like length."""
         config = self.config
         return document_corpus.epoch_batches(
-            self.training_documents.lengths(), batch_size=config.batch_size, budget=config.max_batch_tokens, seed=seed, epoch=epoch
+            self.training_documents.lengths(),
+            batch_size=config.batch_size,
+            budget=config.max_batch_tokens,
+            seed=seed,
+            epoch=epoch,
         )
 
     def collate(self, examples: Indices) -> LabelledBatch:
@@ -205,14 +217,18 @@ class Classification(Task):
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """`accuracy` (with several labels `f1` of all and the mean `f1_macro` of labels) and the loss of a document."""
         logits, found = self._logits(model, split)
-        scores = metrics.compute_metrics(logits, torch.from_numpy(found.labels), num_blank=found.blank, multi_label=self.multi_label)
+        scores = metrics.compute_metrics(
+            logits, torch.from_numpy(found.labels), num_blank=found.blank, multi_label=self.multi_label
+        )
         return scores | ({"empty": float(found.blank)} if found.blank else {})
 
     def _logits(self, model: Any, split: str) -> tuple[Tensor, EncodedDocuments]:
         found = self._encoded(split)
         logits = torch.zeros(found.size, len(self.label_names))
         with eval_mode(model) as device:
-            batches = batching.batches_by_length(found.lengths(), budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens))
+            batches = batching.batches_by_length(
+                found.lengths(), budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)
+            )
             for numbers in track(batches, total=found.size, size=len):
                 given = map_tensors(found.batch(numbers).documents, lambda x: x.to(device))
                 logits[numbers] = model.readout(model(given)).float().cpu()
@@ -221,7 +237,9 @@ class Classification(Task):
     def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """The confusion matrix, and on built-in reviews how much of the attention falls on what decides."""
         logits, found = self._logits(model, split)
-        table = metrics.confusion(logits, torch.from_numpy(found.labels), self.label_names, multi_label=self.multi_label)
+        table = metrics.confusion(
+            logits, torch.from_numpy(found.labels), self.label_names, multi_label=self.multi_label
+        )
         reviews = labelled_sources.held_out_reviews(self.config.data_source, split)
         if reviews is None:
             return table
@@ -232,7 +250,9 @@ class Classification(Task):
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         computed = metrics.MULTI_LABEL_SIGNATURES if self.multi_label else metrics.SINGLE_LABEL_SIGNATURES
-        return computed | (metrics.EVIDENCE_SIGNATURES if labelled_sources.held_out_reviews(self.config.data_source, "valid") else {})
+        return computed | (
+            metrics.EVIDENCE_SIGNATURES if labelled_sources.held_out_reviews(self.config.data_source, "valid") else {}
+        )
 
     def _cuts(self, texts: Sequence[str]) -> list[TokenizedDocument]:
         settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
@@ -258,8 +278,12 @@ class Classification(Task):
         answers: list[list[Prediction]] = [[] for _ in inputs]
         asked: dict[str, Any] = {"top": options.n, "threshold": options.threshold if self.multi_label else None}
         with eval_mode(model) as device:
-            for numbers in batching.batches_by_length(lengths, budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)):
-                given = map_tensors(document_corpus.collate_documents([cuts[i] for i in numbers]), lambda x: x.to(device))
+            for numbers in batching.batches_by_length(
+                lengths, budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)
+            ):
+                given = map_tensors(
+                    document_corpus.collate_documents([cuts[i] for i in numbers]), lambda x: x.to(device)
+                )
                 for i, row in zip(numbers.tolist(), model.readout(model(given)).float().cpu(), strict=True):
                     answers[i] = metrics.to_predictions(row, self.label_names, **asked, remarks=_shortened(cuts[i]))
         return answers
@@ -271,9 +295,13 @@ class Classification(Task):
         seconds = time.perf_counter() - begun
         outputs = [Output(answer.text, answer.score, answer.rank) for answer in answers]
         review = labelled_sources.find_review(self.config.data_source, parsed_input)
-        found = ClassifiedDocument(parsed_input, self._cuts([parsed_input])[0], outputs, answers[0].value, seconds, review)
+        found = ClassifiedDocument(
+            parsed_input, self._cuts([parsed_input])[0], outputs, answers[0].value, seconds, review
+        )
         with eval_mode(model) as device:
-            return inspect.build_inspectable(model, found, tokenizer=self.tokenizer, special_tokens=self.special_tokens, device=device)
+            return inspect.build_inspectable(
+                model, found, tokenizer=self.tokenizer, special_tokens=self.special_tokens, device=device
+            )
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the names of the labels and the examples."""

@@ -33,7 +33,9 @@ def decode_detections(logits: Tensor, boxes: Tensor) -> list[list[DetectedObject
     return found
 
 
-def to_prediction(input_image: InputImage, detections: Sequence[DetectedObject], *, classes: Sequence[str], threshold: float) -> Prediction:
+def to_prediction(
+    input_image: InputImage, detections: Sequence[DetectedObject], *, classes: Sequence[str], threshold: float
+) -> Prediction:
     """What was found in an image -> one answer: a line, and the image with its boxes."""
     sure = tuple(one for one in detections if one.score >= threshold)
     height, width = input_image.pixels.shape[:2]
@@ -62,7 +64,9 @@ def _framed(pixels: Pixels, found: Sequence[DetectedObject]) -> bytes:
     return encode_png(paper)
 
 
-def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, classes: Sequence[str], threshold: float) -> Inspectable:
+def build_inspectable(
+    model: Any, image: Tensor, input_image: InputImage, *, classes: Sequence[str], threshold: float
+) -> Inspectable:
     """An image (1 c h w) -> its queries and cells as axes, and the model run again."""
     begun = time.perf_counter()
     seen = model(image)
@@ -77,7 +81,9 @@ def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, cla
     )
     height, width = model.plane.height, model.plane.width
     cells = tuple(_cell(place, height, width) for place in range(height * width))
-    best = to_prediction(input_image, decode_detections(seen.logits[-1], seen.boxes[-1])[0], classes=classes, threshold=threshold)
+    best = to_prediction(
+        input_image, decode_detections(seen.logits[-1], seen.boxes[-1])[0], classes=classes, threshold=threshold
+    )
     rows: dict[str, tuple[AxisRef, ...]] = {name: (AxisRef(name),) for name in ("objects", "grid")}
     return Inspectable(
         title=title_with_remarks(input_image.name, input_image),
@@ -88,7 +94,7 @@ def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, cla
         replay=lambda: model(image).logits[-1, 0],
         predicted_ids=chosen,
         seconds=seconds,
-        output_axis="objects",
+        answer_axis="objects",
         views=("boxes",),
         extra={"boxes": _extra(input_image, shares, boxes, classes=classes, least=threshold)},
     )

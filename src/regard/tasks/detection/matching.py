@@ -70,7 +70,9 @@ def hungarian_match(logits: Tensor, boxes: Tensor, targets: ObjectTargets, weigh
     labels = targets.labels[:, None].expand(-1, boxes.shape[1], -1)  # (b q n)
     odds = logits.float().log_softmax(dim=-1).exp().gather(2, labels)
     distance = torch.cdist(boxes.float(), targets.boxes.float(), p=1)
-    _, overlap = box_iou_and_giou(box_cxcywh_to_xyxy(boxes.float())[:, :, None], box_cxcywh_to_xyxy(targets.boxes.float())[:, None])
+    _, overlap = box_iou_and_giou(
+        box_cxcywh_to_xyxy(boxes.float())[:, :, None], box_cxcywh_to_xyxy(targets.boxes.float())[:, None]
+    )
     cost = (weights.l1 * distance - weights.class_ * odds - weights.giou * overlap).cpu().numpy()
     each = [assign(cost[row, :, :count]) for row, count in enumerate(targets.counts.tolist())]
     rows = torch.repeat_interleave(torch.tensor([len(queries) for queries, _ in each]))

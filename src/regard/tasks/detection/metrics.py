@@ -29,7 +29,12 @@ class GroundTruthObject(NamedTuple):
     box: Box
 
 
-def average_precision(detections: Sequence[Sequence[DetectedObject]], ground_truth: Sequence[Sequence[GroundTruthObject]], *, threshold: float) -> float:
+def average_precision(
+    detections: Sequence[Sequence[DetectedObject]],
+    ground_truth: Sequence[Sequence[GroundTruthObject]],
+    *,
+    threshold: float,
+) -> float:
     """What was found in each image and what is there -> the mean over classes of the area under precision by recall.
 
     Surest first, what was found is right if it overlaps by at least `threshold` with an object of its class that no
@@ -41,7 +46,11 @@ def average_precision(detections: Sequence[Sequence[DetectedObject]], ground_tru
 
 
 def _of_class(
-    found: Sequence[Sequence[DetectedObject]], truth: Sequence[Sequence[GroundTruthObject]], *, label: int, threshold: float
+    found: Sequence[Sequence[DetectedObject]],
+    truth: Sequence[Sequence[GroundTruthObject]],
+    *,
+    label: int,
+    threshold: float,
 ) -> float:
     there = [[thing.box for thing in things if thing.label == label] for things in truth]
     claims = [(one.score, image, one.box) for image, all_ in enumerate(found) for one in all_ if one.label == label]

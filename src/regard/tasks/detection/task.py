@@ -26,7 +26,7 @@ from regard.data.images.resize import ImageShape
 from regard.tasks._shared import image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage, to_tensor
 from regard.tasks.detection import inspect
-from regard.tasks.detection.matching import ObjectTargets, LossWeights, set_loss
+from regard.tasks.detection.matching import LossWeights, ObjectTargets, set_loss
 from regard.tasks.detection.metrics import IOU_THRESHOLDS, DetectedObject, GroundTruthObject, average_precision
 
 BATCH_IMAGES = 64  # images that are looked at at once
@@ -92,15 +92,26 @@ class ObjectBatch(NamedTuple):
 class Detection(Task):
     """Images with objects: batches, the loss of matched sets, average precision."""
 
-    target_metric, counted, opens = TargetMetric("ap50", higher_is_better=True), "images", image_inputs.INPUT_SUFFIXES
+    target_metric, throughput_unit, input_suffixes = (
+        TargetMetric("ap50", higher_is_better=True),
+        "images",
+        image_inputs.INPUT_SUFFIXES,
+    )
 
     def __init__(
-        self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], DetectionCollection], folder: Path | None = None
+        self,
+        config: Config,
+        data_info: ImageDataInfo,
+        *,
+        load_collection: Callable[[], DetectionCollection],
+        folder: Path | None = None,
     ) -> None:
         self.config, self.data_info, self.shape, self.classes = config, data_info, data_info.shape, data_info.classes
         self._read, self._folder = load_collection, folder
         most = int(data_info.extra["most"])
-        self.spec = DetectionSpec(self.shape.height, self.shape.width, self.shape.channels, len(data_info.classes), most)
+        self.spec = DetectionSpec(
+            self.shape.height, self.shape.width, self.shape.channels, len(data_info.classes), most
+        )
         self.example_sources = image_inputs.example_paths(folder)
 
     @cached_property
@@ -126,7 +137,9 @@ class Detection(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images, in random order."""
-        return image_inputs.shuffled_batches(len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed)
+        return image_inputs.shuffled_batches(
+            len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed
+        )
 
     def collate(self, examples: Indices) -> ObjectBatch:
         """Example numbers -> images and objects, some turned left to right."""
@@ -198,7 +211,9 @@ class Detection(Task):
         """An image -> its objects, and where each query looked."""
         with eval_mode(model) as device:
             image = to_tensor(parsed_input.pixels[None]).to(device)
-            return inspect.build_inspectable(model, image, parsed_input, classes=self.classes, threshold=options.threshold)
+            return inspect.build_inspectable(
+                model, image, parsed_input, classes=self.classes, threshold=options.threshold
+            )
 
 
 def pad_targets(labels: Sequence[Any], boxes: Sequence[Any]) -> ObjectTargets:
@@ -233,9 +248,13 @@ def build(config: Config, folder: Path | None = None) -> Detection:
         return load(config, folder)
     found = _collect(config)
     most = max(len(labels) for part in found.splits.values() for labels in part.labels)
-    return Detection(config, ImageDataInfo(found.shape, found.classes, {"most": max(1, most)}), load_collection=lambda: found)
+    return Detection(
+        config, ImageDataInfo(found.shape, found.classes, {"most": max(1, most)}), load_collection=lambda: found
+    )
 
 
 def load(config: Config, folder: Path) -> Detection:
     """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
-    return Detection(config, image_inputs.load_data_info(folder), load_collection=lambda: _collect(config), folder=folder)
+    return Detection(
+        config, image_inputs.load_data_info(folder), load_collection=lambda: _collect(config), folder=folder
+    )

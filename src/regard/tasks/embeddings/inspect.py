@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from regard.core.inspectable import Axis, Inspectable, Item, Output
 from regard.core.pca import project_2d
-from regard.tasks.embeddings.word_space import WordSpace, Term
+from regard.tasks.embeddings.word_space import Term, WordSpace
 
 MAX_POINTS = 500  # words that are shown as points: the picture by t-SNE takes seconds for more
 Array = NDArray[np.float32]
 
 
-def build_inspectable(model: Any, space: WordSpace, text: str, terms: list[Term], *, count: int, first_id: int) -> Inspectable:
+def build_inspectable(
+    model: Any, space: WordSpace, text: str, terms: list[Term], *, count: int, first_id: int
+) -> Inspectable:
     """A sum of words -> the words nearest to it, and a picture of them among the most frequent words."""
     begun = time.perf_counter()
     near = space.nearest(terms, count)
@@ -36,7 +38,9 @@ def build_inspectable(model: Any, space: WordSpace, text: str, terms: list[Term]
         """(1 n): how near every word is to the sum; the words of the sum itself are left out."""
         unit = torch.nn.functional.normalize(model.vectors.weight, dim=-1)
         total = (unit[places] * signs[:, None].to(unit)).sum(dim=0)
-        return (unit[first_id:] @ torch.nn.functional.normalize(total, dim=0)).index_fill(0, places - first_id, -2.0)[None]
+        return (unit[first_id:] @ torch.nn.functional.normalize(total, dim=0)).index_fill(0, places - first_id, -2.0)[
+            None
+        ]
 
     return Inspectable(
         title=text,
@@ -49,7 +53,11 @@ def build_inspectable(model: Any, space: WordSpace, text: str, terms: list[Term]
         seconds=seconds,
         inputs={"words": places[None]},
         views=("vectors",),
-        extra={"vectors": vectors_view([space.words[place] for place in listed], space.unit_vectors[listed], num_query_words=len(set(asked)))},
+        extra={
+            "vectors": vectors_view(
+                [space.words[place] for place in listed], space.unit_vectors[listed], num_query_words=len(set(asked))
+            )
+        },
     )
 
 

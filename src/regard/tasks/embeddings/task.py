@@ -31,7 +31,7 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.word_vectors import WordVectors
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks.embeddings import inspect
-from regard.tasks.embeddings.word_space import WordSpace, Term, analogy, similarity
+from regard.tasks.embeddings.word_space import Term, WordSpace, analogy, similarity
 
 WORD_PATTERN = re.compile(r"[^\W_]+")
 SALTS_PER_POSITION = 2**20  # ways to draw what is left out of one place
@@ -158,7 +158,9 @@ class Embeddings(Task):
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of rows, each a place and a number that all draws follow from."""
         config, length = self.config, len(self.stream("train").tokens)
-        batches = token_stream.epoch_batches(length, context=config.length, batch_size=config.batch_size, seed=seed, epoch=epoch)
+        batches = token_stream.epoch_batches(
+            length, context=config.length, batch_size=config.batch_size, seed=seed, epoch=epoch
+        )
         random = np.random.default_rng([seed, epoch, 1])
         return [places * SALTS_PER_POSITION + random.integers(1, SALTS_PER_POSITION, len(places)) for places in batches]
 
@@ -226,7 +228,9 @@ class Embeddings(Task):
         begin = " ".join(
             next(iter(plain_text.open_text(self.config.data_source)["train"]))[:PREVIEW_CHARACTERS].split()
         )  # rare words too
-        counts = data_summary.format_counts("words", splits, data_summary.format_vocabulary(different, "different words"), few)
+        counts = data_summary.format_counts(
+            "words", splits, data_summary.format_vocabulary(different, "different words"), few
+        )
         return [counts, data_summary.format_first_example("words", f"{begin} …")]
 
     def word_space(self, model: Any) -> WordSpace:
@@ -241,7 +245,9 @@ class Embeddings(Task):
     def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
         """Words or sums of words -> for each the nearest words; a file of an answer is a file of all vectors."""
         space = self.word_space(model)
-        known = WordVectors(space.words, model.vectors.weight.detach().float().cpu().numpy()[self.special_tokens.first_regular_id :])
+        known = WordVectors(
+            space.words, model.vectors.weight.detach().float().cpu().numpy()[self.special_tokens.first_regular_id :]
+        )
         files = {".vec": partial(word_vectors.to_text, known), ".bin": partial(word_vectors.to_binary, known)}
         return [
             [Prediction(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.n)]
@@ -254,7 +260,14 @@ class Embeddings(Task):
     def inspect(self, model: Any, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
         """A word or a sum of words -> the nearest words, and where they lie among the most frequent ones."""
         space = self.word_space(model)
-        return inspect.build_inspectable(model, space, parsed_input, self._terms(space, parsed_input), count=options.n, first_id=self.special_tokens.first_regular_id)
+        return inspect.build_inspectable(
+            model,
+            space,
+            parsed_input,
+            self._terms(space, parsed_input),
+            count=options.n,
+            first_id=self.special_tokens.first_regular_id,
+        )
 
 
 def _spaced(documents: Documents) -> Iterator[str]:

@@ -40,7 +40,7 @@ def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, cla
         replay=lambda: model(image),
         predicted_ids=best.indices[:1],
         seconds=seconds,
-        output_axis="answer",
+        answer_axis="answer",
         ablations={"patches": lambda: _without_each(model, image, patches, before=before)} if patches else {},
         views=("overlay",) if patches else (),
         extra={"overlay": _extra(model, image, input_image, patches, before=before, classes=classes)},

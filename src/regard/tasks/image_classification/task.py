@@ -83,10 +83,19 @@ class Options:
 class ImageClassification(Task):
     """Images with classes: batches, cross entropy, accuracy."""
 
-    target_metric, counted, opens = TargetMetric("accuracy", higher_is_better=True), "images", image_inputs.INPUT_SUFFIXES
+    target_metric, throughput_unit, input_suffixes = (
+        TargetMetric("accuracy", higher_is_better=True),
+        "images",
+        image_inputs.INPUT_SUFFIXES,
+    )
 
     def __init__(
-        self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], ImageCollection], folder: Path | None = None
+        self,
+        config: Config,
+        data_info: ImageDataInfo,
+        *,
+        load_collection: Callable[[], ImageCollection],
+        folder: Path | None = None,
     ) -> None:
         if len(data_info.classes) < 2:
             raise DataError(f"the images have {len(data_info.classes)} classes; put those of each class into a folder")
@@ -123,7 +132,8 @@ class ImageClassification(Task):
         images = self.collection.split("train")
         with_class = np.flatnonzero(images.labels[images.indices] >= 0)
         return [
-            with_class[b] for b in image_inputs.shuffled_batches(len(with_class), self.config.batch_size, epoch=epoch, seed=seed)
+            with_class[b]
+            for b in image_inputs.shuffled_batches(len(with_class), self.config.batch_size, epoch=epoch, seed=seed)
         ]
 
     def collate(self, examples: Indices) -> MixedBatch:
@@ -195,7 +205,9 @@ class ImageClassification(Task):
     def inspect(self, model: Any, parsed_input: InputImage, options: Options, decoding: Any) -> Inspectable:
         """An image -> its class, and where the model looked."""
         with eval_mode(model) as device:
-            return inspect.build_inspectable(model, to_tensor(parsed_input.pixels[None]).to(device), parsed_input, classes=self.classes)
+            return inspect.build_inspectable(
+                model, to_tensor(parsed_input.pixels[None]).to(device), parsed_input, classes=self.classes
+            )
 
 
 def _origin(config: Config) -> ImageSource:
@@ -214,4 +226,6 @@ def build(config: Config, folder: Path | None = None) -> ImageClassification:
 def load(config: Config, folder: Path) -> ImageClassification:
     """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
     known = image_inputs.load_data_info(folder)
-    return ImageClassification(config, known, load_collection=lambda: dataset.load_collection(_origin(config)), folder=folder)
+    return ImageClassification(
+        config, known, load_collection=lambda: dataset.load_collection(_origin(config)), folder=folder
+    )

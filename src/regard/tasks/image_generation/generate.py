@@ -45,7 +45,10 @@ def generate_batch(
     place. What an image becomes depends on its number in the batch and the seed, not on the others."""
     model = cast("ImageGenerator", optimize_for_decoding(cast("nn.Module", model)))
     order = _each(model.order)  # (t c)
-    images, total = known_levels.clone(), torch.zeros(len(known_levels), dtype=torch.float64, device=known_levels.device)
+    images, total = (
+        known_levels.clone(),
+        torch.zeros(len(known_levels), dtype=torch.float64, device=known_levels.device),
+    )
     numbers = _numbers(known_levels, sampling)
     place = _first_free(known_levels, order)
     feature, state = _begun(model, condition, images, place=place, levels=num_levels)
@@ -106,7 +109,9 @@ def _numbers(known: Tensor, how: sample.Config | None) -> Tensor:
     return torch.stack(drawn).to(known.device)
 
 
-def teacher_forcing_loss(model: ImageGenerator, pixels: Tensor, condition: ImageCondition, *, num_levels: int) -> Tensor:
+def teacher_forcing_loss(
+    model: ImageGenerator, pixels: Tensor, condition: ImageCondition, *, num_levels: int
+) -> Tensor:
     """Images (b n) -> the sum of -log p of all their levels."""
     labels = pixels[:, model.order]  # (b t) or (b t c)
     start = torch.full_like(labels[:, :1], num_levels)
@@ -133,7 +138,9 @@ def generate(
             part, given = map_tensors(
                 (ImageCondition(*(x[rows] for x in condition)), known_levels[rows]), lambda x: x.to(device)
             )
-            parts.append(generate_batch(model, part, given, num_levels=sizes.levels, sampling=sampling, on_step=tick).levels)
+            parts.append(
+                generate_batch(model, part, given, num_levels=sizes.levels, sampling=sampling, on_step=tick).levels
+            )
     return torch.cat(parts)
 
 

@@ -20,10 +20,10 @@ from regard.core.task import Prediction
 from regard.data.images import drawing
 from regard.data.images.image_files import Pixels, encode_png
 from regard.data.images.resize import ImageShape, to_levels
-from regard.tasks._shared.image_inputs import InputImage, resize_image, format_remarks, title_with_remarks
+from regard.tasks._shared.image_inputs import InputImage, format_remarks, resize_image, title_with_remarks
 from regard.tasks._shared.teacher_forcing import with_alternatives
 from regard.tasks.image_generation.generate import UNKNOWN
-from regard.tasks.image_generation.levels import upscale_bicubic, decode, downscale, image_condition
+from regard.tasks.image_generation.levels import decode, downscale, image_condition, upscale_bicubic
 
 MAX_POSITIONS = 1600  # places: maps of more would make a page of hundreds of megabytes
 
@@ -56,7 +56,9 @@ class PreparedRequest(NamedTuple):
     ground_truth: Pixels | None = None  # (h w c), where the image that is made small and enlarged again is known
 
 
-def prepare(image: InputImage | None, sizes: PixelSizes, *, keep_rows: int, labels: NDArray[np.int64]) -> PreparedRequest:
+def prepare(
+    image: InputImage | None, sizes: PixelSizes, *, keep_rows: int, labels: NDArray[np.int64]
+) -> PreparedRequest:
     """An image to be completed or enlarged, or none. One that is as large as the result of enlarging is made small:
     so what is made can be compared with it."""
     if image is None or not min(sizes.low_res_size):
@@ -66,7 +68,9 @@ def prepare(image: InputImage | None, sizes: PixelSizes, *, keep_rows: int, labe
     if (height, width) == (sizes.height, sizes.width):
         remark = f"{height}x{width} pixels, as the result has: made small first"
         used = image._replace(remarks=(*image.remarks, remark))
-        return PreparedRequest(used, image_condition(labels, downscale(image.pixels[None], sizes), sizes), ground_truth=image.pixels)
+        return PreparedRequest(
+            used, image_condition(labels, downscale(image.pixels[None], sizes), sizes), ground_truth=image.pixels
+        )
     used = resize_image(image, ImageShape(*sizes.low_res_size, channels))
     return PreparedRequest(used, image_condition(labels, to_levels(used.pixels[None], sizes.levels), sizes))
 
@@ -91,12 +95,16 @@ def to_prediction(images: Pixels, image: InputImage | None, *, scale: int, label
     )
 
 
-def build_inspectable(model: ImageGenerator, levels: Tensor, request: PreparedRequest, *, sizes: PixelSizes, title: str) -> Inspectable:
+def build_inspectable(
+    model: ImageGenerator, levels: Tensor, request: PreparedRequest, *, sizes: PixelSizes, title: str
+) -> Inspectable:
     """An image as levels (1 n) -> its places in the order of making, and the model run again over them."""
     subject = request.condition
     order = model.order
     if len(order) > MAX_POSITIONS:
-        raise DataError(f"an image of {len(order)} places is too large to be looked into; train one of at most {MAX_POSITIONS}")
+        raise DataError(
+            f"an image of {len(order)} places is too large to be looked into; train one of at most {MAX_POSITIONS}"
+        )
     device = order.device
     levels, subject = levels.to(device), ImageCondition(*(x.to(device) for x in subject))
     labels = levels[:, order]  # (1 t) or (1 t c)
@@ -130,7 +138,7 @@ def build_inspectable(model: ImageGenerator, levels: Tensor, request: PreparedRe
         replay=replay,
         predicted_ids=chosen,
         seconds=seconds,
-        output_axis="made" if single else "",
+        answer_axis="made" if single else "",
         views=("canvas",),
         extra={"canvas": _extra(model, levels, request, sizes)},
     )
@@ -179,7 +187,9 @@ def _extra(model: Any, levels: Tensor, asked: PreparedRequest, sizes: PixelSizes
         "channels": sizes.channels,
         "pixels": decode(levels, sizes)[0].reshape(-1, sizes.channels).tolist(),
         "blocks": [] if layout is None else [list(layout.bounds(block)) for block in range(layout.num_blocks)],
-        "memories": [] if layout is None else [visible_positions(layout, block).tolist() for block in range(layout.num_blocks)],
+        "memories": []
+        if layout is None
+        else [visible_positions(layout, block).tolist() for block in range(layout.num_blocks)],
     }
     if min(sizes.low_res_size):
         small = decode(asked.condition.low_res, sizes, size=sizes.low_res_size)

@@ -22,7 +22,7 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.builtin import digits
 from regard.data.images import dataset
-from regard.data.images.dataset import ImageCollection, HoldOut, ImageSource
+from regard.data.images.dataset import HoldOut, ImageCollection, ImageSource
 from regard.data.images.image_files import Pixels
 from regard.data.images.loader import TargetShape
 from regard.data.images.resize import Fit, check_levels
@@ -31,7 +31,7 @@ from regard.tasks._shared import image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
 from regard.tasks.image_generation import inspect
 from regard.tasks.image_generation.generate import generate, teacher_forcing_loss
-from regard.tasks.image_generation.levels import ImageBatch, upscale_bicubic, decode, encode, histogram_bits, quality
+from regard.tasks.image_generation.levels import ImageBatch, decode, encode, histogram_bits, quality, upscale_bicubic
 
 MAX_UPSCALED_IMAGES = 64  # images of a split whose enlargement is compared with bicubic interpolation
 
@@ -107,10 +107,19 @@ class ImageGeneration(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
     evaluation_mode = "each pixel foretold from the true ones before it"
-    goal, counted, opens = TargetMetric("bits", higher_is_better=False), "levels", image_inputs.INPUT_SUFFIXES
+    target_metric, throughput_unit, input_suffixes = (
+        TargetMetric("bits", higher_is_better=False),
+        "levels",
+        image_inputs.INPUT_SUFFIXES,
+    )
 
     def __init__(
-        self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], ImageCollection], folder: Path | None = None
+        self,
+        config: Config,
+        data_info: ImageDataInfo,
+        *,
+        load_collection: Callable[[], ImageCollection],
+        folder: Path | None = None,
     ) -> None:
         self.config, self.data_info, self.shape = config, data_info, data_info.shape
         self._read, self._folder = load_collection, folder
@@ -151,7 +160,9 @@ class ImageGeneration(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images, in random order."""
-        return image_inputs.shuffled_batches(len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed)
+        return image_inputs.shuffled_batches(
+            len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed
+        )
 
     def collate(self, examples: Indices) -> ImageBatch:
         """Example numbers -> levels and subjects, with what chance decides: flips, rounding, classes not told."""
@@ -235,24 +246,28 @@ class ImageGeneration(Task):
             if given is None and self.is_upscaling:
                 raise DataError("this run enlarges images; give the path of a small one")
             asked = inspect.prepare(given, self.spec, keep_rows=options.rows, labels=np.full(count, label))
-            images = decode(generate(model, asked.condition, asked.known_levels, sizes=self.spec, sampling=how), self.spec)
+            images = decode(
+                generate(model, asked.condition, asked.known_levels, sizes=self.spec, sampling=how), self.spec
+            )
             answers.append([inspect.to_prediction(images, asked.image, scale=options.scale, label=options.class_)])
         return answers
 
     def _class(self, name: str) -> int:
         return image_inputs.class_index(name, self.data_info.classes[: self.spec.classes])
 
-    def inspect(self, model: ImageGenerator, given: InputImage | None, options: Options, decoding: Any) -> Inspectable:
+    def inspect(
+        self, model: ImageGenerator, parsed_input: InputImage | None, options: Options, decoding: Any
+    ) -> Inspectable:
         """An image -> what the model looked at when it foretold each of its places."""
         labels = np.full(1, self._class(options.class_))
-        if given is None or self.is_upscaling:
-            asked = inspect.prepare(given, self.spec, keep_rows=options.rows, labels=labels)
+        if parsed_input is None or self.is_upscaling:
+            asked = inspect.prepare(parsed_input, self.spec, keep_rows=options.rows, labels=labels)
             how = options.sampling_config(upscaling=self.is_upscaling)
             levels = generate(model, asked.condition, asked.known_levels, sizes=self.spec, sampling=how)
         else:
-            given = image_inputs.resize_image(given, self.shape)
-            levels, subject = encode(given.pixels[None], labels, self.spec)
-            asked = inspect.PreparedRequest(given, subject)
+            parsed_input = image_inputs.resize_image(parsed_input, self.shape)
+            levels, subject = encode(parsed_input.pixels[None], labels, self.spec)
+            asked = inspect.PreparedRequest(parsed_input, subject)
         with eval_mode(model):
             size = self.shape.height, self.shape.width
             title = inspect.prediction_title(asked.image, size, label=options.class_, count=1)
@@ -275,4 +290,6 @@ def build(config: Config, folder: Path | None = None) -> ImageGeneration:
 def load(config: Config, folder: Path) -> ImageGeneration:
     """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
     known = image_inputs.load_data_info(folder)
-    return ImageGeneration(config, known, load_collection=lambda: dataset.load_collection(_origin(config)), folder=folder)
+    return ImageGeneration(
+        config, known, load_collection=lambda: dataset.load_collection(_origin(config)), folder=folder
+    )

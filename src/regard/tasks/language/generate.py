@@ -20,11 +20,11 @@ from regard.core.progress import track
 from regard.core.protocols import Decoder, Grammar, Padded, State
 from regard.core.seed import combine_seeds
 from regard.core.state_tree import concat_states
-from regard.data.text.pair_corpus import TokenArray as TokenArray
+from regard.data.text.pair_corpus import TokenArray
 from regard.data.text.token_stream import evaluation_windows
 from regard.decoding.constraints import forbid_repeated_ngrams
 from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
-from regard.tasks._shared.teacher_forcing import log_probabilities, gather_log_probs
+from regard.tasks._shared.teacher_forcing import gather_log_probs, log_probabilities
 
 MAX_LOGITS = 2**24  # numbers that are computed at once: 64 megabytes
 MAX_BATCH_TOKENS = 2**14  # tokens that are read at once: the features inside a model are many times as many
@@ -43,7 +43,9 @@ class Continuation(NamedTuple):
     def extend(self, piece: TokenIds, limit: int, *, branch: tuple[int, int]) -> Continuation:
         """The same with a piece behind it, the n-th of so many that were drawn."""
         place, count = branch
-        return Continuation(self.prompt_index, self.tokens + piece, self.sample_index * count + place, len(piece) < limit)
+        return Continuation(
+            self.prompt_index, self.tokens + piece, self.sample_index * count + place, len(piece) < limit
+        )
 
 
 class PromptWindows(NamedTuple):
@@ -65,7 +67,11 @@ def token_nats(
 ) -> list[NDArray[np.float64]]:
     """Texts, each tokens (n) -> of each -log p of its tokens (n); a long text in windows that overlap by half."""
     values = [np.zeros(len(tokens)) for tokens in texts]
-    parts = [(number, part) for number, tokens in enumerate(texts) for part in evaluation_windows(len(tokens), sizes.max_length)]
+    parts = [
+        (number, part)
+        for number, tokens in enumerate(texts)
+        for part in evaluation_windows(len(tokens), sizes.max_length)
+    ]
     parts.sort(key=lambda of: of[1].stop - of[1].start)
     rows = max(1, min(MAX_BATCH_TOKENS, MAX_LOGITS // sizes.vocab_size) // sizes.max_length)
     for batch in track([parts[i : i + rows] for i in range(0, len(parts), rows)], total=len(parts), size=len):
@@ -75,7 +81,12 @@ def token_nats(
             seen = texts[number][part.start : part.stop].astype(np.int64)
             row[1 : len(seen) + 1] = torch.from_numpy(seen)
         read = read.to(device)
-        scores = gather_log_probs(log_probabilities(model, empty_source(len(batch), device), read), read).double().cpu().numpy()
+        scores = (
+            gather_log_probs(log_probabilities(model, empty_source(len(batch), device), read), read)
+            .double()
+            .cpu()
+            .numpy()
+        )
         for row, (number, part) in zip(scores, batch, strict=True):
             values[number][part.scored_from : part.stop] = -row[part.scored_from - part.start : part.stop - part.start]
     return values
@@ -100,13 +111,16 @@ def generate(
         for some, search, grammar in _searches(texts, decoding, sizes):
             seen = [_window((*prompts[text.prompt_index], *text.tokens), sizes.max_length) for text in some]
             # Before the window stands a start mark; the last token is read too, to know whether the text ends there.
-            limits = [min(count - len(a.tokens), sizes.max_length - 1 - len(b)) for a, b in zip(some, seen, strict=True)]
+            limits = [
+                min(count - len(a.tokens), sizes.max_length - 1 - len(b)) for a, b in zip(some, seen, strict=True)
+            ]
             own = PromptWindows(seen, limits, [text.sample_index for text in some])
             pieces = _pieces(fast, own, search, grammar, sizes=sizes, device=device)
             for text, limit, found in zip(some, limits, pieces, strict=True):
                 longer += [text.extend(piece, limit, branch=(place, len(found))) for place, piece in enumerate(found)]
         texts = sorted(
-            (text for text in longer if not text.finished and len(text.tokens) < count), key=lambda text: text.sample_index
+            (text for text in longer if not text.finished and len(text.tokens) < count),
+            key=lambda text: text.sample_index,
         )
         for text in longer:
             if text.finished or len(text.tokens) == count:
@@ -138,7 +152,12 @@ class NoRepeatGrammar(NamedTuple):
         """Tokens (r t) of this window -> (r v): what may come next."""
         before = torch.tensor(self.previous_tokens, device=history.device).expand(len(history), -1)
         scores = torch.zeros(len(history), self.sizes.vocab_size, device=history.device)
-        forbid_repeated_ngrams(scores, torch.cat([before, history], dim=1), ngram_size=self.ngram_size, dummy_token=self.sizes.special_tokens.pad)
+        forbid_repeated_ngrams(
+            scores,
+            torch.cat([before, history], dim=1),
+            ngram_size=self.ngram_size,
+            dummy_token=self.sizes.special_tokens.pad,
+        )
         return scores == 0
 
 
@@ -167,9 +186,13 @@ def _pieces(
     rows, groups = asked.tokens, list(_alike(asked.tokens))
     order = [place for places in groups for place in places]
     state = reduce(concat_states, [_read(model, [rows[place] for place in places], sizes, device) for places in groups])
-    last = torch.tensor([rows[place][-1] if rows[place] else sizes.special_tokens.bos for place in order], device=device)
+    last = torch.tensor(
+        [rows[place][-1] if rows[place] else sizes.special_tokens.bos for place in order], device=device
+    )
     limits, numbers = (torch.tensor(each, device=device)[order] for each in (asked.limits, asked.sample_indices))
-    found = decoding(model, state, marks=sizes.special_tokens, limits=limits, first=last, numbers=numbers, grammar=grammar)
+    found = decoding(
+        model, state, marks=sizes.special_tokens, limits=limits, first=last, numbers=numbers, grammar=grammar
+    )
     pieces = dict(zip(order, ([hypothesis.tokens for hypothesis in some] for some in found), strict=True))
     return [pieces[place] for place in range(len(rows))]
 
@@ -188,5 +211,7 @@ def _read(model: Decoder, rows: Sequence[TokenIds], sizes: LanguageSpec, device:
     """The state of rows of one length before their last token."""
     state = model.start(empty_source(len(rows), device))
     if rows[0]:
-        _, state = model.features(torch.tensor([[sizes.special_tokens.bos, *row[:-1]] for row in rows], device=device), state)
+        _, state = model.features(
+            torch.tensor([[sizes.special_tokens.bos, *row[:-1]] for row in rows], device=device), state
+        )
     return state

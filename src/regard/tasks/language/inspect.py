@@ -12,7 +12,7 @@ from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, To
 from regard.core.protocols import Decoder, Padded
 from regard.core.state_tree import repeat_rows
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
-from regard.tasks._shared.teacher_forcing import log_probabilities, gather_log_probs
+from regard.tasks._shared.teacher_forcing import gather_log_probs, log_probabilities
 from regard.tasks.language.generate import Continuation, TokenIds
 
 NUM_ALTERNATIVES = 8  # tokens that are named for each place
@@ -20,7 +20,13 @@ MAX_VOCABULARY_POINTS = 120  # of the vocabulary that are shown as points
 
 
 def build_inspectable(
-    model: Decoder, prompt: TokenIds, continuation: Continuation, *, tokenizer: Tokenizer, special_tokens: SpecialTokens, source: Padded
+    model: Decoder,
+    prompt: TokenIds,
+    continuation: Continuation,
+    *,
+    tokenizer: Tokenizer,
+    special_tokens: SpecialTokens,
+    source: Padded,
 ) -> Inspectable:
     """A prompt and the tokens behind it -> axes, every token with its alternatives, and the way to run it again."""
     new = (*continuation.tokens, special_tokens.eos) if continuation.finished else continuation.tokens
@@ -30,13 +36,17 @@ def build_inspectable(
     chosen = gather_log_probs(scores, whole)[0]
     seconds = time.perf_counter() - begun
     best = scores[0].topk(min(NUM_ALTERNATIVES, scores.shape[-1]), dim=-1)
-    items = tuple(Item(display_name(token, tokenizer), special=token < len(SPECIAL_TOKENS)) for token in (*prompt, *new))
+    items = tuple(
+        Item(display_name(token, tokenizer), special=token < len(SPECIAL_TOKENS)) for token in (*prompt, *new)
+    )
     score = float(chosen[len(prompt) :].sum())
     return Inspectable(
         title=tokenizer.decode([prompt])[0] or "a text from nothing",
         axes={
             "output": Axis(items, "text"),
-            "read": Axis((Item(tokenizer.token_text(special_tokens.bos), special=True), *items[:-1]), "read", input="read"),
+            "read": Axis(
+                (Item(tokenizer.token_text(special_tokens.bos), special=True), *items[:-1]), "read", input="read"
+            ),
         },
         query_axes={"text": (AxisRef("output"),)},
         key_axes={"text": (AxisRef("read"),)},
@@ -51,7 +61,7 @@ def build_inspectable(
         replay=lambda: model(whole[:, :-1], model.start(source))[0][0],
         predicted_ids=whole[0, 1:],
         seconds=seconds,
-        output_axis="output",
+        answer_axis="output",
         ablations={"read": lambda: ablate_tokens(model, whole, source, special_tokens.unk)},
         inputs={"read": whole[:, :-1]},
         vocabularies=(sample_vocabulary(tokenizer, (*prompt, *new)),),
@@ -104,5 +114,7 @@ def raw_text(token: int, tokenizer: Tokenizer) -> str:
 def sample_vocabulary(tokenizer: Tokenizer, first_tokens: TokenIds) -> Vocabulary:
     """The tokens of the text, then others, taken evenly from the frequent and the rare."""
     others = range(len(SPECIAL_TOKENS), tokenizer.vocab_size, max(1, tokenizer.vocab_size // MAX_VOCABULARY_POINTS))
-    listed = tuple(dict.fromkeys([*(token for token in first_tokens if token >= len(SPECIAL_TOKENS)), *others]))[:MAX_VOCABULARY_POINTS]
+    listed = tuple(dict.fromkeys([*(token for token in first_tokens if token >= len(SPECIAL_TOKENS)), *others]))[
+        :MAX_VOCABULARY_POINTS
+    ]
     return Vocabulary("text", tokenizer.vocab_size, listed, tuple(display_name(token, tokenizer) for token in listed))

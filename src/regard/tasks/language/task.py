@@ -28,7 +28,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks.language import inspect
-from regard.tasks.language.generate import Continuation, TokenIds, generate, token_nats, empty_source
+from regard.tasks.language.generate import Continuation, TokenIds, empty_source, generate, token_nats
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,9 @@ class Language(Task):
         read, told = self.tokenizer.decode([prompt, (*prompt, *tokens)])
         return _as_given(parsed_input or options.prompt, read, told)
 
-    def inspect(self, model: Decoder, parsed_input: str, options: Options, decoding: DecodingStrategy | None) -> Inspectable:
+    def inspect(
+        self, model: Decoder, parsed_input: str, options: Options, decoding: DecodingStrategy | None
+    ) -> Inspectable:
         """A text -> what the model looked at when it foretold each of its tokens and of those it went on by.
 
         Where text and continuation are longer than the context, the last part of the text that leaves room for them.
@@ -233,7 +235,12 @@ class Language(Task):
         with eval_mode(model) as device:
             text = self._go_on(model, [prompt], options, decoding, device)[0][0]
             return inspect.build_inspectable(
-                model, prompt, text, tokenizer=self.tokenizer, special_tokens=self.special_tokens, source=empty_source(1, device)
+                model,
+                prompt,
+                text,
+                tokenizer=self.tokenizer,
+                special_tokens=self.special_tokens,
+                source=empty_source(1, device),
             )
 
 
@@ -247,7 +254,11 @@ def build(config: Config, folder: Path | None = None) -> Language:
     if folder is not None:
         return load(config, folder)
     tokenizer = text_corpus.build_tokenizer(
-        config.data_source, config.tokenizer, config.vocab_size, lowercase=config.lowercase, min_frequency=config.min_frequency
+        config.data_source,
+        config.tokenizer,
+        config.vocab_size,
+        lowercase=config.lowercase,
+        min_frequency=config.min_frequency,
     )
     task = Language(config, tokenizer)
     return Language(config, tokenizer, examples=text_corpus.example_prompts(task.corpus.documents("valid")))

@@ -33,7 +33,9 @@ class Candidate(NamedTuple):
 
 def to_masked_batch(texts: Sequence[MaskedText], special_tokens: SpecialTokens) -> MaskedBatch:
     """Texts with gaps -> one batch. No gap sees another: what stands there nobody knows."""
-    padded = batching.pad([[special_tokens.bos, *text.tokens, special_tokens.eos] for text in texts], special_tokens.pad)
+    padded = batching.pad(
+        [[special_tokens.bos, *text.tokens, special_tokens.eos] for text in texts], special_tokens.pad
+    )
     chosen = padded.tokens == (-1 if special_tokens.mask is None else special_tokens.mask)
     return MaskedBatch(
         padded.tokens, padded.tokens, padded.lengths, chosen, chosen.long(), torch.zeros_like(padded.tokens)
@@ -56,7 +58,9 @@ def mask_log_probs(model: MaskedLM, batch: MaskedBatch, tokenizer: Tokenizer) ->
     return logits.index_fill(1, excluded_tokens(tokenizer).to(logits.device), -torch.inf).log_softmax(dim=-1)
 
 
-def predict_masks(model: MaskedLM, texts: Sequence[MaskedText], tokenizer: Tokenizer, device: torch.device) -> list[Tensor]:
+def predict_masks(
+    model: MaskedLM, texts: Sequence[MaskedText], tokenizer: Tokenizer, device: torch.device
+) -> list[Tensor]:
     """Texts with gaps -> for each log p (gaps v) of what stands in them."""
     gaps = MaskedBatch(*(part.to(device) for part in to_masked_batch(texts, special_tokens_of(tokenizer))))
     return list(mask_log_probs(model, gaps, tokenizer).cpu().split([len(text.mask_positions) for text in texts]))
@@ -105,7 +109,9 @@ def _text(text: MaskedText, filling: Sequence[int], tokenizer: Tokenizer) -> str
     return tokenizer.decode([tokens])[0]
 
 
-def build_inspectable(model: MaskedLM, text: MaskedText, top: int, *, tokenizer: Tokenizer, device: torch.device) -> Inspectable:
+def build_inspectable(
+    model: MaskedLM, text: MaskedText, top: int, *, tokenizer: Tokenizer, device: torch.device
+) -> Inspectable:
     """A text with gaps -> its tokens, the gaps with their candidates, and the way to run the model again."""
     marks = special_tokens_of(tokenizer)
     gaps = MaskedBatch(*(part.to(device) for part in to_masked_batch([text], marks)))
@@ -115,7 +121,8 @@ def build_inspectable(model: MaskedLM, text: MaskedText, top: int, *, tokenizer:
     candidates = _candidates(scores, max(top, MIN_CANDIDATES))
     best = [some[0].token for some in candidates]
     items = [
-        Item("[MASK]" if place in text.mask_positions else display_name(token, tokenizer)) for place, token in enumerate(text.tokens)
+        Item("[MASK]" if place in text.mask_positions else display_name(token, tokenizer))
+        for place, token in enumerate(text.tokens)
     ]
     first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.bos, marks.eos))
     tokens = tuple(_token(some, tokenizer) for some in candidates)
@@ -134,7 +141,7 @@ def build_inspectable(model: MaskedLM, text: MaskedText, top: int, *, tokenizer:
         replay=lambda: mask_log_probs(model, gaps, tokenizer),
         predicted_ids=torch.tensor(best, device=device),
         seconds=seconds,
-        output_axis="gaps",
+        answer_axis="gaps",
         ablations={"text": lambda: _without(model, gaps, tokenizer)},
         inputs={"text": gaps.input_tokens},
         vocabularies=(sample_vocabulary(tokenizer, (*best, *text.tokens)),),

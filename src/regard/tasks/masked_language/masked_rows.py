@@ -63,7 +63,9 @@ class MaskedRows:
 
     def epoch_batches(self, batch_size: int, *, seed: int, epoch: int) -> list[Indices]:
         """An epoch's batches of example numbers."""
-        batches = token_stream.epoch_batches(len(self.text.tokens), context=self.text_length, batch_size=batch_size, seed=seed, epoch=epoch)
+        batches = token_stream.epoch_batches(
+            len(self.text.tokens), context=self.text_length, batch_size=batch_size, seed=seed, epoch=epoch
+        )
         random = np.random.default_rng(combine_seeds(seed, epoch, 1))
         return [places * SALTS_PER_POSITION + random.integers(1, SALTS_PER_POSITION, len(places)) for places in batches]
 

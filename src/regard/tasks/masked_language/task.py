@@ -88,13 +88,15 @@ class MaskedLanguage(Task):
     """Plain text as a task: gaps, loss, nats for each gap, gaps filled."""
 
     target_metric = TargetMetric("nats", higher_is_better=False)
-    counted, opens = "gaps", ()
+    throughput_unit, input_suffixes = "gaps", ()
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer = config, tokenizer
         self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
         self.special_tokens = masking.special_tokens_of(tokenizer)
-        self.spec = MaskedLMSpec(tokenizer.vocab_size, config.context, self.special_tokens, has_pairs=config.sentence_pairs != "none")
+        self.spec = MaskedLMSpec(
+            tokenizer.vocab_size, config.context, self.special_tokens, has_pairs=config.sentence_pairs != "none"
+        )
         self.example_sources = tuple(examples)
 
     def masked_rows(self, split: str) -> MaskedRows:
@@ -114,7 +116,12 @@ class MaskedLanguage(Task):
     def _shape(self) -> MaskedRowSpec:
         config = self.config
         return MaskedRowSpec(
-            config.context, config.mask_prob, self.spec.size, self.special_tokens, config.whole_words, config.sentence_pairs
+            config.context,
+            config.mask_prob,
+            self.spec.size,
+            self.special_tokens,
+            config.whole_words,
+            config.sentence_pairs,
         )
 
     def as_test_data(self) -> MaskedLanguage:
@@ -222,7 +229,11 @@ def build(config: Config, folder: Path | None = None) -> MaskedLanguage:
     if folder is not None:
         return load(config, folder)
     plain_tokenizer = text_corpus.build_tokenizer(
-        config.data_source, config.tokenizer, config.vocab_size, lowercase=config.lowercase, min_frequency=config.min_frequency
+        config.data_source,
+        config.tokenizer,
+        config.vocab_size,
+        lowercase=config.lowercase,
+        min_frequency=config.min_frequency,
     )
     tokenizer = masking.with_mask(plain_tokenizer)
     documents = MaskedLanguage(config, tokenizer).corpus.documents("valid")

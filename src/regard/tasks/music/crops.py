@@ -26,8 +26,8 @@ from regard.data import batching
 from regard.data.music.dataset import Piece
 from regard.data.music.encoding import Encoding, TokenArray
 from regard.data.music.key import find_key, mode_of, shift_key
-from regard.tasks._shared.teacher_forcing import log_probabilities, gather_log_probs
-from regard.tasks.music.conditions import ConditionClasses, Condition
+from regard.tasks._shared.teacher_forcing import gather_log_probs, log_probabilities
+from regard.tasks.music.conditions import Condition, ConditionClasses
 
 PLACES, SHIFTS, TEMPI, DROPS = 2**20, 2**8, 2**4, 2**4  # how many of each an example number can tell apart
 TEMPO_STEPS = 5  # tempi tried, from slowest to fastest; the middle one is the piece's own
@@ -108,7 +108,9 @@ def _places(length: int, shape: CropSpec, random: np.random.Generator) -> list[i
 class TrainingPieces:
     """Pieces to train on: encoded once for each tempo, cut into crops and transposed, with classes that are told."""
 
-    def __init__(self, pieces: Sequence[Piece], encoding: Encoding, classes: ConditionClasses, *, spec: CropSpec) -> None:
+    def __init__(
+        self, pieces: Sequence[Piece], encoding: Encoding, classes: ConditionClasses, *, spec: CropSpec
+    ) -> None:
         self.pieces, self.encoding, self.classes, self.spec = pieces, encoding, classes, spec
         self._encoded: dict[tuple[int, int], TokenArray] = {}
 
@@ -220,14 +222,18 @@ def note_nats(
         for batch in track(batching.batches_by_length(lengths, budget=budget), total=len(parts), size=len):
             chosen = [parts[number] for number in batch]
             tokens = batching.pad([rows[i][part.begin : part.end + 1] for i, part in chosen]).tokens.to(device)
-            scores = gather_log_probs(log_probabilities(model, condition(tokens), tokens), tokens).double().cpu().numpy()
+            scores = (
+                gather_log_probs(log_probabilities(model, condition(tokens), tokens), tokens).double().cpu().numpy()
+            )
             for (i, part), row in zip(chosen, scores, strict=True):
                 last = min(part.end, len(nats[i]))  # the end mark is no note
                 nats[i][part.counted : last] = -row[part.counted - part.begin : last - part.begin]
     return nats
 
 
-MELODY_PROBABILITY = 0.5  # how often voices are shown, and how often only the highest of them; else all but a gap is shown
+MELODY_PROBABILITY = (
+    0.5  # how often voices are shown, and how often only the highest of them; else all but a gap is shown
+)
 
 
 class PieceBatch(NamedTuple):

@@ -45,9 +45,13 @@ class PieceGenerator(NamedTuple):
     classes: ConditionClasses
     sizes: MusicSpec
 
-    def generate_unconditional(self, model: Decoder, decoding: DecodingStrategy, *, seconds: float) -> list[Composition]:
+    def generate_unconditional(
+        self, model: Decoder, decoding: DecodingStrategy, *, seconds: float
+    ) -> list[Composition]:
         """New pieces of at most so many seconds, best first."""
-        return self.generate(model, continuation_prompt(None, self.encoding, prompt_seconds=None, length=Length(seconds)), decoding)
+        return self.generate(
+            model, continuation_prompt(None, self.encoding, prompt_seconds=None, length=Length(seconds)), decoding
+        )
 
     def generate(
         self, model: Decoder, prompt: Prompt, decoding: DecodingStrategy, *, condition: Sequence[str] = ()
@@ -59,9 +63,13 @@ class PieceGenerator(NamedTuple):
             model = optimize_for_decoding(model)
 
             def begin(place: int) -> State:
-                return model.start(map_tensors(self._announced(asked, prompt.visible_tokens, place), lambda x: x.to(device)))
+                return model.start(
+                    map_tensors(self._announced(asked, prompt.visible_tokens, place), lambda x: x.to(device))
+                )
 
-            sliding = SlidingWindowDecoder(model, begin, max_length=self.sizes.max_length, bar=prompt.encoding.tokens_per_bar)
+            sliding = SlidingWindowDecoder(
+                model, begin, max_length=self.sizes.max_length, bar=prompt.encoding.tokens_per_bar
+            )
             tokens = torch.from_numpy(np.concatenate([[marks.bos], given]))[None].to(device)
             state = sliding.start(tokens)
             if tokens.shape[1] > 1:
@@ -100,7 +108,9 @@ def compare_statistics(pieces: Sequence[Composition], reference: Sequence[Any], 
     drawn = [piece.notes for piece in pieces]
     heard = [encoding.notes(content) for content in reference]
     numbers = {
-        "pitch_distance": statistics.total_variation(statistics.pitch_histogram(drawn), statistics.pitch_histogram(heard)),
+        "pitch_distance": statistics.total_variation(
+            statistics.pitch_histogram(drawn), statistics.pitch_histogram(heard)
+        ),
         "interval_distance": statistics.total_variation(
             statistics.interval_histogram(drawn), statistics.interval_histogram(heard)
         ),

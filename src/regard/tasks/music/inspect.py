@@ -17,7 +17,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.protocols import Decoder, Padded
 from regard.data.music.encoding import Encoding, TokenArray
-from regard.tasks._shared.teacher_forcing import log_probabilities, gather_log_probs, with_alternatives
+from regard.tasks._shared.teacher_forcing import gather_log_probs, log_probabilities, with_alternatives
 
 SPECIAL_TOKEN_NAMES = {
     SpecialTokens.pad: "pad",
@@ -28,7 +28,13 @@ SPECIAL_TOKEN_NAMES = {
 
 
 def build_inspectable(
-    model: Decoder, piece_tokens: TokenArray, max_tokens: int, *, encoding: Encoding, special_tokens: SpecialTokens, path: Path
+    model: Decoder,
+    piece_tokens: TokenArray,
+    max_tokens: int,
+    *,
+    encoding: Encoding,
+    special_tokens: SpecialTokens,
+    path: Path,
 ) -> Inspectable:
     """The tokens of a piece -> axes, its piano roll, and the way to run the model again, of the first `most` tokens."""
     tokens = piece_tokens[:max_tokens]
@@ -45,7 +51,9 @@ def build_inspectable(
         title=path.name,
         axes={
             "output": Axis(items, "output"),
-            "read": Axis((Item(SPECIAL_TOKEN_NAMES[SpecialTokens.bos], special=True), *items[:-1]), "read", input="read"),
+            "read": Axis(
+                (Item(SPECIAL_TOKEN_NAMES[SpecialTokens.bos], special=True), *items[:-1]), "read", input="read"
+            ),
         },
         query_axes={"target": (AxisRef("output"),)},
         key_axes={"target": (AxisRef("read"),)},
@@ -60,7 +68,7 @@ def build_inspectable(
         replay=lambda: model(target[:, :-1], model.start(none))[0][0],
         predicted_ids=target[0, 1:],
         seconds=seconds,
-        output_axis="output",
+        answer_axis="output",
         inputs={"read": target[:, :-1]},
         views=("pianoroll",),
         extra={"roll": piano_roll(encoding, tokens)},

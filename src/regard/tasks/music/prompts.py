@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regard.core.errors import ConfigError, DataError, did_you_mean, pluralize
 from regard.core.protocols import Grammar
 from regard.data.music.encoding import Encoding, LoadedPiece, TokenArray
-from regard.data.music.grid_encoding import VOICE_NAMES, SILENT, GridEncoding, GridGrammar
+from regard.data.music.grid_encoding import SILENT, VOICE_NAMES, GridEncoding, GridGrammar
 from regard.data.music.melody import CHORALE_PARTS, extract_melody
 from regard.data.music.notes import Note, in_seconds
 
@@ -57,13 +57,17 @@ class Prompt(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def continuation_prompt(file: MusicFile | None, encoding: Encoding, *, prompt_seconds: float | None, length: Length) -> Prompt:
+def continuation_prompt(
+    file: MusicFile | None, encoding: Encoding, *, prompt_seconds: float | None, length: Length
+) -> Prompt:
     """A file, or None -> the first `keep` seconds of it, to be continued."""
     tokens, given, struck = np.zeros(0, dtype=np.int64), 0.0, None
     remarks: tuple[str, ...] = ()
     if file is not None:
         encoding = encoding.with_timing(file.parsed.parsed.timing)
-        content = file.parsed.content if prompt_seconds is None else encoding.crop_start(file.parsed.content, prompt_seconds)
+        content = (
+            file.parsed.content if prompt_seconds is None else encoding.crop_start(file.parsed.content, prompt_seconds)
+        )
         tokens, struck, remarks = encoding.encode(content), file.parsed.onsets, file.parsed.remarks
         given = max((note.end for note in encoding.notes(content)), default=0.0)
         remarks += _moved(file, encoding)
@@ -113,7 +117,9 @@ def _moved(file: MusicFile, encoding: Encoding) -> tuple[str, ...]:
     """What of a file has no place on the grid: triplets, for one."""
     if not isinstance(encoding, GridEncoding):
         return ()
-    between = sum(abs(remainder(note.start * encoding.resolution, 1)) > MAX_GRID_OFFSET for note in file.parsed.parsed.notes)
+    between = sum(
+        abs(remainder(note.start * encoding.resolution, 1)) > MAX_GRID_OFFSET for note in file.parsed.parsed.notes
+    )
     if not between:
         return ()
     return (f"{file.path}: {pluralize(between, 'note')} of it begin between two 16ths, and are moved to the nearest",)
@@ -135,7 +141,9 @@ def _filling(content: NDArray[np.int16], free: NDArray[np.bool_], encoding: Grid
     """A grid (steps voices) and where it is free -> a piece of that length; what is given first is read at once."""
     given = np.where(free.reshape(-1), 0, encoding.encode(content))
     first, end = int(np.argmax(given == 0)), len(given)
-    grammar = GridGrammar(encoding.size, prefix_length=first, max_length=end, min_length=end, forced_tokens=torch.from_numpy(given))
+    grammar = GridGrammar(
+        encoding.size, prefix_length=first, max_length=end, min_length=end, forced_tokens=torch.from_numpy(given)
+    )
     return Prompt(encoding, given[:first], grammar, end - first, visible_tokens=given)
 
 

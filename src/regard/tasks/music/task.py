@@ -32,11 +32,27 @@ from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import data_summary
 from regard.tasks.music import crops, generate, inspect
-from regard.tasks.music.conditions import ConditionClasses, Condition, build_classes
-from regard.tasks.music.crops import PieceBatch, CropSpec, TrainingPieces, melody_condition, add_special_tokens, note_nats, no_condition
+from regard.tasks.music.conditions import Condition, ConditionClasses, build_classes
+from regard.tasks.music.crops import (
+    CropSpec,
+    PieceBatch,
+    TrainingPieces,
+    add_special_tokens,
+    melody_condition,
+    no_condition,
+    note_nats,
+)
 from regard.tasks.music.generate import PieceGenerator
-from regard.tasks.music.piece import to_prediction, to_midi
-from regard.tasks.music.prompts import Length, MusicFile, Prompt, continuation_prompt, harmonization_prompt, infilling_prompt, open_music_file
+from regard.tasks.music.piece import to_midi, to_prediction
+from regard.tasks.music.prompts import (
+    Length,
+    MusicFile,
+    Prompt,
+    continuation_prompt,
+    harmonization_prompt,
+    infilling_prompt,
+    open_music_file,
+)
 
 FILE, EXAMPLE = "music.json", "example.mid"
 EXAMPLE_SECONDS = 10.0  # of a piece that are kept as an example, or made to be shown
@@ -89,10 +105,12 @@ TINY = Config(limit=12, crop=64, window=64, max_length=1024)  # for tests
 class Music(Task):
     """Pieces as a task: crops, loss, nats per note token, new pieces."""
 
-    target_metric, opens = TargetMetric("nats", higher_is_better=False), dataset.SUFFIXES
+    target_metric, input_suffixes = TargetMetric("nats", higher_is_better=False), dataset.SUFFIXES
     evaluation_mode = "each token foretold from the true ones before it"
 
-    def __init__(self, config: Config, encoding: Encoding, classes: ConditionClasses, *, folder: Path | None = None) -> None:
+    def __init__(
+        self, config: Config, encoding: Encoding, classes: ConditionClasses, *, folder: Path | None = None
+    ) -> None:
         self.config, self.encoding, self.classes, self.special_tokens = config, encoding, classes, SpecialTokens()
         self.spec = MusicSpec(
             *(classes.size, encoding.size, config.max_length, self.special_tokens),
@@ -122,12 +140,17 @@ class Music(Task):
         first = self.split("train")[0]
         last = max((note.end for note in self.encoding.notes(first.content)), default=0.0)
         vocabulary = f"{self.encoding.size} tokens of the encoding {self.encoding.name!r}"
-        return [f"pieces: {counts}; {vocabulary}", data_summary.format_first_example("piece", first.name, f"{last:.1f} s")]
+        return [
+            f"pieces: {counts}; {vocabulary}",
+            data_summary.format_first_example("piece", first.name, f"{last:.1f} s"),
+        ]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of the pieces of each split."""
         return {
-            name: checksums.hash_rows((piece.name, piece.composer, dataset.content_bytes(piece.content)) for piece in several)
+            name: checksums.hash_rows(
+                (piece.name, piece.composer, dataset.content_bytes(piece.content)) for piece in several
+            )
             for name, several in self.collection.splits.items()
         }
 
@@ -145,7 +168,9 @@ class Music(Task):
         """The pieces of the training split, as crops."""
         settings = ("batch_size", "transpose", "tempo", "conditions", "condition_dropout", "visible_prob")
         named = {name: getattr(self.config, name) for name in settings}
-        shape = CropSpec(length=self.config.crop, bar=self.encoding.tokens_per_bar, voices=self.encoding.tokens_per_step, **named)
+        shape = CropSpec(
+            length=self.config.crop, bar=self.encoding.tokens_per_bar, voices=self.encoding.tokens_per_step, **named
+        )
         return TrainingPieces(self.split("train"), self.encoding, self.classes, spec=shape)
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
@@ -179,7 +204,9 @@ class Music(Task):
     def extra_metrics(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
         """Pieces from nothing, drawn as `sample` does without settings, beside those of a split: pitches, intervals,
         voice leading, repetition."""
-        drawn = self.generator.generate_unconditional(model, decoders.build("sample", samples=8), seconds=self.encoding.default_seconds)
+        drawn = self.generator.generate_unconditional(
+            model, decoders.build("sample", samples=8), seconds=self.encoding.default_seconds
+        )
         compared = generate.compare_statistics(drawn, [piece.content for piece in self.split(split)], self.encoding)
         return compared | (self.lower_voice_nats(model, split) if self.encoding.tokens_per_step else {})
 
@@ -258,15 +285,24 @@ class Music(Task):
     ) -> Inspectable:
         """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
         options.check_inspect_options(file=parsed_input is not None)
-        encoding = self.encoding if parsed_input is None else self.encoding.with_timing(parsed_input.parsed.parsed.timing)
+        encoding = (
+            self.encoding if parsed_input is None else self.encoding.with_timing(parsed_input.parsed.parsed.timing)
+        )
         if parsed_input is None:
             short = min(options.seconds or EXAMPLE_SECONDS, EXAMPLE_SECONDS)
-            tokens = self.generator.generate_unconditional(model, options.resolve_strategy(decoding), seconds=short)[0].tokens
+            tokens = self.generator.generate_unconditional(model, options.resolve_strategy(decoding), seconds=short)[
+                0
+            ].tokens
         else:
             tokens = encoding.encode(parsed_input.parsed.content)
-        path, most = Path("a piece from nothing") if parsed_input is None else parsed_input.path, min(MAX_INSPECTED_TOKENS, self.spec.longest - 1)
+        path, most = (
+            Path("a piece from nothing") if parsed_input is None else parsed_input.path,
+            min(MAX_INSPECTED_TOKENS, self.spec.longest - 1),
+        )
         with eval_mode(model):
-            return inspect.build_inspectable(model, tokens, most, encoding=encoding, special_tokens=self.special_tokens, path=path)
+            return inspect.build_inspectable(
+                model, tokens, most, encoding=encoding, special_tokens=self.special_tokens, path=path
+            )
 
 
 def build(config: Config, folder: Path | None = None) -> Music:

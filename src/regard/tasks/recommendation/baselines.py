@@ -61,7 +61,9 @@ class Interactions(NamedTuple):
         return sparse.csr_matrix((ones, (self.users, self.items)), shape=self.shape)
 
 
-def baseline_scores(name: str, train: Interactions, observed: Interactions, *, metric: Callable[[Scores], float], seed: int) -> Scores:
+def baseline_scores(
+    name: str, train: Interactions, observed: Interactions, *, metric: Callable[[Scores], float], seed: int
+) -> Scores:
     """The scores of a rival that knows `known`, with the settings that are best on `training` by `judge`."""
     choices: Sequence[Baseline] = BASELINES[name]
     matrix = train.matrix()

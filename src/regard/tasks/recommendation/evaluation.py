@@ -77,9 +77,16 @@ def extra_metrics(task: Recommendation, model: Any, split_id: int) -> dict[str, 
     """All that `regard evaluate` prints beside the task's own scores."""
     found: dict[str, float] = {}
     if task.config.objective == "next":
-        found = sampled_metrics(task, model, split_id) | cold_start_metrics(task, model) | oracle_metrics(task, split_id) | popularity_metrics(task, split_id)
+        found = (
+            sampled_metrics(task, model, split_id)
+            | cold_start_metrics(task, model)
+            | oracle_metrics(task, split_id)
+            | popularity_metrics(task, split_id)
+        )
     try:
-        return found | (baseline_metrics(task, split_id) if task.config.objective == "next" else _of_factors(task, split_id))
+        return found | (
+            baseline_metrics(task, split_id) if task.config.objective == "next" else _of_factors(task, split_id)
+        )
     except MissingExtra:  # the other rivals are other people's code
         return found
 
@@ -142,7 +149,11 @@ def baseline_ranks(
     parts = []
     for low in range(0, len(test_cases), 256):
         some = test_cases[low : low + 256]
-        parts.append(metrics.rank_targets(score_fn(some), task.target_items(some), task.seen_items(some), top=task.config.eval_k).ranks)
+        parts.append(
+            metrics.rank_targets(
+                score_fn(some), task.target_items(some), task.seen_items(some), top=task.config.eval_k
+            ).ranks
+        )
     return torch.cat(parts)
 
 

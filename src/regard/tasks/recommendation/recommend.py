@@ -23,7 +23,7 @@ from regard.data.ratings import profiles
 from regard.data.ratings.dataset import RatingsCollection
 from regard.data.ratings.splits import SPLIT_IDS
 from regard.data.ratings.user_query import UserQuery
-from regard.layers.item_softmax import TopItems, all_log_probabilities, top_items, log_partition
+from regard.layers.item_softmax import TopItems, all_log_probabilities, log_partition, top_items
 from regard.tasks.recommendation import explain
 from regard.tasks.recommendation.explain import Explanation, ItemScorer
 
@@ -65,7 +65,9 @@ def summarize_data(data: RatingsCollection) -> list[str]:
     profiles = f"profiles: {fields[0] or 'none'} of users, {fields[1] or 'none'} of items"
     user = int(data.events.users[0])
     told = ", ".join([data.users.ids[user], *(f"{name} {cell}" for name, cell in data.users.profile(user).items())])
-    begun = "; ".join(data.items.titles[place] for place in data.events.items[: min(3, int(data.user_offsets[user + 1]))])
+    begun = "; ".join(
+        data.items.titles[place] for place in data.events.items[: min(3, int(data.user_offsets[user + 1]))]
+    )
     sizes = f"{len(data.users.ids):,} users, {len(data.items.ids):,} items"
     return [f"ratings: {counts}; {sizes}; {profiles}", f"first history: user {told[:80]}: {begun[:160]} …"]
 
@@ -129,7 +131,10 @@ def recommend_items(
     """The best items for one user, with their reasons."""
     people, chosen = user_batch(task, query)
     states = model.states(people, catalog)[:, -1]
-    values, seen = item_scorer(task, model, catalog), torch.tensor([] if options.include_seen else chosen, dtype=torch.long)
+    values, seen = (
+        item_scorer(task, model, catalog),
+        torch.tensor([] if options.include_seen else chosen, dtype=torch.long),
+    )
     count = max(0, min(options.n, len(catalog.ids) - len(seen)))
     if options.index == "approximate":
         if task.config.objective != "next":
@@ -172,7 +177,9 @@ def to_predictions(
     return listed
 
 
-def build_inspectable(task: Recommendation, model: Any, query: UserQuery, options: Options, catalog: ItemCatalog) -> Inspectable:
+def build_inspectable(
+    task: Recommendation, model: Any, query: UserQuery, options: Options, catalog: ItemCatalog
+) -> Inspectable:
     """One user -> the page."""
     begun = time.perf_counter()
     found = recommend_items(task, model, query, options, catalog)
@@ -224,7 +231,9 @@ def _listed(found: RecommendationResult, data: RatingsCollection) -> Tensor:
 
 def _others(task: Recommendation, model: Any, asked: UserQuery, shelf: ItemCatalog) -> tuple[Tensor, list[str]]:
     """States (m d) of some other users, and what they are called."""
-    places = np.linspace(0, len(task.data.users.ids) - 1, min(NUM_OTHER_USERS + 1, len(task.data.users.ids))).astype(int)
+    places = np.linspace(0, len(task.data.users.ids) - 1, min(NUM_OTHER_USERS + 1, len(task.data.users.ids))).astype(
+        int
+    )
     users = [place for place in dict.fromkeys(places.tolist()) if place != asked.user][:NUM_OTHER_USERS]
     starts, longest = task.data.user_offsets, task.config.max_history
     rows = [np.arange(starts[user], starts[user + 1])[-longest:] for user in users]
@@ -305,7 +314,12 @@ class ItemIndex:
         rest = np.sqrt(np.maximum(longest**2 - (self._keys**2).sum(axis=1, keepdims=True), 0))
         width = self._keys.shape[1] + 1
         self._index = usearch.Index(
-            ndim=width, metric="cos", dtype="f32", connectivity=connectivity, expansion_add=expansion, expansion_search=expansion
+            ndim=width,
+            metric="cos",
+            dtype="f32",
+            connectivity=connectivity,
+            expansion_add=expansion,
+            expansion_search=expansion,
         )
         self._index.add(np.arange(len(self._keys)), np.hstack([self._keys, rest]).astype(np.float32))
 
@@ -318,7 +332,9 @@ class ItemIndex:
         scores = np.einsum("me,mke->mk", found, self._keys[places])
         order = np.argsort(-scores, axis=1, kind="stable")
         tensor = queries.new_tensor
-        return TopItems(tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1)))
+        return TopItems(
+            tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1))
+        )
 
 
 def approximate_top_items(model: Any, states: Tensor, catalog: ItemCatalog, *, count: int) -> TopItems:

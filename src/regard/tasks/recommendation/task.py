@@ -23,13 +23,13 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.builtin import films
 from regard.data.ratings import dataset, rating_files, user_query
-from regard.data.ratings.dataset import RatingsCollection, DatasetOptions
+from regard.data.ratings.dataset import DatasetOptions, RatingsCollection
 from regard.data.ratings.history_batches import Histories, HistoryBatch, TestCase
 from regard.data.ratings.splits import SPLIT_IDS, VALID, Split
 from regard.data.ratings.tables import Columns
 from regard.data.ratings.user_query import UserQuery
 from regard.data.text import document_corpus
-from regard.layers.item_softmax import ItemLoss, FullSoftmax, SingleNegative, SampledSoftmax, all_log_probabilities
+from regard.layers.item_softmax import FullSoftmax, ItemLoss, SampledSoftmax, SingleNegative, all_log_probabilities
 from regard.tasks.recommendation import evaluation, metrics, recommend
 from regard.tasks.recommendation.metrics import RankingResult
 
@@ -126,13 +126,15 @@ class Options:
 class Recommendation(Task):
     """Choices as a task: windows of histories, losses over items, ranks, lists with reasons."""
 
-    counted, opens = "choices", ()
+    throughput_unit, input_suffixes = "choices", ()
 
     def __init__(self, config: Config, data: RatingsCollection) -> None:
         self.config, self.data = config, data
         liked = config.liked if config.objective == "clicks" else None
         foretold = config.objective == "next"
-        self.histories = Histories(data, max_length=config.max_history, split=config.split, causal=foretold, liked=liked)
+        self.histories = Histories(
+            data, max_length=config.max_history, split=config.split, causal=foretold, liked=liked
+        )
         sizes = len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths
         self.spec = RecommendationSpec(*sizes, config.max_history, float(data.days.max()))
         top = config.eval_k
@@ -216,7 +218,9 @@ class Recommendation(Task):
                 scores = all_log_probabilities(model, self.user_states(model, some, shelf), shelf).float().cpu()
                 if candidates is not None:
                     scores = scores.masked_fill(~candidates, -torch.inf)
-                parts.append(metrics.rank_targets(scores, self.target_items(some), self.seen_items(some), top=self.config.eval_k))
+                parts.append(
+                    metrics.rank_targets(scores, self.target_items(some), self.seen_items(some), top=self.config.eval_k)
+                )
         return metrics.concat_rankings(parts)
 
     def item_catalog(self, device: torch.device) -> ItemCatalog:
@@ -275,7 +279,9 @@ class Recommendation(Task):
     def inspect(self, model: Any, parsed_input: UserQuery, options: Options, decoding: Any) -> Inspectable:
         """A user -> the list and its reasons, other users beside, and the items in two dimensions."""
         with eval_mode(model) as device:
-            return recommend.build_inspectable(self, model, self._asked(parsed_input, options), options, self.item_catalog(device))
+            return recommend.build_inspectable(
+                self, model, self._asked(parsed_input, options), options, self.item_catalog(device)
+            )
 
     def save(self, folder: Path) -> None:
         """Write users, items and ratings."""
@@ -288,7 +294,11 @@ def build(config: Config, folder: Path | None = None) -> Recommendation:
         return load(config, folder)
     columns = Columns(config.user, config.item, config.rating, config.time, config.title, config.header)
     path = config.path
-    found = rating_files.find_tables(path, columns) if path else films.generate(config.users, config.items, seed=config.seed)
+    found = (
+        rating_files.find_tables(path, columns)
+        if path
+        else films.generate(config.users, config.items, seed=config.seed)
+    )
     data = dataset.build_collection(found, config.dataset_options)
     evaluation.check_held_out(data, config)
     return Recommendation(config, data)

@@ -17,7 +17,7 @@ from regard.core.protocols import Padded
 from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction
 from regard.data.text import tagged_corpus, tagged_files
-from regard.data.text.tag_schemes import SEQEVAL_NAMES, OUTSIDE
+from regard.data.text.tag_schemes import OUTSIDE, SEQEVAL_NAMES
 from regard.data.text.tagged_corpus import EncodedSentence
 from regard.data.text.tagged_files import Sentence
 from regard.layers.document_batch import UnitBatch, add_bos_eos
@@ -127,7 +127,14 @@ class Replay:
 
 
 def build_inspectable(
-    model: Any, encoded: EncodedSentence, result: TaggingResult, tags: Sequence[str], *, token_name: Any, device: torch.device, seconds: float
+    model: Any,
+    encoded: EncodedSentence,
+    result: TaggingResult,
+    tags: Sequence[str],
+    *,
+    token_name: Any,
+    device: torch.device,
+    seconds: float,
 ) -> Inspectable:
     """A sentence and its tags -> tokens with places in the raw text, tags with what else they might be."""
     batch = map_tensors(tagged_corpus.collate([encoded]), lambda x: x.to(device))
@@ -136,7 +143,9 @@ def build_inspectable(
     odds = model.readout.marginals(features, batch.sentences.counts)[0].clamp_min(1e-9).log()  # (u v)
     replay = Replay(model, batch.sentences)
     items = _items(encoded, token_name)
-    units = tuple(Item(result.sentence.text[a:b], word=i, span=(a, b)) for i, (a, b) in enumerate(encoded.sentence.units))
+    units = tuple(
+        Item(result.sentence.text[a:b], word=i, span=(a, b)) for i, (a, b) in enumerate(encoded.sentence.units)
+    )
     first, last = (Item(token_name(mark), special=True) for mark in (SpecialTokens.bos, SpecialTokens.eos))
     alone = len(items) == len(units)
     axes = {
@@ -160,7 +169,7 @@ def build_inspectable(
         replay=replay,
         predicted_ids=chosen,
         seconds=seconds,
-        output_axis="sentence" if alone else "units",
+        answer_axis="sentence" if alone else "units",
         ablations={"sentence": lambda: replay.ablate_tokens(0), "text": lambda: replay.ablate_tokens(1)},
         inputs={"sentence": batch.sentences.tokens, "text": whole.tokens},
         views=("entities",),

@@ -37,7 +37,7 @@ from regard.data.text import (
 )
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.labelled_sources import LabelledSource
-from regard.data.text.tagged_corpus import UnitMode, EncodedSentence, SentenceEncoder, TaggedBatch
+from regard.data.text.tagged_corpus import EncodedSentence, SentenceEncoder, TaggedBatch, UnitMode
 from regard.data.text.tagged_files import Format, Sentence
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from regard.tasks._shared import data_summary, text_corpus
@@ -97,7 +97,7 @@ class Tagging(Task):
     """Tagged sentences as a task: batches, loss, F1 of entities, entities of new texts, and how they are shown."""
 
     target_metric = TargetMetric("f1", higher_is_better=True)
-    counted, opens = "units", ()
+    throughput_unit, input_suffixes = "units", ()
 
     def __init__(self, config: Config, encoder: SentenceEncoder, *, examples: Sequence[str] = ()) -> None:
         self.config, self.encoder, self.example_sources = config, encoder, tuple(examples)
@@ -105,7 +105,11 @@ class Tagging(Task):
         letters = len(encoder.alphabet) + len(SPECIAL_TOKENS) if encoder.alphabet else 0
         rules = tag_schemes.tag_transitions(encoder.tags, encoder.scheme)
         self.spec = TaggingSpec(
-            encoder.tokenizer.vocab_size, letters, max_length=config.max_length, allowed_transitions=rules, special_tokens=self.special_tokens
+            encoder.tokenizer.vocab_size,
+            letters,
+            max_length=config.max_length,
+            allowed_transitions=rules,
+            special_tokens=self.special_tokens,
         )
 
     @cached_property
@@ -117,7 +121,9 @@ class Tagging(Task):
     def training_sentences(self) -> list[EncodedSentence]:
         """The training sentences as token numbers."""
         return [
-            part for sentence in example_splits.get_split(self.sentences, "train") for part in self.encoder.encode(sentence)
+            part
+            for sentence in example_splits.get_split(self.sentences, "train")
+            for part in self.encoder.encode(sentence)
         ]
 
     def data_summary(self) -> list[str]:
@@ -138,7 +144,11 @@ class Tagging(Task):
             [f"long training sentences make {cut} parts more (data.max_length={self.config.max_length})"] if cut else []
         )
         known = {kind for tag in self.encoder.tags if (kind := tag.partition("-")[2])}
-        return [*text_files.split_encoding_remarks(self.sentences.values()), *more, *tagged_corpus.unseen_type_warnings(self.sentences, known)]
+        return [
+            *text_files.split_encoding_remarks(self.sentences.values()),
+            *more,
+            *tagged_corpus.unseen_type_warnings(self.sentences, known),
+        ]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -175,7 +185,8 @@ class Tagging(Task):
             raise DataError(f"{self.sentences[split].where}: there is no sentence in the split {split!r}")
         answers = self._find(model, given)
         back = [
-            tagged_corpus.align_entities(each.sentence, sentence.units) for each, sentence in zip(answers, given, strict=True)
+            tagged_corpus.align_entities(each.sentence, sentence.units)
+            for each, sentence in zip(answers, given, strict=True)
         ]
         parts = [part for sentence in given for part in self.encoder.encode(sentence)]
         total, count = 0.0, 0
@@ -198,7 +209,9 @@ class Tagging(Task):
         scores = [0.0] * len(parts)
         with eval_mode(model) as device:
             for numbers in track(self._batches(parts), total=len(parts), size=len):
-                given = map_tensors(tagged_corpus.collate([parts[i] for i in numbers]).sentences, lambda x: x.to(device))
+                given = map_tensors(
+                    tagged_corpus.collate([parts[i] for i in numbers]).sentences, lambda x: x.to(device)
+                )
                 features = model(given)
                 best = model.readout.best(features, given.counts)
                 sums = model.readout.log_probability(features, best, given.counts).tolist()
@@ -248,7 +261,9 @@ class Tagging(Task):
         seconds = time.perf_counter() - begun
         with eval_mode(model) as device:
             names = self.encoder.tokenizer.token_text
-            return inspect.build_inspectable(model, part, found, self.encoder.tags, token_name=names, device=device, seconds=seconds)
+            return inspect.build_inspectable(
+                model, part, found, self.encoder.tags, token_name=names, device=device, seconds=seconds
+            )
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the tags, units and letters, and the examples."""

@@ -22,9 +22,9 @@ from regard.core.state_tree import repeat_rows
 from regard.data import batching
 from regard.data.text.alignment import Links, word_indices
 from regard.data.text.pair_files import Pairs
-from regard.data.text.tokenizer import SPECIAL_TOKENS, TokenSpan, Tokenizer, TokenizerPair
+from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, TokenizerPair, TokenSpan
 from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
-from regard.tasks._shared.teacher_forcing import with_alternatives, ablate_tokens
+from regard.tasks._shared.teacher_forcing import ablate_tokens, with_alternatives
 
 MAX_BATCH_SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
 MAX_HYPOTHESES = 640  # hypotheses of them: more gain little, and take memory
@@ -44,15 +44,22 @@ class SearchSettings:
     def __call__(self, model: Decoder, source: Padded, sample_indices: Tensor | None = None) -> list[list[Hypothesis]]:
         """Sources, all side by side -> their translations, best first."""
         limits = self.length_limits(source.lengths)
-        return self.decoding(model, model.start(source), marks=self.special_tokens, limits=limits, numbers=sample_indices)
+        return self.decoding(
+            model, model.start(source), marks=self.special_tokens, limits=limits, numbers=sample_indices
+        )
 
 
-def search(model: Decoder, source: Padded, settings: SearchSettings, *, sample_indices: Sequence[int]) -> list[list[Hypothesis]]:
+def search(
+    model: Decoder, source: Padded, settings: SearchSettings, *, sample_indices: Sequence[int]
+) -> list[list[Hypothesis]]:
     """Any number of sources, in their order -> the translations of each, best first. What is drawn for a source depends
     on its entry in `numbers`."""
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
     model = optimize_for_decoding(model)
-    budget, most = max(MIN_BATCH_TOKENS, settings.budget), min(MAX_BATCH_SOURCES, max(1, MAX_HYPOTHESES // settings.decoding.width))
+    budget, most = (
+        max(MIN_BATCH_TOKENS, settings.budget),
+        min(MAX_BATCH_SOURCES, max(1, MAX_HYPOTHESES // settings.decoding.width)),
+    )
     translations: list[list[Hypothesis]] = [[] for _ in sample_indices]
     batches = batching.batches_by_length(source.lengths.numpy(), budget=budget, max_rows=most)
     for rows in track(batches, total=len(sample_indices), size=len):
@@ -74,7 +81,9 @@ class TranslatedText(NamedTuple):
     links: Links | None  # the true word alignment of text and best translation, where it is known
 
 
-def build_inspectable(model: Decoder, translated: TranslatedText, *, vocabularies: TokenizerPair, special_tokens: SpecialTokens) -> Inspectable:
+def build_inspectable(
+    model: Decoder, translated: TranslatedText, *, vocabularies: TokenizerPair, special_tokens: SpecialTokens
+) -> Inspectable:
     """A text and its translations -> axes, outputs, and ways to run the model again."""
     source, best = translated.source, [*translated.hypotheses[0].tokens, special_tokens.eos]
     target = torch.tensor([[special_tokens.bos, *best]], device=source.tokens.device)
@@ -95,7 +104,7 @@ def build_inspectable(model: Decoder, translated: TranslatedText, *, vocabularie
         replay=replay,
         predicted_ids=target[0, 1:],
         seconds=translated.seconds,
-        output_axis="output",
+        answer_axis="output",
         ablations={
             "source": replay.ablate_source,
             "read": lambda: ablate_tokens(model, source, target[:, :-1], unk=special_tokens.unk),
@@ -165,9 +174,13 @@ def _outputs(
 
 def _vocabulary(name: str, tokenizer: Tokenizer, *, first: Sequence[int]) -> Vocabulary:
     """The tokens of the example, then others that begin a word, taken evenly from the frequent and the rare."""
-    named = ((token, str(tokenizer.engine.id_to_token(token))) for token in range(len(SPECIAL_TOKENS), tokenizer.vocab_size))
+    named = (
+        (token, str(tokenizer.engine.id_to_token(token))) for token in range(len(SPECIAL_TOKENS), tokenizer.vocab_size)
+    )
     words = [token for token, text in named if text.startswith(" ") and len(text) > 2]
     words = words or list(range(len(SPECIAL_TOKENS), tokenizer.vocab_size))
     others = words[:: max(1, len(words) // MAX_VOCABULARY_POINTS)]
-    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(SPECIAL_TOKENS)), *others]))[:MAX_VOCABULARY_POINTS]
+    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(SPECIAL_TOKENS)), *others]))[
+        :MAX_VOCABULARY_POINTS
+    ]
     return Vocabulary(name, tokenizer.vocab_size, tokens, tuple(tokenizer.token_text(token) for token in tokens))

@@ -21,7 +21,7 @@ from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
 from regard.data import batching
 from regard.data.files.text_files import read_lines
-from regard.data.text.alignment import Links, error_rate, align_words, word_indices
+from regard.data.text.alignment import Links, align_words, error_rate, word_indices
 from regard.data.text.pair_files import Pair
 from regard.data.text.tokenizer import TokenizerPair
 
@@ -40,10 +40,14 @@ def bleu_tokenizer(language: str, requested: str = "") -> str:
     """
     if requested:
         if requested not in _TOKENIZERS:
-            raise ConfigError(f"bleu={requested!r} is no tokenizer of sacreBLEU; {did_you_mean(requested, _TOKENIZERS)}")
+            raise ConfigError(
+                f"bleu={requested!r} is no tokenizer of sacreBLEU; {did_you_mean(requested, _TOKENIZERS)}"
+            )
         package, extra = MECAB_PACKAGES.get(requested, (None, ""))
         if package is not None and find_spec(package) is None:
-            raise MissingExtra(f"bleu={requested} needs {package}, not installed; run: pip install 'sacrebleu[{extra}]'")
+            raise MissingExtra(
+                f"bleu={requested} needs {package}, not installed; run: pip install 'sacrebleu[{extra}]'"
+            )
         return requested
     plain = language.partition("-")[0].partition("_")[0].lower()
     return "ko-mecab" if plain == "ko" and find_spec("mecab_ko") else BLEU_TOKENIZERS.get(plain, "13a")
@@ -85,7 +89,12 @@ BATCH_PAIRS = 32  # pairs read at once
 
 
 def alignment_errors(
-    model: Any, pairs: Sequence[Pair], true_links: Sequence[Links], *, vocabularies: TokenizerPair, special_tokens: SpecialTokens
+    model: Any,
+    pairs: Sequence[Pair],
+    true_links: Sequence[Links],
+    *,
+    vocabularies: TokenizerPair,
+    special_tokens: SpecialTokens,
 ) -> dict[str, float]:
     """Pairs and their true links -> the error rate of each attention between target and source, heads averaged.
 
@@ -105,7 +114,9 @@ def _aligned(
     model: Any, pairs: Sequence[Pair], vocabularies: TokenizerPair, marks: SpecialTokens
 ) -> dict[str, list[Links]]:
     """Sentence pairs -> the word alignment of each by every attention between target and source."""
-    sides = [[tokenizer.encode_with_offsets(pair[side]) for pair in pairs] for side, tokenizer in enumerate(vocabularies)]
+    sides = [
+        [tokenizer.encode_with_offsets(pair[side]) for pair in pairs] for side, tokenizer in enumerate(vocabularies)
+    ]
     sources, targets = ([[piece.token for piece in pieces] for pieces in side] for side in sides)
     words = [
         [word_indices(pair[side], pieces) for pair, pieces in zip(pairs, sides[side], strict=True)] for side in (0, 1)

@@ -119,12 +119,20 @@ class Translation(Task):
         self, config: Config, vocabularies: TokenizerPair, *, examples: Sequence[str] = (), probes: Sequence[str] = ()
     ) -> None:
         self.config, self.vocabularies = config, vocabularies
-        self.special_tokens, self.evaluation_options, self.comparison_inputs = SpecialTokens(), Evaluation(), tuple(probes)
+        self.special_tokens, self.evaluation_options, self.comparison_inputs = (
+            SpecialTokens(),
+            Evaluation(),
+            tuple(probes),
+        )
         sizes = vocabularies.source.vocab_size, vocabularies.target.vocab_size
-        self.spec = Seq2SeqSpec(*sizes, max_length=config.max_length, special_tokens=self.special_tokens, joint_vocab=config.joint)
+        self.spec = Seq2SeqSpec(
+            *sizes, max_length=config.max_length, special_tokens=self.special_tokens, joint_vocab=config.joint
+        )
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
-        self.example_sources = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, "The nurse is reading a new book."),)
+        self.example_sources = tuple(examples) or (
+            DEFAULT_EXAMPLES.get(config.source, "The nurse is reading a new book."),
+        )
 
     @cached_property
     def pairs(self) -> dict[str, Pairs]:
@@ -161,7 +169,11 @@ class Translation(Task):
     def data_warnings(self) -> list[str]:
         """What a user should know of the training data: pairs that are left out, and why."""
         limit = min(self.config.max_length, self.config.max_batch_tokens)
-        long, blank, total = self.corpus.num_longer_than(limit), self.corpus.blank, self.corpus.num_pairs + self.corpus.blank
+        long, blank, total = (
+            self.corpus.num_longer_than(limit),
+            self.corpus.blank,
+            self.corpus.num_pairs + self.corpus.blank,
+        )
         counts = {f"are longer than {limit} tokens": long, "have an empty side": blank}
         return [f"{n} of {total} training pairs {what} and are left out" for what, n in counts.items() if n]
 
@@ -192,8 +204,12 @@ class Translation(Task):
         """The epoch's batches as example numbers; the same on every process."""
         first, last = batching.epoch_shard(self.corpus.num_pairs, epoch=epoch, seed=seed)
         source, target = self.corpus.lengths(first, last)
-        kept = batching.select_by_length(source, target, max_length=self.config.max_length, budget=self.config.max_batch_tokens).selected
-        batches = batching.epoch_batches(source, target, candidates=kept, budget=self.config.max_batch_tokens, seed=seed, epoch=epoch)
+        kept = batching.select_by_length(
+            source, target, max_length=self.config.max_length, budget=self.config.max_batch_tokens
+        ).selected
+        batches = batching.epoch_batches(
+            source, target, candidates=kept, budget=self.config.max_batch_tokens, seed=seed, epoch=epoch
+        )
         return [first + batch for batch in batches] if first else batches
 
     def collate(self, examples: Indices) -> PairBatch:
@@ -227,7 +243,9 @@ class Translation(Task):
         if truth is None or self.evaluation_options.target or self.evaluation_options.hypotheses:
             return {}
         few, known = self.split(split)[:MAX_ALIGNED_PAIRS], truth[:MAX_ALIGNED_PAIRS]
-        rates = metrics.alignment_errors(model, few, known, vocabularies=self.vocabularies, special_tokens=self.special_tokens)
+        rates = metrics.alignment_errors(
+            model, few, known, vocabularies=self.vocabularies, special_tokens=self.special_tokens
+        )
         return {"aer": min(rates.values())} if rates else {}
 
     def signatures(self) -> dict[str, str]:
@@ -260,7 +278,9 @@ class Translation(Task):
         return answers
 
     def _searching(self, decoding: DecodingStrategy) -> inspect.SearchSettings:
-        return inspect.SearchSettings(decoding, self.special_tokens, self.max_output_lengths, budget=self.config.max_batch_tokens)
+        return inspect.SearchSettings(
+            decoding, self.special_tokens, self.max_output_lengths, budget=self.config.max_batch_tokens
+        )
 
     def inspect(self, model: Decoder, parsed_input: str, options: Options, decoding: DecodingStrategy) -> Inspectable:
         """A text -> its translations, and how the model came to the best one."""
@@ -274,7 +294,9 @@ class Translation(Task):
             pair = parsed_input, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = pair_sources.true_links_of_pair(self.config.data_source, pair, count=self.config.pairs)
             translated = inspect.TranslatedText(parsed_input, source, hypotheses, seconds, links)
-            return inspect.build_inspectable(model, translated, vocabularies=self.vocabularies, special_tokens=self.special_tokens)
+            return inspect.build_inspectable(
+                model, translated, vocabularies=self.vocabularies, special_tokens=self.special_tokens
+            )
 
     def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.vocabularies.target.decode([tokens])[0]

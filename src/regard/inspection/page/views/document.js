@@ -1,31 +1,31 @@
-// A document with a bar for each sentence and shaded words: how much the label looked at each, at both levels.
-// A sentence opens by a click. Where it is known what decides, its words are underlined.
+// Document with a bar per sentence and shaded words: the attention of the label at both levels.
+// A click opens a sentence. If the deciding words are known, they are underlined.
 
-import { inkOn, shade } from "../colour.js";
-import { make, number, visible } from "../dom.js";
-import { say } from "../words.js";
+import { textColorOn, shade } from "../color.js";
+import { make, formatNumber, visible } from "../dom.js";
+import { t } from "../i18n.js";
 
-const LABEL = "label";
-const WHOLE = ["document", "text"]; // axes of all words, of models that know no sentences
+const LABEL_AXIS = "label";
+const WORD_AXES = ["document", "text"]; // axes of all words, for models without sentence level
 
-const looks = (data, keys) => data.maps.find((map) => map.queries === LABEL && map.keys === keys && !map.long);
-const inside = (data, item) => data.maps.find((map) => map.queries === LABEL && !map.long && map.parent?.axis === "sentences" && map.parent.item === item);
-const decides = (data, span) => (data.extra.document.deciding?.words || []).some(([start, stop]) => span[0] < stop && span[1] > start);
+const labelMap = (data, keys) => data.maps.find((map) => map.queries === LABEL_AXIS && map.keys === keys && !map.long);
+const sentenceMap = (data, item) => data.maps.find((map) => map.queries === LABEL_AXIS && !map.long && map.parent?.axis === "sentences" && map.parent.item === item);
+const isDeciding = (data, span) => (data.extra.document.deciding?.words || []).some(([start, stop]) => span[0] < stop && span[1] > start);
 
-// Words as they stand in the raw text, what is between them too, each shaded by its weight beside the greatest.
+// Words and the text between them as in the raw text; each word is shaded by its weight relative to the largest.
 function shadedWords(data, items, weights, shaded) {
   const text = data.extra.document.text;
   const top = Math.max(...weights, 1e-9);
-  const placed = items.map((item, i) => ({ item, weight: weights[i] })).filter(({ item }) => item.span);
+  const spanned = items.map((item, i) => ({ item, weight: weights[i] })).filter(({ item }) => item.span);
   const parts = [];
-  let end = placed.length ? placed[0].item.span[0] : 0;
-  for (const { item, weight } of placed) {
+  let end = spanned.length ? spanned[0].item.span[0] : 0;
+  for (const { item, weight } of spanned) {
     const [start, stop] = item.span;
     if (start > end) parts.push(text.slice(end, start));
     const share = weight / top;
-    const style = shaded ? { background: shade(share), color: inkOn(share), "border-radius": "4px", padding: "1px 2px" } : {};
-    if (decides(data, item.span)) Object.assign(style, { "text-decoration": "underline", "text-underline-offset": "4px", "text-decoration-thickness": "2px" });
-    parts.push(make("span", { class: `document-word${decides(data, item.span) ? " deciding" : ""}`, style, title: `${visible(item.text)} ${number(weight, 3)}` }, text.slice(Math.max(start, end), stop)));
+    const style = shaded ? { background: shade(share), color: textColorOn(share), "border-radius": "4px", padding: "1px 2px" } : {};
+    if (isDeciding(data, item.span)) Object.assign(style, { "text-decoration": "underline", "text-underline-offset": "4px", "text-decoration-thickness": "2px" });
+    parts.push(make("span", { class: `document-word${isDeciding(data, item.span) ? " deciding" : ""}`, style, title: `${visible(item.text)} ${formatNumber(weight, 3)}` }, text.slice(Math.max(start, end), stop)));
     end = Math.max(end, stop);
   }
   return make("span", { class: "document-text" }, parts);
@@ -36,27 +36,27 @@ function bar(weight, top) {
     make("span", { class: "share-bar", style: { width: `${(100 * weight) / top}%` } }));
 }
 
-// One sentence: its weight as a bar, its words below; shaded where it is open.
+// One sentence: its weight as a bar, its words below, shaded if it is open.
 function sentence(data, i, weight, { top, open, toggle }) {
-  const map = inside(data, i);
+  const map = sentenceMap(data, i);
   const items = map ? data.items(map.keys) : [];
   const words = map ? shadedWords(data, items, map.row(-1, 0), open) : make("span", {}, data.labels("sentences")[i]);
-  const said = say`Sentence ${i + 1}, weight ${number(weight, 3)}`;
+  const label = t`Sentence ${i + 1}, weight ${formatNumber(weight, 3)}`;
   return make("li", { class: `document-sentence${open ? " open" : ""}`, style: { display: "grid", gap: "4px", padding: "8px 0", "border-bottom": "1px solid var(--line)" } },
-    make("button", { type: "button", class: "document-opener", "aria-expanded": String(open), "aria-label": said, "data-key": `sentence:${i}`, onclick: toggle,
+    make("button", { type: "button", class: "document-opener", "aria-expanded": String(open), "aria-label": label, "data-key": `sentence:${i}`, onclick: toggle,
       style: { display: "flex", gap: "12px", "align-items": "center", background: "none", border: "0", padding: "0", cursor: "pointer" } },
-    make("span", { class: "quiet" }, String(i + 1)), bar(weight, top), make("span", { class: "figure" }, number(weight, 3))), words);
+    make("span", { class: "quiet" }, String(i + 1)), bar(weight, top), make("span", { class: "figure" }, formatNumber(weight, 3))), words);
 }
 
-function verdict(data) {
-  const [best, ...others] = data.outputs;
-  const share = (output) => (output.score === null ? "" : ` ${number(100 * Math.exp(output.score), 1)}%`);
+function prediction(data) {
+  const [best, ...alternatives] = data.outputs;
+  const share = (output) => (output.score === null ? "" : ` ${formatNumber(100 * Math.exp(output.score), 1)}%`);
   return make("p", { class: "document-label" }, make("span", { class: "big" }, best.text), make("span", { class: "figure quiet" }, share(best)),
-    others.length ? make("span", { class: "quiet" }, `   ${say`or else ${others.map((output) => output.text + share(output)).join(" · ")}`}`) : null);
+    alternatives.length ? make("span", { class: "quiet" }, `   ${t`alternatives: ${alternatives.map((output) => output.text + share(output)).join(" · ")}`}`) : null);
 }
 
-function bySentence(data, page) {
-  const weights = looks(data, "sentences").row(-1, 0);
+function sentenceList(data, page) {
+  const weights = labelMap(data, "sentences").row(-1, 0);
   const top = Math.max(...weights, 1e-9);
   const strongest = weights.indexOf(Math.max(...weights));
   const chosen = page.state.row === undefined ? strongest : page.state.row;
@@ -66,15 +66,15 @@ function bySentence(data, page) {
 
 export const view = {
   name: "document",
-  title: say`Document`,
-  opens: true, // the page begins with it
-  suits: (data) => Boolean(data.extra.document) && ["sentences", ...WHOLE].some((keys) => looks(data, keys)),
+  title: t`Document`,
+  opensFirst: true, // the page opens with this view
+  suits: (data) => Boolean(data.extra.document) && ["sentences", ...WORD_AXES].some((keys) => labelMap(data, keys)),
   show(data, element, page) {
-    const whole = WHOLE.map((keys) => looks(data, keys)).find(Boolean);
-    const known = data.extra.document.deciding ? make("p", { class: "quiet" }, say`Underlined: the words that decide.`) : null;
-    const body = looks(data, "sentences") ? bySentence(data, page)
-      : make("p", { class: "document-flat", style: { "line-height": "2" } }, shadedWords(data, data.items(whole.keys), whole.row(-1, 0), true));
-    const says = looks(data, "sentences") ? say`Bars: how much the label looks at each sentence. Click one to see its words.` : say`The darker a word, the more the label looks at it.`;
-    element.append(make("section", { class: "card" }, verdict(data), make("p", { class: "quiet" }, says), known, body));
+    const wordMap = WORD_AXES.map((keys) => labelMap(data, keys)).find(Boolean);
+    const decidingHint = data.extra.document.deciding ? make("p", { class: "quiet" }, t`Underlined: the deciding words.`) : null;
+    const body = labelMap(data, "sentences") ? sentenceList(data, page)
+      : make("p", { class: "document-flat", style: { "line-height": "2" } }, shadedWords(data, data.items(wordMap.keys), wordMap.row(-1, 0), true));
+    const hint = labelMap(data, "sentences") ? t`Bars: attention of the label to each sentence. Click a sentence to see its words.` : t`Darker words get more attention from the label.`;
+    element.append(make("section", { class: "card" }, prediction(data), make("p", { class: "quiet" }, hint), decidingHint, body));
   },
 };

@@ -1,28 +1,28 @@
-// The training scrubber: the maps of fixed examples, stored while the model was trained. The slider plays how they form.
+// Training scrubber: the maps of fixed examples, recorded during training. The slider shows how they develop.
 
-import { make, number, select } from "../dom.js";
+import { make, formatNumber, select } from "../dom.js";
 import { maximum } from "../data.js";
 import { matrix, legend } from "../matrix.js";
 import { clamp } from "../state.js";
-import { axisTitles } from "../levels.js";
-import { NOTHING } from "../header.js";
-import { say } from "../words.js";
+import { axisTitles } from "../attention_levels.js";
+import { EMPTY } from "../header.js";
+import { t } from "../i18n.js";
 
-// Frames compare where their rows are the same.
-function rowsAre(probes) {
-  if (probes.every((probe) => probe.fixed)) return say`The model is shown the true answer at every step, so rows are the same in all of them; beside the step stands what it answered itself by then.`;
-  const same = probes.every((probe) => probe.maps.every((map, i) => probe.labels(map.queries).join() === probes[0].labels(probes[0].maps[i].queries).join()));
-  return same ? "" : say`The data has no true answer to this input: the rows are what the model answered at each step, so they differ.`;
+// Explain whether the rows of all steps can be compared.
+function rowsHint(probes) {
+  if (probes.every((probe) => probe.fixed)) return t`The model is given the reference output at every step, so the rows are the same at all steps. Its own output at that step is shown next to the step.`;
+  const identical = probes.every((probe) => probe.maps.every((map, i) => probe.labels(map.queries).join() === probes[0].labels(probes[0].maps[i].queries).join()));
+  return identical ? "" : t`The data has no reference output for this input: the rows are the model's output at each step, so they differ.`;
 }
 
 export const view = {
   name: "training",
-  title: say`Training`,
+  title: t`Training`,
   suits: (data) => data.probes.length > 0,
   show(data, element, page) {
     const { probes } = data;
     const last = probes.length - 1;
-    let at = Number.isInteger(page.state.probe) ? clamp(page.state.probe, probes.length) : last;
+    let index = Number.isInteger(page.state.probe) ? clamp(page.state.probe, probes.length) : last;
     const names = probes[last].maps.map((map) => map.name);
     const name = names.includes(page.state.map) ? page.state.map : names.at(-1);
     const heads = probes[last].maps.find((map) => map.name === name).heads;
@@ -30,41 +30,41 @@ export const view = {
     const holder = make("div", {});
     const line = make("p", { class: "readout" });
     const drawAt = () => {
-      const probe = probes[at];
-      const map = probe.maps.find((one) => one.name === name);
-      const values = map.numbers(head);
-      line.replaceChildren(probe.text ? make("span", { class: "quiet" }, `${probe.text}  `) : "", `${say`step`} `, make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || NOTHING}`),
-        Number.isFinite(probe.score) ? make("span", { class: "figure quiet" }, `  ${number(probe.score, 2)}`) : "");
-      holder.replaceChildren(matrix({ title: say`${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top: 1,
+      const probe = probes[index];
+      const map = probe.maps.find((candidate) => candidate.name === name);
+      const values = map.weights(head);
+      line.replaceChildren(probe.text ? make("span", { class: "quiet" }, `${probe.text}  `) : "", `${t`step`} `, make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || EMPTY}`),
+        Number.isFinite(probe.score) ? make("span", { class: "figure quiet" }, `  ${formatNumber(probe.score, 2)}`) : "");
+      holder.replaceChildren(matrix({ title: t`${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top: 1,
         ...axisTitles(probe, map), rowLabels: probe.labels(map.queries), columnLabels: probe.labels(map.keys) }, element.clientWidth - 48), legend(Math.max(1, maximum(values))));
-      slider.value = at;
-      slider.setAttribute("aria-valuetext", say`step ${probe.step}`);
-      page.note({ probe: at });
+      slider.value = index;
+      slider.setAttribute("aria-valuetext", t`step ${probe.step}`);
+      page.updateState({ probe: index });
     };
-    const go = (to) => {
-      at = to;
+    const goTo = (to) => {
+      index = to;
       drawAt();
     };
-    const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: at, class: "scrubber", "aria-label": say`Training step`, "data-key": "scrubber",
-      oninput: (event) => go(Number(event.target.value)) });
+    const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: index, class: "scrubber", "aria-label": t`Training step`, "data-key": "scrubber",
+      oninput: (event) => goTo(Number(event.target.value)) });
     let timer = null;
     const stop = () => {
       clearInterval(timer);
       timer = null;
-      play.textContent = say`Play`;
+      play.textContent = t`Play`;
     };
     const play = make("button", { type: "button", class: "action", "data-key": "play", onclick: () => {
       if (timer) return stop();
-      if (at === last) go(0);
-      play.textContent = say`Pause`;
-      timer = setInterval(() => (at < last ? go(at + 1) : stop()), 420);
-    } }, say`Play`);
+      if (index === last) goTo(0);
+      play.textContent = t`Pause`;
+      timer = setInterval(() => (index < last ? goTo(index + 1) : stop()), 420);
+    } }, t`Play`);
     element.append(make("div", { class: "controls" },
-      select(say`Map`, names.map((key) => ({ key, label: probes[last].maps.find((map) => map.name === key).title })), name, (key) => page.change({ map: key })),
-      heads > 1 ? select(say`Heads`, [{ key: "-1", label: say`mean of all heads` }, ...Array.from({ length: heads }, (_, i) => ({ key: String(i), label: say`head ${i + 1}` }))], String(head),
+      select(t`Map`, names.map((key) => ({ key, label: probes[last].maps.find((map) => map.name === key).title })), name, (key) => page.change({ map: key })),
+      heads > 1 ? select(t`Heads`, [{ key: "-1", label: t`mean of all heads` }, ...Array.from({ length: heads }, (_, i) => ({ key: String(i), label: t`head ${i + 1}` }))], String(head),
         (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null),
     make("section", { class: "card" }, make("div", { class: "scrub" }, play, slider), line, holder,
-      make("p", { class: "quiet" }, rowsAre(probes))));
+      make("p", { class: "quiet" }, rowsHint(probes))));
     drawAt();
     return stop;
   },
