@@ -116,7 +116,7 @@ def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
 def boxes(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """A scene of the test split with what was found in it."""
     task: Any = run.task
-    answer = run.detect([run.task.example_sources[0]])[0][0]
+    answer = run.detect([run.task.examples[0]])[0][0]
     (PICTURES / "scenes_detr.png").write_bytes(answer.render(".png"))
     return {"example": answer.text, "classes": list(task.classes)}
 

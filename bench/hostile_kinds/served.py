@@ -35,7 +35,7 @@ class Maker:
         return f"{head}Content-Length: {len(content)}\r\n\r\n".encode("utf-8", "surrogatepass") + content
 
     def _body(self, rng: random.Random, run: regard.Run) -> dict[str, Any]:
-        given = rng.choice([*run.task.example_sources, ""])
+        given = rng.choice([*run.task.examples, ""])
         opens = run.task.input_suffixes or ()
         sent = given
         if opens and Path(given).suffix in opens and Path(given).is_file():

@@ -65,7 +65,7 @@ def test_engine_auto_reads_by_ctranslate2_and_answers_alike(task, tmp_path):
     chosen = recipes.read(task, settings=["model=bert", *SMALL, *SHORT, *TASKS[task]])
     folder = train(chosen, tmp_path / "run")
     run, own = regard.load(folder, engine="auto"), regard.load(folder)
-    texts = list(own.task.example_sources)
+    texts = list(own.task.examples)
     ours, theirs = own.predict(texts), run.predict(texts)
     assert run.engine_note == "" and run.uses_external_engine
     for one, two in zip(ours, theirs, strict=True):

@@ -63,7 +63,7 @@ def client(hosted: dict[str, ServedRun]) -> TestClient:
 
 def first(one: ServedRun) -> Any:
     """The first example of a run as it is sent: a file as the file itself."""
-    given = one.run.task.example_sources[0]
+    given = one.run.task.examples[0]
     if Path(given).suffix in one.input_suffixes:
         return {"file": base64.b64encode(Path(given).read_bytes()).decode(), "name": Path(given).name}
     return given
@@ -80,7 +80,7 @@ def test_a_verb_answers_as_the_run_does(name: str, hosted: dict[str, ServedRun],
     answer = ask(client, one)
     assert answer.status_code == 200, answer.text
     (found,) = answer.json()["answers"]
-    (wanted,) = one.run.predict(one.run.task.example_sources[:1], **BRIEF.get(name, {}))
+    (wanted,) = one.run.predict(one.run.task.examples[:1], **BRIEF.get(name, {}))
     assert [row["text"] for row in found] == [each.text for each in wanted]
     for row, each in zip(found, wanted, strict=True):
         assert row["score"] == pytest.approx(each.score, abs=1e-4) and set(each.data) <= set(row)
@@ -118,11 +118,7 @@ def test_no_request_opens_a_file_of_the_server(
     paths = [tmp_path / f"secret{suffix}" for suffix in (suffixes[0], suffixes[-1])]
     for path in paths:
         own = next(
-            (
-                Path(text)
-                for text in task.example_sources
-                if path.suffix in one.input_suffixes and text.endswith(path.suffix)
-            ),
+            (Path(text) for text in task.examples if path.suffix in one.input_suffixes and text.endswith(path.suffix)),
             None,
         )
         path.write_bytes(SECRET.encode() if own is None else own.read_bytes())

@@ -198,7 +198,7 @@ def test_the_goal_is_among_the_scores(case: Case) -> None:
 def test_every_example_is_answered_alike_alone_and_beside_others(case: Case) -> None:
     """Each comes first once: what is drawn may depend on the place in the batch."""
     task, model, options = case.task, case.model.eval(), case.module.Options()
-    inputs = [task.parse_input(text) for text in task.example_sources]
+    inputs = [task.parse_input(text) for text in task.examples]
     assert inputs and task.predict(model, [], options, case.decoding) == []
     for number in range(len(inputs)):
         several = [*inputs[number:], *inputs[:number]]
@@ -219,7 +219,7 @@ def test_every_kind_of_file_is_made(case: Case) -> None:
         optimize_for_decoding(case.model.eval()),
     ):  # the copy is what answers where engine is native
         ((answer, *_),) = task.predict(
-            model, [task.parse_input(task.example_sources[0])], case.module.Options(), case.decoding
+            model, [task.parse_input(task.examples[0])], case.module.Options(), case.decoding
         )
         assert "\n" not in answer.text or not answer.files  # a line that people read
         for suffix in answer.files:
@@ -227,7 +227,7 @@ def test_every_kind_of_file_is_made(case: Case) -> None:
 
 
 def shown(case: Case) -> Inspectable:
-    given = case.task.parse_input(case.task.example_sources[0])
+    given = case.task.parse_input(case.task.examples[0])
     return case.task.inspect(case.model.eval(), given, case.module.Options(), case.decoding)
 
 

@@ -54,7 +54,7 @@ def test_out_and_back_is_the_same_run(library, run, name, tmp_path):
     folder = run(name)
     export_run(folder, "huggingface", tmp_path / "theirs")
     before, after = regard.load(folder), regard.load(import_model(str(tmp_path / "theirs"), tmp_path / "back"))
-    given = [before.task.example_sources[0]]
+    given = [before.task.examples[0]]
     settings = {} if before.recipe.decoding is None else {"decoding": "greedy"}
     ours, theirs = (each.predict(given, **settings)[0] for each in (before, after))
     assert [answer.text for answer in ours] == [answer.text for answer in theirs]

@@ -45,7 +45,7 @@ OTHERS = {
 def test_a_model_becomes_a_run_with_the_same_logits(brought, tmp_path, kind, more):
     run = regard.load(import_model(str(brought(kind, **more)), tmp_path / "run"))
     assert run.recipe.task.name == OTHERS[kind]
-    given = INPUTS[kind] or run.task.example_sources[0]
+    given = INPUTS[kind] or run.task.examples[0]
     answers = run.predict([given])
     assert answers[0] and answers[0][0].text is not None
     run.inspect(given).save(tmp_path / "page.html")

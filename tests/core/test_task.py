@@ -18,7 +18,7 @@ class Bare(Task):
 def test_what_a_task_need_not_say():
     task = Bare()
     assert task.parse_input("a text") == "a text"
-    assert (task.data_warnings(), task.signatures(), task.extra_metrics(None, "test", None), task.example_sources) == (
+    assert (task.data_warnings(), task.signatures(), task.extra_metrics(None, "test", None), task.examples) == (
         [],
         {},
         {},

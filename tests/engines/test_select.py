@@ -121,7 +121,7 @@ def test_eight_bits_by_ctranslate2(folder):
 
 def test_without_texts_to_compare_on_ours_answers(folder, monkeypatch):
     run = loaded(folder)
-    run.task.comparison_inputs, run.task.example_sources = (), ()
+    run.task.comparison_inputs, run.task.examples = (), ()
     run.predict(TEXTS)
     assert run.engine_note == "engine native: the run has no examples on which engines could be compared"
 

@@ -36,7 +36,7 @@ class Filed(pictures.Pictures):
     input_suffixes = (".txt",)
 
     def parse_input(self, text):
-        digits = text if text in self.example_sources else Path(text).read_text(encoding="utf-8")
+        digits = text if text in self.examples else Path(text).read_text(encoding="utf-8")
         if len(digits) != 9:
             raise DataError("a picture is nine digits")
         return super().parse_input(digits)
@@ -52,7 +52,7 @@ def filed(browser):
     """A page whose inputs are files."""
     looked = subjects.make_small(pictures, Filed)
     with (
-        serving(explorer_app(looked, Filed.example_sources[0])) as address,
+        serving(explorer_app(looked, Filed.examples[0])) as address,
         opened(browser, address, offline=False, expected="400 (Bad") as page,
     ):
         yield page
@@ -207,12 +207,12 @@ def test_back_shows_a_file_again_and_a_reload_the_first_input(filed):
     filed.locator(".switch >> nth=0").click()
     filed.locator(".outcome").wait_for()
     filed.reload()
-    shows(filed, Filed.example_sources[0])
+    shows(filed, Filed.examples[0])
     assert filed.locator(".wrong").count() == 0
     assert "file=" not in filed.url and "off=" not in filed.url
     filed.evaluate("location.hash = 'text=x.txt'")  # a name alone is no file either
     filed.wait_for_function("!location.hash.includes('x.txt')")
-    shows(filed, Filed.example_sources[0])
+    shows(filed, Filed.examples[0])
     assert filed.locator(".wrong").count() == 0
 
 

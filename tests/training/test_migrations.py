@@ -76,7 +76,7 @@ def test_a_run_of_version_2_computes_what_it_did(tmp_path, score, old_name):
     run = regard.train(
         "translation", [*settings, f"model.score={score}", "training.steps=2"], out=tmp_path / "run", quiet=True
     )
-    now = [answer.to_json() for answers in run.predict(run.task.example_sources) for answer in answers]
+    now = [answer.to_json() for answers in run.predict(run.task.examples) for answer in answers]
     config = tmp_path / "run" / "config.json"
     table = json.loads(config.read_text(encoding="utf-8"))
     assert table["version"] == CONFIG_VERSION and table["model"]["score"] == score
@@ -86,4 +86,4 @@ def test_a_run_of_version_2_computes_what_it_did(tmp_path, score, old_name):
     config.write_text(json.dumps(table), encoding="utf-8")
     old = regard.load(tmp_path / "run")
     assert old.recipe.model.config.score == score
-    assert [answer.to_json() for answers in old.predict(old.task.example_sources) for answer in answers] == now
+    assert [answer.to_json() for answers in old.predict(old.task.examples) for answer in answers] == now

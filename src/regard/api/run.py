@@ -64,7 +64,7 @@ class Run(Verbs):
     ) -> None:
         self.folder, self.recipe, self.task, self.model = parts.folder, parts.recipe, parts.task, parts.model
         module = self.recipe.task.module("tasks")
-        usual = getattr(module, "VERB", "answer")
+        usual = getattr(module, "VERB", "predict")
         self.verbs = self.task.verbs or tuple(getattr(module, "VERBS", (usual,)))
         self.verb = usual if usual in self.verbs else self.verbs[0]
         self.options = getattr(module, "Options", NoOptions)

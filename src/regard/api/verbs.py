@@ -77,7 +77,7 @@ class Verbs:
 
     def _ask(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Prediction]]:
         if verb not in self.verbs:
-            other = self.verb if hasattr(Verbs, self.verb) else "answer"
+            other = self.verb if hasattr(Verbs, self.verb) else "predict"
             task = self.recipe.task.name
             raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{other}(…)")
         return self.predict(inputs, **options)

@@ -36,7 +36,7 @@ class Verb(NamedTuple):
 
     name: str | None = None  # None: the verb of whatever task the run has
     input_key: str = "input"
-    predictions_key: str = "answers"
+    predictions_key: str = "predictions"
     numbered: bool = False
 
 
@@ -127,7 +127,7 @@ VERBS = {  # command -> its function: one for each verb of the tasks
     ),
     "upscale": command(Verb("upscale"), "Enlarge images."),
 }
-ANY_TASK = "answer"  # the command for a run of any task
+ANY_TASK = "predict"  # the command for a run of any task
 COMMANDS = {
     ANY_TASK: command(Verb(), "Ask a run of any task: texts or files, or standard input line by line."),
     **VERBS,

@@ -114,7 +114,7 @@ def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, ver
     run.predict([], **options)  # what can be wrong with run, engine and options is, before anything is read
     run.cache_command(settings, **options)
     print_remarks([run.engine_note] if run.engine_note else [])
-    coming = _select_inputs(inputs, from_nothing="" in run.task.example_sources)
+    coming = _select_inputs(inputs, from_nothing="" in run.task.examples)
     if how.out:
         if how.ray:
             raise ConfigError("--ray prints answers; --out is for answers of this machine: leave one of them out")

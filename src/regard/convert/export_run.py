@@ -49,7 +49,7 @@ def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
 def _compared(parts: LoadedRun) -> int:
     """How many texts both engines answer alike; an error where they do not."""
     task, decoding = parts.task, parts.recipe.decoding
-    texts = [text for text in task.comparison_inputs or task.example_sources if text]
+    texts = [text for text in task.comparison_inputs or task.examples if text]
     if decoding is None or not texts:
         return 0
     greedy = decoding.as_strategy(ct2_search.SUPPORTED_STRATEGIES[0])

@@ -58,11 +58,11 @@ def export(parts: LoadedRun, out: Path) -> str:
     layout = select_layout(layouts, config, sizes)
     library = require("transformers", extra="huggingface")
     with preserve_rng_state(), _quietly(library):
-        theirs = layout.outside(config, sizes, library).eval()
+        theirs = layout.build_theirs(config, sizes, library).eval()
         if classes := getattr(parts.task, "classes", ()):
             theirs.config.id2label = dict(enumerate(classes))
             theirs.config.label2id = {name: number for number, name in enumerate(classes)}
-        _fill(theirs, weight_map.to_theirs(layout.pairs(config, sizes), parts.model.state_dict()))
+        _fill(theirs, weight_map.to_theirs(layout.weight_mappings(config, sizes), parts.model.state_dict()))
         check_logits(layout, parts.model, theirs, sizes, ids=lambda _, tokens: tokens)
 
         def fill(draft: Path) -> None:
@@ -115,7 +115,7 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, template: str) 
     first = next((path for path in found if path.name in ("tokenizer.json", "tokenizer.source.json")), None)
     if first is not None:
         vocabulary.write_tokenizer(
-            tokenizer.load(first), draft, library, template=template, longest=parts.task.spec.longest
+            tokenizer.load(first), draft, library, template=template, longest=parts.task.spec.max_length
         )
     if (parts.folder / "images.json").exists():
         shutil.copyfile(parts.folder / "images.json", draft / "images.json")
@@ -149,7 +149,7 @@ def load_pretrained(source: str, library: Any) -> tuple[ModuleType, Any]:
                     f"{source}: a model of the kind {kind}; regard reads {', '.join(registered_names(LAYOUTS))}"
                 )
             layout = find(LAYOUTS, kind)
-            reader = layout.theirs_of(library)
+            reader = layout.their_class(library)
             theirs, told = reader.from_pretrained(source, output_loading_info=True, use_safetensors=True)
         except RegardError:
             raise

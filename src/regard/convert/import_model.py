@@ -14,8 +14,7 @@ from torch import Tensor
 
 from regard.api.settings import to_key_values
 from regard.convert import huggingface, weight_map
-from regard.convert.vocabulary import ImportedVocabulary
-from regard.convert.vocabulary import read_vocabulary
+from regard.convert.vocabulary import ImportedVocabulary, read_vocabulary
 from regard.core import trust as trusts
 from regard.core.describe import read_constant, source_path
 from regard.core.errors import ConfigError, DataError
@@ -39,7 +38,7 @@ def import_model(source: str, out: Path) -> Path:
     check_available(out)
     library = require("transformers", extra="huggingface")
     layout, theirs = huggingface.load_pretrained(source, library)
-    model, data = layout.inside(theirs)
+    model, data = layout.settings_from_theirs(theirs)
     found = _vocabularies(source, layout, theirs, data, library) if layout.TEMPLATE else {}
     task = task_of(layout.MODEL)
     recipe = recipes.read(task, settings=to_key_values({"model": {"name": layout.MODEL, **model}, "data": data}))
@@ -123,19 +122,19 @@ def _write_run(
     task: Any = recipe.task.module("tasks").load(recipe.task.config, draft.path)
     with preserve_rng_state():
         model = build_model(recipe, task).eval()
-        own = layout.pairs(recipe.model.config, task.sizes)
+        own = layout.weight_mappings(recipe.model.config, task.spec)
         tensors = layout.finish(weight_map.from_theirs(own, theirs.state_dict()), theirs)
-        for name, table in layout.tables(task.sizes).items():
+        for name, table in layout.tables(task.spec).items():
             if name in tensors:
                 tensors[name] = found[table].select_rows(tensors[name])
         if "readout.bias" in tensors and found:
-            tensors["readout.bias"] = found[layout.tables(task.sizes)["readout.bias"]].suppress_missing(
+            tensors["readout.bias"] = found[layout.tables(task.spec)["readout.bias"]].suppress_missing(
                 tensors["readout.bias"]
             )
         wanted = checkpoint.model_weights(model)
         checkpoint.restore_weights(model, {name: tensors[name] for name in wanted}, draft.model)
         ids = lambda table, tokens: found[table].to_source_ids(tokens) if found else tokens  # noqa: E731  # an argument
-        huggingface.check_logits(layout, model, theirs, task.sizes, ids=ids)
+        huggingface.check_logits(layout, model, theirs, task.spec, ids=ids)
         identity = new_identity(recipe, pretrained.file_checksums(draft), {})
         write_config(draft, recipe, identity)
         facts: tensor_files.JSONObject = {"run": identity.run_id, "step": 0, "metrics": {}}

@@ -135,7 +135,7 @@ def _listed(output: Any) -> Sequence[Tensor]:
 
 
 def _longest(parts: LoadedRun) -> int:
-    return int(getattr(parts.task.spec, "longest", EXPORT_LENGTH + 6))
+    return int(getattr(parts.task.spec, "max_length", EXPORT_LENGTH + 6))
 
 
 class EncoderProgram(nn.Module):
@@ -200,7 +200,7 @@ def _encoder(model: Transformer, sizes: Any) -> Program:
     def inputs(rows: int, length: int) -> tuple[Tensor, ...]:
         lengths = torch.arange(rows) % length + 1
         lengths[0] = length
-        return torch.randint(sizes.marks.first, sizes.source, (rows, length)), lengths
+        return torch.randint(sizes.special_tokens.first_regular_id, sizes.source_vocab_size, (rows, length)), lengths
 
     axes: tuple[Mapping[int, str], ...] = ({0: "rows", 1: "length"}, {0: "rows"})
     names = ("tokens", "lengths"), ("source_keys", "source_values")
@@ -215,12 +215,19 @@ def _step(model: Any, sizes: Any, *, layers: Any) -> Program:
         if isinstance(m, MultiHeadAttention)
     ):
         raise ConfigError("ONNX: a static cache needs places that are added to features (sinusoidal, learned, none)")
-    shape = first.heads, sizes.longest, first.k.out_features // first.heads
-    size, both = sizes.target if hasattr(sizes, "target") else sizes.size, hasattr(model, "decoder")
+    shape = first.heads, sizes.max_length, first.k.out_features // first.heads
+    size, both = (
+        sizes.target_vocab_size if hasattr(sizes, "target_vocab_size") else sizes.vocab_size,
+        hasattr(model, "decoder"),
+    )
 
     def inputs(rows: int, length: int) -> tuple[Tensor, ...]:
         cache = torch.randn(2, len(layers.layers), rows, *shape) * 0.1
-        given = (torch.randint(sizes.marks.first, size, (rows, 1)), torch.tensor([length - 1]), *cache.unbind())
+        given = (
+            torch.randint(sizes.special_tokens.first_regular_id, size, (rows, 1)),
+            torch.tensor([length - 1]),
+            *cache.unbind(),
+        )
         if not both:
             return given
         source = torch.randn(2, len(layers.layers), rows, shape[0], length, shape[2]) * 0.1
@@ -232,7 +239,7 @@ def _step(model: Any, sizes: Any, *, layers: Any) -> Program:
     if both:
         axes += [{1: "rows", 3: "length"}, {1: "rows", 3: "length"}, {0: "rows"}]
         names += ["source_keys", "source_values", "lengths"]
-    step = DecoderStepProgram(model, layers, longest=sizes.longest).eval()
+    step = DecoderStepProgram(model, layers, longest=sizes.max_length).eval()
     return Program(step, inputs, tuple(names), ("logits", "new_keys", "new_values"), tuple(axes))
 
 
@@ -250,7 +257,9 @@ class MaskedLMProgram(nn.Module):
 
 def _filler(model: Bert, sizes: Any) -> Program:
     def inputs(rows: int, length: int) -> tuple[Tensor, ...]:
-        return torch.randint(sizes.marks.first, sizes.size, (rows, length)), torch.full((rows,), length)
+        return torch.randint(sizes.special_tokens.first_regular_id, sizes.vocab_size, (rows, length)), torch.full(
+            (rows,), length
+        )
 
     axes: tuple[Mapping[int, str], ...] = ({0: "rows", 1: "length"}, {0: "rows"})
     return Program(MaskedLMProgram(model).eval(), inputs, ("tokens", "lengths"), ("logits",), axes)

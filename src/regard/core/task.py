@@ -46,7 +46,7 @@ class Task:
     test_only: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
     throughput_unit = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
-    example_sources: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
+    examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
     comparison_inputs: tuple[
         str, ...
     ] = ()  # inputs like those that it will be given, on which engines are compared; (): examples

@@ -168,12 +168,14 @@ class Search:
         """Sources beside others that may have begun earlier; each is decoded as if it were alone. Those of `more` are
         numbered after those of `running`."""
         incoming = incoming._replace(
-            sources=incoming.source_ids + search_state.num_started,
+            source_ids=incoming.source_ids + search_state.num_started,
             ended={source + search_state.num_started: hypotheses for source, hypotheses in incoming.ended.items()},
-            begun=incoming.num_started + search_state.num_started,
+            num_started=incoming.num_started + search_state.num_started,
         )
         if not search_state.source_ids.numel() or not incoming.source_ids.numel():
-            return (search_state if search_state.source_ids.numel() else incoming)._replace(begun=incoming.num_started)
+            return (search_state if search_state.source_ids.numel() else incoming)._replace(
+                num_started=incoming.num_started
+            )
         width = max(search_state.cum_log_probs.shape[1], incoming.cum_log_probs.shape[1])
         length = max(int(part.lengths.max()) for part in (search_state, incoming))
         steps = max(part.uniforms.shape[2] for part in (search_state, incoming))
@@ -181,12 +183,14 @@ class Search:
             _widened(part, width, length=length, steps=steps, mark=self.special_tokens.pad)
             for part in (search_state, incoming)
         ]
-        joined = state_tree.concat_states(*(part._replace(ended=None, begun=0, spare=0) for part in parts))  # type: ignore[arg-type]  # plain values are joined below
+        joined = state_tree.concat_states(
+            *(part._replace(ended=None, num_started=0, min_steps_to_limit=0) for part in parts)
+        )  # type: ignore[arg-type]  # plain values are joined below
         ended = search_state.ended | incoming.ended
         return joined._replace(
             ended=ended,
-            begun=incoming.num_started,
-            spare=min(search_state.min_steps_to_limit, incoming.min_steps_to_limit),
+            num_started=incoming.num_started,
+            min_steps_to_limit=min(search_state.min_steps_to_limit, incoming.min_steps_to_limit),
         )
 
     def _score(self, running: SearchState) -> tuple[Tensor, State]:
@@ -240,7 +244,7 @@ class Search:
             / self.spec.stopping_rule.ranking_length(running.lengths, running.limits).double() ** penalty
         )
         return running, candidates._replace(
-            sums=sums.masked_fill((best <= running.best_ended_scores[:, -1])[:, None], EMPTY_ROW_SCORE)
+            cum_log_probs=sums.masked_fill((best <= running.best_ended_scores[:, -1])[:, None], EMPTY_ROW_SCORE)
         )
 
     def _finish(self, running: SearchState, going: Tensor) -> tuple[SearchState, HypothesesBySource]:
@@ -315,7 +319,10 @@ def _grow(running: SearchState, candidates: Candidates) -> SearchState:
     sources, width, length = running.tokens.shape
     parents, new = candidates.parents, candidates.tokens
     running = running._replace(
-        next_input=new, sums=candidates.cum_log_probs, lengths=running.lengths + 1, spare=running.min_steps_to_limit - 1
+        next_input=new,
+        cum_log_probs=candidates.cum_log_probs,
+        lengths=running.lengths + 1,
+        min_steps_to_limit=running.min_steps_to_limit - 1,
     )
     if width == parents.shape[1] == 1:  # every row goes on by itself
         return running._replace(tokens=torch.cat([running.tokens, new[:, :, None]], dim=2))
@@ -324,7 +331,9 @@ def _grow(running: SearchState, candidates: Candidates) -> SearchState:
     if order.numel() and not torch.equal(order, torch.arange(sources * width, device=order.device)):
         state = select(state, order)
     return running._replace(
-        state=state, tokens=torch.cat([tokens, new[:, :, None]], dim=2), lanes=running.root_index.gather(1, parents)
+        state=state,
+        tokens=torch.cat([tokens, new[:, :, None]], dim=2),
+        root_index=running.root_index.gather(1, parents),
     )
 
 
@@ -338,7 +347,7 @@ def _widened(running: SearchState, width: int, *, length: int, steps: int, mark:
         state=select(running.state, places.flatten()) if more else running.state,
         next_input=pad(running.next_input, (0, more), value=mark),
         tokens=pad(running.tokens, (length - running.tokens.shape[2], 0, 0, more), value=mark),
-        sums=pad(running.cum_log_probs, (0, more), value=EMPTY_ROW_SCORE),
-        lanes=pad(running.root_index, (0, more)),
-        draws=pad(running.uniforms, (0, steps - running.uniforms.shape[2])),
+        cum_log_probs=pad(running.cum_log_probs, (0, more), value=EMPTY_ROW_SCORE),
+        root_index=pad(running.root_index, (0, more)),
+        uniforms=pad(running.uniforms, (0, steps - running.uniforms.shape[2])),
     )

@@ -111,7 +111,7 @@ class EngineSelector:
     def _compare(self, request: Any, decoding: DecodingStrategy | None) -> str:
         """Why CTranslate2 must not answer such a request; nothing where it may. Both are asked in float32."""
         task = self._parts.task
-        texts = [text for text in task.comparison_inputs or task.example_sources if text]
+        texts = [text for text in task.comparison_inputs or task.examples if text]
         if not texts:
             return "the run has no examples on which engines could be compared"
         own = engine.build(engine.NATIVE, self._parts)(decoding)

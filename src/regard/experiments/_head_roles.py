@@ -40,8 +40,8 @@ def roles(parts: LoadedRun) -> dict[tuple[str, int], dict[str, float]]:
     source, target = ([_side(task.vocabularies[n], pair[n]) for pair in pairs] for n in (0, 1))
     found: dict[tuple[str, int], dict[str, list[float]]] = {}
     with eval_mode(model), record(model) as maps:
-        given = batching.pad([[*side.tokens, task.marks.end] for side in source], task.marks.pad)
-        read = batching.pad([[task.marks.start, *side.tokens] for side in target], task.marks.pad)
+        given = batching.pad([[*side.tokens, task.special_tokens.eos] for side in source], task.special_tokens.pad)
+        read = batching.pad([[task.special_tokens.bos, *side.tokens] for side in target], task.special_tokens.pad)
         model(read.tokens, model.start(given))
     for name, attention in maps.items():
         weights = attention.weights.double().cpu().numpy()  # (b h t s)

@@ -63,19 +63,25 @@ def _told(parts: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
     known: Any = parts.task
     model: Any = parts.model
     rows = pair_corpus.encode_in_memory(held_out(parts)[:NUM_PAIRS], *known.vocabularies)
-    batch = rows.batch(np.arange(rows.num_pairs), known.marks)
+    batch = rows.batch(np.arange(rows.num_pairs), known.special_tokens)
     with eval_mode(model):
         target: Tensor = batch.target.tokens
         logits, _ = model(target[:, :-1], model.start(batch.source))
         given = logits.argmax(dim=-1).tolist()
         search, limits = parts.recipe.decoding, known.limits(batch.source.lengths)
         assert search is not None
-        own = search(model, model.start(batch.source), marks=known.marks, limits=limits)
+        own = search(model, model.start(batch.source), special_tokens=known.special_tokens, limits=limits)
     found = []
     for number, length in enumerate((batch.target.lengths - 1).tolist()):
         due = target[number, 1 : length + 1].tolist()
         found.append(
-            (due, {TEACHER_FORCED: given[number][:length], FREE_RUNNING: [*own[number][0].tokens, known.marks.end]})
+            (
+                due,
+                {
+                    TEACHER_FORCED: given[number][:length],
+                    FREE_RUNNING: [*own[number][0].tokens, known.special_tokens.eos],
+                },
+            )
         )
     return found
 

@@ -64,7 +64,7 @@ def _idle(parts: LoadedRun, count: int) -> float:
     task: Any = parts.task
     model: Any = parts.model
     rows = pair_corpus.encode_in_memory(example_pairs(parts), *task.vocabularies)
-    measure = partial(loss_per_token, model, rows, task.marks, max_length=task.config.longest, budget=4096)
+    measure = partial(loss_per_token, model, rows, task.special_tokens, max_length=task.config.max_length, budget=4096)
     usual, idle = measure(), 0
     every = [(name, head) for name in attention_modules(model) for head in range(count)]
     for head in every:

@@ -55,7 +55,7 @@ def _measure(kind: str, n: int, repeats: int) -> dict[str, float]:
     def tell() -> None:
         search = decoder("greedy", min_length=n)
         with torch.no_grad():
-            search(model, model.start(source), marks=marks, limits=torch.full((BATCH_SIZE,), n))
+            search(model, model.start(source), special_tokens=marks, limits=torch.full((BATCH_SIZE,), n))
 
     waits = longest_chain(learn())
     seconds = {"training": _seconds(learn, repeats), "decoding": _seconds(tell, repeats)}

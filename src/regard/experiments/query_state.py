@@ -54,7 +54,7 @@ class PreviousStateLuong(Luong):
         hidden, memory = self.decoder(torch.cat([words, state.attentional_state[:, None]], dim=-1), state.rnn_state)
         context = self._look(before, state.source.value)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))
-        return attentional, state._replace(memory=memory, fed=attentional[:, -1])
+        return attentional, state._replace(rnn_state=memory, attentional_state=attentional[:, -1])
 
 
 def build(config: Config, sizes: Seq2SeqSpec) -> PreviousStateLuong:

@@ -64,7 +64,7 @@ class DecoderInputs(NamedTuple):
 
 def check(task: Task, model: nn.Module, decoding: DecodingStrategy | None, *, options: Any = None) -> list[CheckResult]:
     """Every law that applies, on the task's examples and, where the data is sequences, on random ones."""
-    inputs = [task.parse_input(text) for text in task.example_sources[:EXAMPLES]]
+    inputs = [task.parse_input(text) for text in task.examples[:EXAMPLES]]
     request = default_options(task) if options is None else options
     decoding = None if decoding is None else ShortDecoding(decoding.name, decoding.config)
     verdicts: list[CheckResult] = []
@@ -83,8 +83,8 @@ def check(task: Task, model: nn.Module, decoding: DecodingStrategy | None, *, op
         if all(hasattr(model, name) for name in ("start", "features", "readout")):
             if isinstance(task.spec, Seq2SeqSpec | MusicSpec):
                 verdicts += check_decoder(model, random_inputs(task.spec), device)
-            elif inputs and hasattr(task.spec, "marks"):  # a search needs to know what ends a sequence
-                verdicts += check_decoder(model, record_decoder_inputs(model, shown, task.spec.marks), device)
+            elif inputs and hasattr(task.spec, "special_tokens"):  # a search needs to know what ends a sequence
+                verdicts += check_decoder(model, record_decoder_inputs(model, shown, task.spec.special_tokens), device)
     if not verdicts:
         raise RegardError("there is nothing to check the model on; the task has no examples")
     return sorted(verdicts, key=lambda verdict: verdict.invariant[0])
@@ -236,7 +236,7 @@ def search_consistency(model: Any, inputs: DecoderInputs) -> CheckResult:
     limits = torch.full((rows,), min(inputs.target.shape[1], MAX_RANDOM_TOKENS) + 2, device=inputs.target.device)
 
     def decode(decoding: DecodingStrategy) -> list[list[Hypothesis]]:
-        return decoding(model, state, marks=inputs.special_tokens, limits=limits)
+        return decoding(model, state, special_tokens=inputs.special_tokens, limits=limits)
 
     straight, narrow = decode(build("greedy")), decode(build("beam", width=1))
     if [best[0].tokens for best in straight] != [best[0].tokens for best in narrow]:

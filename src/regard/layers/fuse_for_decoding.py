@@ -158,7 +158,7 @@ class FastBlock(nn.Module):
     def __init__(self, block: Block, products: Products) -> None:
         super().__init__()
         kind = FastImageAttention if isinstance(block.self_attn, ImageMultiHeadAttention) else FastMultiHeadAttention
-        self.own = kind(block.self_attn, products, over_source=False)
+        self.own = kind(block.self_attn, products, cross_attention=False)
         self.self_attn = self.own.attend  # listed under its name in the model
         self.around_own = _around(block.around_self)
         self.has_source = hasattr(block, "cross_attn")

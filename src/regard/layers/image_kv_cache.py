@@ -51,7 +51,7 @@ class ImageKVCache(NamedTuple):
                 f"the image has {self.layout.length} places, but there are {self.position + new.length}; it is finished"
             )
         if self.position == 0 and new.length > 1:
-            return self._replace(place=new.length, whole=new, pieces=())
+            return self._replace(position=new.length, full=new, chunks=())
         return self._begun()._grown(new)
 
     def _grown(self, new: KV) -> ImageKVCache:
@@ -61,8 +61,8 @@ class ImageKVCache(NamedTuple):
             part = new if count == new.length else _columns(new, slice(done, done + count))
             near = window.current.append(part)
             pieces.append(QueryChunk(count, near))
-            window, done = window._replace(place=window.position + count, near=near)._turned(), done + count
-        return window._replace(pieces=tuple(pieces))
+            window, done = window._replace(position=window.position + count, current=near)._turned(), done + count
+        return window._replace(chunks=tuple(pieces))
 
     def _turned(self) -> ImageKVCache:
         """At the end of a block: the memory of the next one; what no place to come looks at is let go."""
@@ -70,25 +70,25 @@ class ImageKVCache(NamedTuple):
             return self
         near, elsewhere = _kept(self.layout, self.layout.block_of(self.position - 1))
         both = self.later.append(self.current) if self.later.length else self.current
-        return self._replace(near=_columns(both, near), elsewhere=_columns(both, elsewhere))
+        return self._replace(current=_columns(both, near), later=_columns(both, elsewhere))
 
     def _begun(self) -> ImageKVCache:
         """The window as it would be if the places of `whole` had come one by one."""
         if self.full is None:
             return self
         if self.position == self.layout.length:
-            return self._replace(whole=None)
+            return self._replace(full=None)
         block = self.layout.block_of(self.position)
         memory, later = visible_positions(self.layout, block), _later(self.layout, block)
         own = torch.arange(self.layout.bounds(block)[0], self.position)
         near, elsewhere = (_columns(self.full, places) for places in (torch.cat([memory, own]), later))
-        return self._replace(near=near, elsewhere=elsewhere, whole=None)
+        return self._replace(current=near, later=elsewhere, full=None)
 
     def _walk_tensors(self, change: Callable[[Tensor], Tensor]) -> ImageKVCache:
         """For core.tree."""
         near, elsewhere = self.current._walk_tensors(change), self.later._walk_tensors(change)
         whole = None if self.full is None else self.full._walk_tensors(change)
-        return self._replace(near=near, elsewhere=elsewhere, whole=whole, pieces=())
+        return self._replace(current=near, later=elsewhere, full=whole, chunks=())
 
 
 class ImageMultiHeadAttention(MultiHeadAttention):

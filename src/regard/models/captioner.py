@@ -164,7 +164,7 @@ class Captioner(nn.Module):
         if self.training and self.word_dropout:
             hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
             read = torch.where(hidden.index_fill(1, hidden.new_zeros(1).long(), False), self.unknown, read)
-        x, walk, _ = self._walk(self.target(read), state._replace(cells=Shared(self.looking.training_memory(memory))))
+        x, walk, _ = self._walk(self.target(read), state._replace(grid_kv=Shared(self.looking.training_memory(memory))))
         parts = self.looking.losses(CaptionTargets(x, labels, labels != pad, self.readout, smoothing), walk, memory)
         return parts if self.named is None else parts | {"named": self.named.loss(cells, labels)}
 

@@ -158,7 +158,7 @@ class Luong(nn.Module):
         context = self._look(hidden, state.source.value)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))  # equation 5
         return attentional, state._replace(
-            memory=memory, fed=attentional[:, -1] if self.fed else state.attentional_state
+            rnn_state=memory, attentional_state=attentional[:, -1] if self.fed else state.attentional_state
         )
 
     def _look(self, hidden: Tensor, source: EncodedSource) -> Tensor:

@@ -84,7 +84,7 @@ class Seq2Seq(nn.Module):
         context = context if self.every else context[..., :0]
         hidden, memory = self.decoder(torch.cat([words, context], dim=-1), state.rnn_state)
         joined = torch.tanh(self.join(torch.cat([self.dropout(hidden), context, words], dim=-1)))
-        return self.dropout(joined), state._replace(memory=memory)
+        return self.dropout(joined), state._replace(rnn_state=memory)
 
     def forward(self, tokens: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
         x, state = self.features(tokens, state)

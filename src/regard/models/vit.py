@@ -223,7 +223,7 @@ def _tokens(config: Config, channels: int) -> PatchEmbedding | ConvTokenizer | C
     if config.tokens == "patches":
         return PatchEmbedding(channels, config.dim, patch_size=config.patch)
     kind = ConvTokenizer if config.tokens == "convolution" else ConvStem
-    return kind(channels, config.dim, count=config.convolutions)
+    return kind(channels, config.dim, num_halvings=config.convolutions)
 
 
 def _pool(config: Config) -> nn.Module:

@@ -45,9 +45,9 @@ def create(run: RunLike, text: str | None = None, *, host: str = "127.0.0.1") ->
 
 def first_text(run: RunLike, text: str | None = None) -> str:
     """What a run's page shows first."""
-    if text is None and not run.task.example_sources:
+    if text is None and not run.task.examples:
         raise RegardError(f"{run.folder}: its task has no example to show first; give an input")
-    return run.task.example_sources[0] if text is None else text
+    return run.task.examples[0] if text is None else text
 
 
 def explorer_app(looked: InspectionTarget, text: str, *, host: str = "127.0.0.1") -> Any:

@@ -64,7 +64,7 @@ class Client(Verbs):
         inputs = as_list(inputs, self.verb)
         if not inputs:
             return []
-        found = self._read(f"/v1/{self.verb}", "answers", self._asked(inputs, options))
+        found = self._read(f"/v1/{self.verb}", "predictions", self._asked(inputs, options))
         return [[_answer(row) for row in rows] for rows in found]
 
     def stream(self, raw_input: Any = "", **options: Any) -> Iterator[str]:
@@ -79,8 +79,8 @@ class Client(Verbs):
                 table = json.loads(value)
                 if name == "error":
                     raise ServerError(table["error"], table["status"])
-                yield table["text"] if name == "token" else table["answers"][0][0]["text"]
-        if name != "answers":
+                yield table["text"] if name == "partial" else table["predictions"][0][0]["text"]
+        if name != "predictions":
             raise self._gone()
 
     def inspect(self, raw_input: Any, **changes: Any) -> dict[str, Any]:

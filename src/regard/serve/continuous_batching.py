@@ -100,7 +100,7 @@ class DecodingBatch:
         if gone:
             kept = torch.tensor([number not in gone for number in self.state.source_ids.tolist()])
             limits = self.state.limits * kept.to(self.state.limits.device)
-            self.state = self.state._replace(limits=limits, spare=0)
+            self.state = self.state._replace(limits=limits, min_steps_to_limit=0)
 
     def _tell(self) -> None:
         running = self.state

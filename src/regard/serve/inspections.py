@@ -53,7 +53,7 @@ class Session:
     ) -> None:
         self._subject = subject
         self._gate = gate or ModelLock()
-        self._own, self.base = {*trusted_texts, *subject.task.example_sources}, base
+        self._own, self.base = {*trusted_texts, *subject.task.examples}, base
         self._asked: RequestStore = store or InMemory()
         self._kept: OrderedDict[str, Inspection] = OrderedDict()
 
@@ -96,8 +96,8 @@ class Session:
             return task.parse_input(text) if text in self._own else task.parse_untrusted_text(text)
 
         try:
-            with limit_pixels(pixels=MAX_PIXELS):
-                found = collect(replace(self._subject, read=read), asked.text, interventions=asked.interventions)
+            with limit_pixels(max_pixels=MAX_PIXELS):
+                found = collect(replace(self._subject, parse_input=read), asked.text, interventions=asked.interventions)
             return found if asked.upload is None else replace(found, title=uploads.with_client_names(found.title))
         except RegardError as wrong:
             raise type(wrong)(uploads.with_client_names(str(wrong))) from None

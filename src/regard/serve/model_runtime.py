@@ -43,7 +43,7 @@ class DefaultRequest(NamedTuple):
 
         if self.torch_free_predictor is None or not all(isinstance(given, str) for given in inputs):
             return slow(inputs)
-        return replace(self.torch_free_predictor, slow=slow).predict(inputs)
+        return replace(self.torch_free_predictor, fallback=slow).predict(inputs)
 
 
 class ServedRun:
@@ -81,7 +81,7 @@ class ServedRun:
         found = option_schema.schema_of(
             "regard.tasks", recipe.name, self.run.options, input_suffixes=self.input_suffixes
         )
-        return found._replace(most=getattr(recipe.module("tasks"), "SERVER_LIMITS", {}))
+        return found._replace(maximums=getattr(recipe.module("tasks"), "SERVER_LIMITS", {}))
 
     @cached_property
     def default_options(self) -> Any:
@@ -91,7 +91,7 @@ class ServedRun:
     @property
     def generates_without_input(self) -> bool:
         """Whether it makes something without an input."""
-        return "" in self.run.task.example_sources
+        return "" in self.run.task.examples
 
     def parse_decoding(self, requested: Any) -> DecodingStrategy | None:
         """What a request says of the search, a name or a table -> the decoder: the run's own, or changed, or another of
@@ -155,7 +155,9 @@ class ServedRun:
             model, decoding = self.run.engine_handle(decoding)
             if self.uses_own_decoder and decoding is not None:
                 told = None if hearing is None else partial(self._tell, hearing, inputs[0], options)
-                shared = partial(BatchedStrategy, pool=self.pool, told=told, begun=begun, places=places)
+                shared = partial(
+                    BatchedStrategy, batcher=self.pool, on_tokens=told, on_search_start=begun, request_indices=places
+                )
                 decoding = shared(decoding.name, decoding.config)
             return task.predict(model, inputs, options, decoding)
 

@@ -44,7 +44,7 @@ def describe_run(hosted: ServedRun) -> dict[str, Any]:
 
 def example(hosted: ServedRun) -> dict[str, Any]:
     """A request that works: the task's first example, a file as the file itself."""
-    given = next(iter(hosted.run.task.example_sources), "")
+    given = next(iter(hosted.run.task.examples), "")
     found: Any = given
     if hosted.input_suffixes and given and Path(given).suffix.lower() in hosted.input_suffixes:
         path = Path(given)
@@ -93,7 +93,7 @@ def _verb(verb: str, hosted: Sequence[ServedRun]) -> dict[str, Any]:
                 }
             },
         },
-        "responses": _responses({"$ref": "#/components/schemas/Answers"}),
+        "responses": _responses({"$ref": "#/components/schemas/Predictions"}),
     }
 
 
@@ -194,7 +194,7 @@ def _schemas() -> dict[str, Any]:
         "file": {"type": "string", "contentEncoding": "base64"},
         "name": {"type": "string", "description": "its suffix says what kind of file it is"},
     }
-    answers = {"run": {"type": "string"}, "verb": {"type": "string"}, "answers": rows}
+    answers = {"run": {"type": "string"}, "verb": {"type": "string"}, "predictions": rows}
     return {
         "Upload": {
             "type": "object",
@@ -203,6 +203,6 @@ def _schemas() -> dict[str, Any]:
             "additionalProperties": False,
             "description": "a file, sent whole; a request never names a file of the server",
         },
-        "Answers": {"type": "object", "properties": answers, "required": ["run", "verb", "answers"]},
+        "Predictions": {"type": "object", "properties": answers, "required": ["run", "verb", "predictions"]},
         "Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]},
     }

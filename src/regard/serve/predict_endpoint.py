@@ -118,7 +118,7 @@ class PredictHandler:
     def _written(self, wanted: PredictRequest, found: Any) -> bytes:
         with wanted.hosted.gate.exclusive() if wanted.files else nullcontext():  # a picture may run the model again
             rows = response_bodies.to_json(found, wanted.files)
-        table = {"run": wanted.hosted.name, "verb": self.verb, "answers": rows}
+        table = {"run": wanted.hosted.name, "verb": self.verb, "predictions": rows}
         return self.uploads.with_client_names(_encode(table)).encode()
 
     def _stream(self, wanted: PredictRequest, job: Job, reply: PendingResponse) -> Any:
@@ -135,9 +135,9 @@ class PredictHandler:
             assert job.stream is not None
             async with asyncio.timeout(self.ends - time.monotonic()):
                 async for text, tokens in job.stream.updates():
-                    yield _event("token", json.dumps({"text": text, "tokens": tokens}, ensure_ascii=False))
+                    yield _event("partial", json.dumps({"text": text, "tokens": tokens}, ensure_ascii=False))
                 found = await reply.coming
-            yield _event("answers", (await self._write(wanted, found)).decode())
+            yield _event("predictions", (await self._write(wanted, found)).decode())
             status = 200
         except Exception as wrong:
             late = Cancelled(cancellation.TIMEOUT_MESSAGE.format(cancellation.REQUEST_TIMEOUT_S))

@@ -124,7 +124,7 @@ def read_inputs(request: PredictRequest, uploads: Uploads) -> ParsedRequest:
         if width * len(request.inputs) > MAX_HYPOTHESES:
             most = max(1, MAX_HYPOTHESES // width)
             raise ConfigError(f"{len(request.inputs)} inputs with a search {width} wide; send {most} at most at a time")
-        with limit_pixels(pixels=MAX_PIXELS):
+        with limit_pixels(max_pixels=MAX_PIXELS):
             inputs = [_input(hosted, given, uploads, f"input {n}") for n, given in enumerate(request.inputs, start=1)]
     except RegardError as wrong:
         raise type(wrong)(uploads.with_client_names(str(wrong))) from None

@@ -53,7 +53,7 @@ class Service:
             self.sessions[each.name] = self._explored(each, number, text if number == 0 else None)
 
     def _explored(self, each: ServedRun, number: int, text: str | None) -> ExplorerPage:
-        first = first_text(each.run, text) if text is not None or each.run.task.example_sources else ""
+        first = first_text(each.run, text) if text is not None or each.run.task.examples else ""
         base = base_of(each.name, len(self.hosted))
         asked = None if self._looks is None else InFolder(self._looks / str(number))
         looked = target_of(each.run, name=each.name)

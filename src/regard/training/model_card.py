@@ -75,11 +75,11 @@ def _started(lines: list[str]) -> str:
 
 def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str) -> str:
     load = f'```python\nimport regard\n\nrun = regard.load("{name}")\nprint(run.evaluate("test"))'
-    if not task.example_sources:
+    if not task.examples:
         return f"{load}\n```"
-    example = task.example_sources[0]
+    example = task.examples[0]
     own_verb = "." not in recipe.task.name  # a task of another package has no verb of its own on the command line
-    verb = getattr(recipe.task.module("tasks"), "VERB", "answer") if own_verb else "answer"
+    verb = getattr(recipe.task.module("tasks"), "VERB", "predict") if own_verb else "predict"
     command = f"regard {verb} {name} {shlex.quote(example) if example else ''}".rstrip()
     answer = _answer(recipe, task, model=model, example=example)
     return f"""```bash

@@ -163,10 +163,10 @@ def _of_vectors(start: Pretrained, own: Mapping[str, Tensor], tensors: Tensors, 
             raise ConfigError(f"start.table: {name} has the shape {shape}, no row for each of {len(words):,} tokens")
         found[name] = word_vectors.init_embeddings(table, words, Path(start.word_vectors))
         tensors[name] = table
-    if not any(each.covered for each in found.values()):
-        line = next(iter(found.values())).line()
+    if not any(each.num_covered for each in found.values()):
+        line = next(iter(found.values())).describe()
         raise ConfigError(f"start.vectors: {line}; they are of another language, or spelt otherwise")
-    return {name: each.line() for name, each in found.items()}
+    return {name: each.describe() for name, each in found.items()}
 
 
 def _matching(patterns: Sequence[str], names: Iterable[str], setting: str) -> list[str]:

@@ -194,7 +194,7 @@ class Trainer:
             row |= {name: value / tokens for name, value in window.parts.items()}
             row |= {"lr": outcome.lr, "norm": outcome.grad_norm}
             row |= {"skipped": window.skipped} if window.skipped else {}
-            self.reporter.add(row, pace=self._pace, left=self._left())
+            self.reporter.add(row, throughput=self._pace, remaining_s=self._left())
             now.window, self._pace, self._row_shown = LogWindow(), Throughput(), True
         elif not self._row_shown:
             loss = outcome.loss / max(1, outcome.tokens)

@@ -62,7 +62,7 @@ class Finding(Task):
     input_suffixes = (".png",)
 
     def __init__(self, config: Config, examples: tuple[str, ...] = ()) -> None:
-        self.config, self.example_sources = config, examples
+        self.config, self.examples = config, examples
 
     def images(self, split: str) -> tuple[Tensor, Tensor]:
         random = np.random.default_rng({"train": 1, "valid": 2, "test": 3}[split])

@@ -100,7 +100,7 @@ def test_what_is_shown_are_the_answers(task, model):
 def test_it_is_saved_and_loaded_without_the_text(task, config, model, tmp_path):
     task.save(tmp_path)
     again = embeddings.build(replace(config, paths=("nowhere",)), tmp_path)
-    assert again.spec == task.sizes and again.example_sources == task.examples and task.examples
+    assert again.spec == task.sizes and again.examples == task.examples and task.examples
     assert (
         again.predict(model, ["cat"], Options(), None)[0][0].text
         == task.answer(model, ["cat"], Options(), None)[0][0].text

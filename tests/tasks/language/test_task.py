@@ -133,7 +133,7 @@ def test_it_is_saved_and_loaded_without_the_text(task, model, tmp_path):
     task.save(tmp_path)
     config = Config(**{**vars(task.config), "paths": ("nowhere",)})
     again = language.build(config, tmp_path)
-    assert again.example_sources == task.examples and again.spec == task.sizes
+    assert again.examples == task.examples and again.spec == task.sizes
     one, other = (each.predict(model, ["the"], Options(tokens=9), SAMPLE) for each in (task, again))
     assert one[0][0].text == other[0][0].text
     with pytest.raises(DataError, match="nowhere: no such file or folder"):

@@ -79,8 +79,8 @@ def test_the_mask_mark_is_behind_the_vocabulary(task, config):
 def test_it_is_saved_and_loaded_without_the_text(task, config, tmp_path):
     task.save(tmp_path)
     again = masked_language.build(replace(config, paths=("nowhere",)), tmp_path)
-    assert again.spec == task.sizes and again.example_sources == task.examples
-    assert again.example_sources and all("[MASK]" in text for text in again.example_sources)
+    assert again.spec == task.sizes and again.examples == task.examples
+    assert again.examples and all("[MASK]" in text for text in again.examples)
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
         again.epoch_batches(0, 1)
 
@@ -89,7 +89,7 @@ def test_the_vocabulary_of_another_task_gets_a_mask_mark(config, tmp_path):
     tokenizer = tokenizers.train([TEXT], level="word", size=30)
     tokenizer.save(tmp_path / "tokenizer.json")
     task = masked_language.load(config, tmp_path)
-    assert task.spec.size == tokenizer.vocab_size + 1 and task.example_sources == ()
+    assert task.spec.size == tokenizer.vocab_size + 1 and task.examples == ()
 
 
 def test_a_text_that_cannot_be_filled_is_one_clear_line(task):

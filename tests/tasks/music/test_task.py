@@ -144,16 +144,16 @@ def test_conditions_are_told_move_with_the_key_and_are_dropped(config):
 
 def test_the_example_is_the_beginning_of_a_validation_piece(config, tmp_path):
     task = build(config)
-    assert task.example_sources == ("",)
+    assert task.examples == ("",)
     task.save(tmp_path)
     again = load(config, tmp_path)
-    path, nothing = again.example_sources
+    path, nothing = again.examples
     content = again.parse_input(path).parsed.content
     assert content.tolist() == task.split("valid")[0].content[: len(content)].tolist() and len(content) == 30
     assert again.parse_input(nothing) is None and again.parse_input(" ") is None
     (tmp_path / "example.mid").unlink()  # a run that is older than examples
     older = load(config, tmp_path)
-    assert older.example_sources == ("",)
+    assert older.examples == ("",)
     (tmp_path / "copy").mkdir()
     older.save(tmp_path / "copy")
     assert [path.name for path in (tmp_path / "copy").iterdir()] == ["music.json"]

@@ -147,7 +147,7 @@ def test_approximate_lists_are_of_what_comes_next():
     task = recommendation.build(replace(TINY, objective="ratings"))
     message = "search=approximate is for lists of what comes next, and this run was trained with data.objective=ratings"
     with pytest.raises(ConfigError, match=f"^{message}; leave it out$"):
-        task.predict(trained(task, 0), [task.parse_input(task.example_sources[0])], Options(index="approximate"), None)
+        task.predict(trained(task, 0), [task.parse_input(task.examples[0])], Options(index="approximate"), None)
 
 
 def test_options_come_before_the_input(task, model):
@@ -173,12 +173,12 @@ def test_opinions_are_learnt(objective, metric):
     pytest.importorskip("sklearn")
     beside = task.extra_metrics(model, "test", None)
     assert 0 < beside["factorisation_auc"] <= 1 and beside["factorisation_log_loss"] > 0
-    (answers,) = task.predict(model, [task.parse_input(task.example_sources[0])], Options(n=3), None)
+    (answers,) = task.predict(model, [task.parse_input(task.examples[0])], Options(n=3), None)
     assert len(answers) == 3 and answers[0].value.reasons.rank_without is not None
     scores = [answer.score for answer in answers]
     low, high = task.data.scale if objective == "ratings" else (-np.inf, 0.0)  # ratings that are foretold, or log p
     assert scores == sorted(scores, reverse=True) and all(low <= score <= high for score in scores)
-    outputs = task.inspect(model, task.parse_input(task.example_sources[0]), Options(n=3), None).outputs
+    outputs = task.inspect(model, task.parse_input(task.examples[0]), Options(n=3), None).outputs
     assert [output.score for output in outputs] == (scores if objective == "clicks" else [None] * 3)
 
 

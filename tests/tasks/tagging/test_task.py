@@ -134,7 +134,7 @@ def test_a_damaged_run_folder(tmp_path):
     task = tagging.build(tagging.TINY)
     task.save(tmp_path)
     again = tagging.load(tagging.TINY, tmp_path)
-    assert again.encoder.tags == task.encoder.tags and again.example_sources == task.example_sources
+    assert again.encoder.tags == task.encoder.tags and again.examples == task.examples
     (tmp_path / "tags.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"tags\.json: the tags cannot be read"):
         tagging.load(tagging.TINY, tmp_path)

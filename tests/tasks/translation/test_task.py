@@ -193,7 +193,7 @@ def test_a_saved_vocabulary_is_loaded_without_the_data(joint, tmp_path):
     second = translation.load(gone, tmp_path)
     texts = [source for source, _ in first.split("valid")]
     assert second.encode_sources(texts).tokens.equal(first.encode_sources(texts).tokens)
-    assert second.spec == first.spec and second.example_sources == first.example_sources
+    assert second.spec == first.spec and second.examples == first.examples
     assert second.comparison_inputs == first.comparison_inputs and len(first.comparison_inputs) > 3
 
 
@@ -232,10 +232,10 @@ def test_examples_are_readable_sources_of_the_validation_data(task, tmp_path):
     valid = [source for source, _ in task.split("valid")]
     assert len(task.examples) == 3 and all(text in valid and 4 <= len(text.split()) <= 12 for text in task.examples)
     short = translation.build(replace(SMALL, longest=9, tokens=9))
-    assert all(len(row) < 9 for row in short.vocabularies.source.encode(short.example_sources))
+    assert all(len(row) < 9 for row in short.vocabularies.source.encode(short.examples))
     task.save(tmp_path)
     (tmp_path / "examples.json").unlink()  # a run that is older than they are
-    assert translation.load(SMALL, tmp_path).example_sources == ("The nurse is reading a new book.",)
+    assert translation.load(SMALL, tmp_path).examples == ("The nurse is reading a new book.",)
     (tmp_path / "examples.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"examples\.json: damaged \(.*\); delete it, the run works without$"):
         translation.load(SMALL, tmp_path)
@@ -245,7 +245,7 @@ def test_examples_are_kept_as_they_are_written(tmp_path):
     turned = translation.build(replace(SMALL, source="ko", target="en"))
     turned.save(tmp_path)
     text = (tmp_path / "examples.json").read_text(encoding="utf-8")
-    assert json.loads(text) == list(turned.example_sources) and turned.example_sources[0] in text
+    assert json.loads(text) == list(turned.examples) and turned.examples[0] in text
 
 
 def test_lowercased_data_is_judged_by_lowercased_bleu():

@@ -32,7 +32,7 @@ class BlockPlan(NamedTuple):
 
 def use_image_blocks(mask: Mask, t: int, s: int) -> bool:
     """Is the mask causal along the order of making and nothing else, and do blocks see fewer keys than there are?"""
-    causal = mask._replace(canvas=None).only_causal
+    causal = mask._replace(layout=None).only_causal
     return causal and t == s and mask.layout is not None and _most(mask.layout) < t
 
 

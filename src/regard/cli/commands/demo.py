@@ -53,7 +53,7 @@ def print_results(trained: Run, console: Console) -> None:
     goal, scores = trained.task.target_metric, trained.evaluate("test")
     better = "more" if goal.higher_is_better else "less"
     console.print(f"\nOn data it has never seen: {goal.metric} {scores[goal.metric]:.4g} ({better} is better)\n")
-    examples = trained.task.example_sources
+    examples = trained.task.examples
     answers = [ranked[0] for ranked in trained.predict(examples)]
     for given, answer in zip(examples, answers, strict=True):
         console.print(f"  {given}\n" if given else "", markup=False, end="")
@@ -93,7 +93,7 @@ def commands(trained: Run, *, kinds: list[str]) -> Iterator[tuple[str, str]]:
     """Commands to go on with, as this one was called, and what each is for."""
     regard, folder, task = program_name(), shlex.quote(str(trained.folder)), trained.recipe.task.name
     verb = trained.verb if trained.verb in predict_command.VERBS else predict_command.ANY_TASK
-    given = next((f" {shlex.quote(text)}" for text in trained.task.example_sources if text), "")
+    given = next((f" {shlex.quote(text)}" for text in trained.task.examples if text), "")
     files = "".join(f" --out new{kind}" for kind in kinds if kind != ".txt")
     yield f"{regard} {verb} {folder}{given}{files}", "an answer to an input of yours"
     if given:

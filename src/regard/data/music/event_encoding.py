@@ -96,7 +96,7 @@ class EventEncoding:
         if data is None and path.suffix.lower() in musicxml.SUFFIXES:
             read = musicxml.read(path)
             tempo = read.timing.tempo or DEFAULT_TEMPO
-            read = read._replace(notes=in_seconds(read.notes, tempo), pace=read.timing._replace(tempo=tempo))
+            read = read._replace(notes=in_seconds(read.notes, tempo), timing=read.timing._replace(tempo=tempo))
         else:
             read = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
         inside = filter_pitch_range(read.notes, self.low, self.high, where=str(path))

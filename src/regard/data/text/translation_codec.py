@@ -56,10 +56,10 @@ class TranslationCodec:
 
     def search_settings(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """More translations than the beam is wide need a second, wider search."""
-        count = options["nbest"]
+        count = options["n"]
         if count == 1:
             return decoding
-        return {**decoding, "nbest": count} if decoding.get("width", 0) >= count else None
+        return {**decoding, "nbest": count} if decoding.get("beam_width", 0) >= count else None
 
     def encode_texts(self, texts: Sequence[str]) -> TokenRows:
         """Source rows; that of a blank text is empty."""
@@ -86,4 +86,4 @@ class TranslationCodec:
 
 def load(data: Mapping[str, Any], folder: Path) -> TranslationCodec:
     """The [data] section of a recipe and the run folder -> the task."""
-    return TranslationCodec(*load_tokenizers(folder, joint=data["joint"]), data["longest"])
+    return TranslationCodec(*load_tokenizers(folder, joint=data["joint"]), data["max_length"])

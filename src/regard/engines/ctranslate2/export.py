@@ -37,13 +37,13 @@ def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> 
         raise ConfigError(
             f"CTranslate2 has no {type(model).__name__}; only the Transformer, GPT and BERT can be exported to it"
         )
-    specs, marks = require("ctranslate2.specs", extra="ctranslate2"), sizes.marks
+    specs, marks = require("ctranslate2.specs", extra="ctranslate2"), sizes.special_tokens
     if isinstance(model, Transformer | GPT):
         spec = _both_sides(model, sizes, specs) if isinstance(model, Transformer) else _one_side(model, sizes, specs)
-        spec.config.eos_token, spec.config.bos_token = str(marks.end), str(marks.start)
+        spec.config.eos_token, spec.config.bos_token = str(marks.eos), str(marks.bos)
     else:
         spec = _without_head(cast("Any", model).encoder, sizes, specs)
-    spec.config.unk_token = str(marks.unknown)
+    spec.config.unk_token = str(marks.unk)
     spec.config.layer_norm_epsilon = next(m.eps for m in model.modules() if isinstance(m, nn.LayerNorm))
     spec.validate()
     spec.optimize()
@@ -97,11 +97,11 @@ def _without_head(encoder: BertEncoder, sizes: Any, specs: Any) -> Any:
             layernorm_embedding=True,
         )
     )
-    _fill_stack(spec.encoder, encoder, longest=sizes.longest)
+    _fill_stack(spec.encoder, encoder, longest=sizes.max_length)
     if embedding.segments is not None:
         spec.encoder.position_encodings.encodings += embedding.segments.weight[0].detach()
     _norm(spec.encoder.layernorm_embedding, embedding.norm)
-    spec.register_vocabulary([str(token) for token in range(sizes.size)])
+    spec.register_vocabulary([str(token) for token in range(sizes.vocab_size)])
     return spec
 
 

@@ -123,9 +123,9 @@ class CT2Generation(DecodingStrategy):
             own = DecodingStrategy(self.name, self.config)(
                 model.original,
                 state_tree.select_sources(sources.state.state, left),
-                marks=sources.special_tokens,
+                special_tokens=sources.special_tokens,
                 limits=sources.limits[left],
-                first=first,
+                first_input=first,
             )
             for place, hypotheses in zip(left.tolist(), own, strict=True):
                 found[place] = hypotheses

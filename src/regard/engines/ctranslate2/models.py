@@ -134,7 +134,7 @@ class CT2Search(DecodingStrategy):
             native = optimize_for_decoding(model.original)
             state = native.start(Padded(tokens[left], lengths[left]))
             own = DecodingStrategy(self.name, self.config)(
-                native, state, marks=sources.special_tokens, limits=sources.limits[left], numbers=left
+                native, state, special_tokens=sources.special_tokens, limits=sources.limits[left], sample_indices=left
             )
             for number, hypotheses in zip(left.tolist(), own, strict=True):
                 found[number] = hypotheses

@@ -64,7 +64,7 @@ def search(model: Any, pixels: Pixels, settings: SearchSettings) -> list[list[Hy
             limits = torch.full((len(images),), settings.max_length, device=device)
             numbers = torch.arange(low, low + len(images), device=device)
             told += settings.decoding(
-                fast, fast.start(images), marks=settings.special_tokens, limits=limits, numbers=numbers
+                fast, fast.start(images), special_tokens=settings.special_tokens, limits=limits, sample_indices=numbers
             )
     return told
 

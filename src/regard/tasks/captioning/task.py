@@ -129,7 +129,7 @@ class Captioning(Task):
         )
         self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "exact", "pointing"], True)
         self.target_metric = TargetMetric("exact" if config.path is None else "bleu4", higher_is_better=True)
-        self.example_sources, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
+        self.examples, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
         self.caption_vocab = grounding.CaptionVocab(vocabulary, self.special_tokens)
 
     @cached_property
@@ -158,7 +158,9 @@ class Captioning(Task):
         splits, train = self.collection.splits, self.collection.split("train")
         said = f"{sum(map(len, train.captions)):,} training captions"
         lengths = data_summary.split_sizes({name: part.indices for name, part in splits.items()})
-        counts = data_summary.format_counts("images", lengths, said, data_summary.format_vocabulary(self.spec.size))
+        counts = data_summary.format_counts(
+            "images", lengths, said, data_summary.format_vocabulary(self.spec.vocab_size)
+        )
         return [counts, data_summary.format_first_example("caption", train.captions[0][0])]
 
     def fingerprint(self) -> dict[str, str]:
@@ -241,7 +243,7 @@ class Captioning(Task):
 
     def search_captions(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[list[Hypothesis]]:
         """Images (n h w c) of 0 … 255 -> the captions of each, best first."""
-        how = inspect.SearchSettings(decoding, self.special_tokens, self.spec.longest - 1, self.image_encoder)
+        how = inspect.SearchSettings(decoding, self.special_tokens, self.spec.max_length - 1, self.image_encoder)
         return inspect.search(model, pixels, how)
 
     def best_captions(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:

@@ -177,7 +177,7 @@ def _word_parts(
                 tuple(word.item for word in row), f"words of sentence {index + 1}", Parent("sentences", index), "words"
             ),
             index,
-            lambda replay, row=row: replay.without_words(row),  # type: ignore[misc]  # a lambda's default has no type
+            lambda replay, row=row: replay.ablate_words(row),  # type: ignore[misc]  # a lambda's default has no type
         )
         for index, row in enumerate(words)
     ]
@@ -206,7 +206,7 @@ def _document_parts(
 ) -> list[AxisBinding]:
     flat = [word for row in words for word in row]
     axis = Axis(tuple(word.item for word in flat), "words", input="document")
-    return [AxisBinding("document", "document", axis, 0, lambda replay: replay.without_words(flat))]
+    return [AxisBinding("document", "document", axis, 0, lambda replay: replay.ablate_words(flat))]
 
 
 def _text_parts(
@@ -215,7 +215,7 @@ def _text_parts(
     flat = [word for row in words for word in row]
     first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.bos, marks.eos))
     axis = Axis((first, *(word.item for word in flat), last), "words", input="text")
-    return [AxisBinding("text", "text", axis, 0, lambda replay: replay.without_words([None, *flat, None]))]
+    return [AxisBinding("text", "text", axis, 0, lambda replay: replay.ablate_words([None, *flat, None]))]
 
 
 AXIS_BUILDERS: dict[

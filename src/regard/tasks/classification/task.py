@@ -134,7 +134,11 @@ class Classification(Task):
         self.config, self.tokenizer, self.label_names = config, tokenizer, list(label_names)
         self.multi_label = bool(config.separator)
         self.special_tokens = masking.special_tokens_of(tokenizer)
-        limits = {"longest": config.max_length, "sentence": config.sentence, "sentences": config.sentences}
+        limits = {
+            "max_length": config.max_length,
+            "max_sentence_length": config.sentence,
+            "max_sentences": config.sentences,
+        }
         self.spec = DocumentSpec(
             tokenizer.vocab_size,
             len(label_names),
@@ -143,7 +147,7 @@ class Classification(Task):
             multi_label=self.multi_label,
         )
         self.target_metric = TargetMetric("f1" if self.multi_label else "accuracy", higher_is_better=True)
-        self.example_sources = tuple(examples)
+        self.examples = tuple(examples)
 
     @cached_property
     def documents(self) -> dict[str, Examples[Document]]:
@@ -170,7 +174,7 @@ class Classification(Task):
     def data_summary(self) -> list[str]:
         """How many documents there are, the labels, the vocabulary, and the first document."""
         first = next(iter(example_splits.get_split(self.documents, "train")))
-        known = (f"{len(self.label_names)} labels", data_summary.format_vocabulary(self.spec.size))
+        known = (f"{len(self.label_names)} labels", data_summary.format_vocabulary(self.spec.vocab_size))
         counts = data_summary.format_counts("documents", data_summary.split_sizes(self.documents), *known)
         return [counts, data_summary.format_first_example("document", first.text, ", ".join(first.labels))]
 
@@ -305,7 +309,7 @@ class Classification(Task):
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the names of the labels and the examples."""
-        text_corpus.save(folder, self.tokenizer, self.example_sources)
+        text_corpus.save(folder, self.tokenizer, self.examples)
         write_text(folder / LABELS_FILE, json.dumps(self.label_names, indent=1, ensure_ascii=False) + "\n")
 
 

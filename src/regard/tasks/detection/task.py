@@ -112,7 +112,7 @@ class Detection(Task):
         self.spec = DetectionSpec(
             self.shape.height, self.shape.width, self.shape.channels, len(data_info.classes), most
         )
-        self.example_sources = image_inputs.example_paths(folder)
+        self.examples = image_inputs.example_paths(folder)
 
     @cached_property
     def collection(self) -> DetectionCollection:
@@ -123,7 +123,7 @@ class Detection(Task):
         """How many images there are, their size, and the objects of the first one."""
         splits = self.collection.splits
         names = [self.classes[label] for label in splits["train"].labels[0]]
-        known = f"{len(self.classes)} classes", f"at most {self.spec.most} objects in an image"
+        known = f"{len(self.classes)} classes", f"at most {self.spec.max_objects} objects in an image"
         return image_inputs.summarize_images(splits, self.shape, *known, ", ".join(names) or "without objects")
 
     def fingerprint(self) -> dict[str, str]:

@@ -107,12 +107,12 @@ class Embeddings(Task):
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.special_tokens = config, tokenizer, SpecialTokens()
         self.spec = EmbeddingSpec(tokenizer.vocab_size, self.special_tokens)
-        self.example_sources = tuple(examples)
+        self.examples = tuple(examples)
         self._streams: dict[str, TokenStream] = {}
 
     def as_test_data(self) -> Embeddings:
         """The same for text that it was not trained on."""
-        other = Embeddings(self.config, self.tokenizer, examples=self.example_sources)
+        other = Embeddings(self.config, self.tokenizer, examples=self.examples)
         other.test_only = True
         return other
 
@@ -222,7 +222,7 @@ class Embeddings(Task):
         splits = {
             split: len(self.stream(split).tokens) for split in ("train", *plain_text.open_text(self.config.data_source))
         }
-        words, different = len(self.stream("train").tokens), self.spec.size - self.special_tokens.first_regular_id
+        words, different = len(self.stream("train").tokens), self.spec.vocab_size - self.special_tokens.first_regular_id
         rare = self._counts[self.special_tokens.unk] / words
         few = f"{rare:.1%} are too rare for a vector (data.min_frequency={self.config.min_frequency})"
         begin = " ".join(
@@ -240,7 +240,7 @@ class Embeddings(Task):
 
     def save(self, folder: Path) -> None:
         """Write the words and the examples."""
-        text_corpus.save(folder, self.tokenizer, self.example_sources)
+        text_corpus.save(folder, self.tokenizer, self.examples)
 
     def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
         """Words or sums of words -> for each the nearest words; a file of an answer is a file of all vectors."""

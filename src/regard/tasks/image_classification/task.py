@@ -104,7 +104,7 @@ class ImageClassification(Task):
         self.spec = ImageClassificationSpec(
             self.shape.height, self.shape.width, self.shape.channels, len(data_info.classes)
         )
-        self.example_sources = image_inputs.example_paths(folder)
+        self.examples = image_inputs.example_paths(folder)
 
     @cached_property
     def collection(self) -> ImageCollection:

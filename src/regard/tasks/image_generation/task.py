@@ -132,12 +132,12 @@ class ImageGeneration(Task):
         small = small if min(small) else (0, 0)
         self.spec = PixelSizes(shape.height, shape.width, shape.channels, config.num_levels, len(told), small)
         self.verbs = ("upscale",) if min(small) else ("generate", "complete")
-        self.example_sources = (*image_inputs.example_paths(folder), *(() if min(small) else ("",)))
+        self.examples = (*image_inputs.example_paths(folder), *(() if min(small) else ("",)))
 
     @property
     def is_upscaling(self) -> bool:
         """Whether the run makes large images of small ones."""
-        enlarging: bool = self.spec.small != (0, 0)
+        enlarging: bool = self.spec.low_res_size != (0, 0)
         return enlarging
 
     @cached_property
@@ -147,7 +147,7 @@ class ImageGeneration(Task):
 
     def data_summary(self) -> list[str]:
         """How many images there are, their size, levels and classes."""
-        known = f"{self.spec.levels} levels", f"{self.spec.classes} classes told"
+        known = f"{self.spec.levels} levels", f"{self.spec.num_classes} classes told"
         return image_inputs.summarize_images(self.collection.splits, self.shape, *known, self.collection.first_label)
 
     def fingerprint(self) -> dict[str, str]:
@@ -206,7 +206,7 @@ class ImageGeneration(Task):
         truth = truth[:MAX_UPSCALED_IMAGES]
         subject = encode(truth, np.full(len(truth), -1), self.spec).condition
         enlarged = decode(generate(model, subject, None, sizes=self.spec, sampling=None), self.spec)
-        small = decode(subject.low_res, self.spec, size=self.spec.small)
+        small = decode(subject.low_res, self.spec, size=self.spec.low_res_size)
         theirs = {f"bicubic_{name}": value for name, value in quality(upscale_bicubic(small, self.spec), truth).items()}
         return scores | quality(enlarged, truth) | theirs
 
@@ -214,7 +214,7 @@ class ImageGeneration(Task):
         """How each score is computed, for others to repeat it."""
         levels, rounding = self.spec.levels, self.config.rounding
         drawn = "drawn once at random between the two nearest" if rounding == "random" else "the nearest"
-        told = "classes told" if self.spec.classes else "no classes told"
+        told = "classes told" if self.spec.num_classes else "no classes told"
         bits = f"-log2 p per channel of a pixel, {levels} equally spaced levels of 0 … 255, {drawn}; {told}"
         return {"bits": bits, "nats": "-log p per image, of the same levels"}
 
@@ -226,7 +226,7 @@ class ImageGeneration(Task):
         image: Pixels = self.split("valid")[0][:1]
         if self.is_upscaling:
             small = encode(image, np.full(1, -1), self.spec).condition.low_res
-            image = decode(small, self.spec, size=self.spec.small)
+            image = decode(small, self.spec, size=self.spec.low_res_size)
         first: Pixels = image[0]
         return first
 
@@ -253,7 +253,7 @@ class ImageGeneration(Task):
         return answers
 
     def _class(self, name: str) -> int:
-        return image_inputs.class_index(name, self.data_info.classes[: self.spec.classes])
+        return image_inputs.class_index(name, self.data_info.classes[: self.spec.num_classes])
 
     def inspect(
         self, model: ImageGenerator, parsed_input: InputImage | None, options: Options, decoding: Any

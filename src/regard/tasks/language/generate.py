@@ -191,7 +191,13 @@ def _pieces(
     )
     limits, numbers = (torch.tensor(each, device=device)[order] for each in (asked.limits, asked.sample_indices))
     found = decoding(
-        model, state, marks=sizes.special_tokens, limits=limits, first=last, numbers=numbers, grammar=grammar
+        model,
+        state,
+        special_tokens=sizes.special_tokens,
+        limits=limits,
+        first_input=last,
+        sample_indices=numbers,
+        grammar=grammar,
     )
     pieces = dict(zip(order, ([hypothesis.tokens for hypothesis in some] for some in found), strict=True))
     return [pieces[place] for place in range(len(rows))]

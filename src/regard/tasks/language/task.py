@@ -102,11 +102,11 @@ class Language(Task):
         self.config, self.tokenizer, self.special_tokens = config, tokenizer, SpecialTokens()
         self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
         self.spec = LanguageSpec(tokenizer.vocab_size, max_length=config.context, special_tokens=self.special_tokens)
-        self.example_sources = (*examples, "")  # beginnings, and nothing
+        self.examples = (*examples, "")  # beginnings, and nothing
 
     def as_test_data(self) -> Language:
         """The same for text that it was not trained on."""
-        other = Language(self.config, self.tokenizer, examples=self.example_sources)
+        other = Language(self.config, self.tokenizer, examples=self.examples)
         other.corpus = self.corpus.as_test_data()
         return other
 
@@ -171,7 +171,7 @@ class Language(Task):
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer and the examples."""
-        text_corpus.save(folder, self.tokenizer, [text for text in self.example_sources if text])
+        text_corpus.save(folder, self.tokenizer, [text for text in self.examples if text])
 
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy | None
@@ -228,7 +228,7 @@ class Language(Task):
         Where text and continuation are longer than the context, the last part of the text that leaves room for them.
         """
         prompt = self._prompt(parsed_input, options)
-        room = self.spec.longest - 1
+        room = self.spec.max_length - 1
         new = min(options.tokens, max(room - len(prompt), room // 2, 1))
         prompt = prompt[max(0, len(prompt) + new - room) :]
         options = replace(options, prompt="", tokens=new, n=None if options.n is None else 1)

@@ -162,5 +162,7 @@ def _without(model: MaskedLM, gaps: MaskedBatch, tokenizer: Tokenizer) -> Tensor
     length, count = gaps.input_tokens.shape[1], int(gaps.prediction_mask.sum())
     hidden = torch.eye(length, dtype=torch.bool, device=gaps.input_tokens.device) & ~gaps.prediction_mask
     seen = gaps.input_tokens.expand(length, -1).masked_fill(hidden, SpecialTokens.unk)
-    rows = MaskedBatch(*(part.expand(length, *part.shape[1:]) for part in gaps))._replace(seen=seen, tokens=seen)
+    rows = MaskedBatch(*(part.expand(length, *part.shape[1:]) for part in gaps))._replace(
+        input_tokens=seen, tokens=seen
+    )
     return mask_log_probs(model, rows, tokenizer).view(length, count, -1)

@@ -97,7 +97,7 @@ class MaskedLanguage(Task):
         self.spec = MaskedLMSpec(
             tokenizer.vocab_size, config.context, self.special_tokens, has_pairs=config.sentence_pairs != "none"
         )
-        self.example_sources = tuple(examples)
+        self.examples = tuple(examples)
 
     def masked_rows(self, split: str) -> MaskedRows:
         """The text of a split as rows with gaps."""
@@ -118,7 +118,7 @@ class MaskedLanguage(Task):
         return MaskedRowSpec(
             config.context,
             config.mask_prob,
-            self.spec.size,
+            self.spec.vocab_size,
             self.special_tokens,
             config.whole_words,
             config.sentence_pairs,
@@ -126,7 +126,7 @@ class MaskedLanguage(Task):
 
     def as_test_data(self) -> MaskedLanguage:
         """The same for text that it was not trained on."""
-        other = MaskedLanguage(self.config, self.tokenizer, examples=self.example_sources)
+        other = MaskedLanguage(self.config, self.tokenizer, examples=self.examples)
         other.corpus = self.corpus.as_test_data()
         return other
 
@@ -196,14 +196,14 @@ class MaskedLanguage(Task):
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the mask mark in it, and the examples."""
-        text_corpus.save(folder, self.tokenizer, self.example_sources)
+        text_corpus.save(folder, self.tokenizer, self.examples)
 
     def parse_input(self, text: str) -> MaskedText:
         """A text with [MASK] in it; without one, or longer than the model sees, an error."""
         gapped = masking.parse_masked_text(text, self.tokenizer)
-        if len(gapped.tokens) + 2 > self.spec.longest:
+        if len(gapped.tokens) + 2 > self.spec.max_length:
             count = f"{len(gapped.tokens) + 2} tokens with its marks"
-            raise DataError(f"the text has {count}, but the model sees at most {self.spec.longest}; shorten it")
+            raise DataError(f"the text has {count}, but the model sees at most {self.spec.max_length}; shorten it")
         return gapped
 
     def predict(

@@ -135,7 +135,7 @@ class TrainingPieces:
             return [""] * len(self.pieces)
         return [find_key(self.encoding.notes(piece.content)) for piece in self.pieces]
 
-    def crop_batches(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each an example number."""
         lengths = [len(self.tokens(piece)) - 1 for piece in range(len(self.pieces))]
         return crop_batches(lengths, self._ranges, spec=self.spec, seed=seed, epoch=epoch)

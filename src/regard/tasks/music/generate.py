@@ -76,7 +76,7 @@ class PieceGenerator(NamedTuple):
                 _, state = sliding.features(tokens[:, :-1], state)
             limits = torch.tensor([prompt.limit], device=device)
             (hypotheses,) = decoding(
-                sliding, state, marks=marks, limits=limits, first=tokens[:, -1], grammar=prompt.grammar
+                sliding, state, special_tokens=marks, limits=limits, first_input=tokens[:, -1], grammar=prompt.grammar
             )
         made = []
         for each in hypotheses:

@@ -91,7 +91,7 @@ def harmonization_prompt(file: MusicFile, encoding: Encoding, *, seconds: float 
     free[:, 0] = False
     content = np.repeat(line[:, None], len(VOICE_NAMES), axis=1)
     filled = _filling(content, free, encoding)
-    return filled._replace(tune=kept, remarks=(*read.remarks, *_left_out(file, tune)))
+    return filled._replace(melody=kept, remarks=(*read.remarks, *_left_out(file, tune)))
 
 
 def _left_out(file: MusicFile, tune: Sequence[Note]) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def infilling_prompt(file: MusicFile, encoding: Encoding, *, voices: Sequence[st
     free[np.ix_(_steps_of(bars, encoding, len(content)), _numbers(voices))] = True
     filled = _filling(content, free, encoding)
     remarks = (*file.parsed.remarks, *_moved(file, encoding), *_seated(file, free))
-    return filled._replace(struck=file.parsed.onsets & ~free, remarks=remarks)
+    return filled._replace(onsets=file.parsed.onsets & ~free, remarks=remarks)
 
 
 def _moved(file: MusicFile, encoding: Encoding) -> tuple[str, ...]:

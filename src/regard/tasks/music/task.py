@@ -122,7 +122,7 @@ class Music(Task):
         self.generator = PieceGenerator(encoding, classes, self.spec)
         self._folder = folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
-        self.example_sources = (*kept, "")  # a file to continue, and nothing
+        self.examples = (*kept, "")  # a file to continue, and nothing
 
     @cached_property
     def collection(self) -> MusicCollection:
@@ -175,7 +175,7 @@ class Music(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each an example number; the same on every process."""
-        return self.training_pieces.crop_batches(epoch, seed)
+        return self.training_pieces.epoch_batches(epoch, seed)
 
     def collate(self, examples: Indices) -> PieceBatch:
         """Example numbers -> conditions, what is shown, and crops of `crop` inputs with one label more."""
@@ -213,7 +213,7 @@ class Music(Task):
     def lower_voice_nats(self, model: Decoder, split: str) -> dict[str, float]:
         """Nats per token of all voices but the highest; of a model that can see that one, also with sight of it."""
         told: dict[str, Callable[[Tensor], Padded | MusicCondition]] = {"lower_voices": no_condition}
-        if self.spec.shown:
+        if self.spec.has_fixed_tokens:
             told["lower_voices_tune_in_sight"] = partial(melody_condition, voices=self.encoding.tokens_per_step)
         found = {}
         for name, saying in told.items():
@@ -297,7 +297,7 @@ class Music(Task):
             tokens = encoding.encode(parsed_input.parsed.content)
         path, most = (
             Path("a piece from nothing") if parsed_input is None else parsed_input.path,
-            min(MAX_INSPECTED_TOKENS, self.spec.longest - 1),
+            min(MAX_INSPECTED_TOKENS, self.spec.max_length - 1),
         )
         with eval_mode(model):
             return inspect.build_inspectable(

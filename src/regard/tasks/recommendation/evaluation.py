@@ -55,7 +55,9 @@ def predict_ratings(task: Recommendation, model: Any, test_cases: Sequence[TestC
         for low in range(0, len(test_cases), 256):
             some = test_cases[low : low + 256]
             people = map_tensors(task.histories.test_inputs(some), lambda x: x.to(device))
-            parts.append(model.opinions(people, shelf, task.target_items(some).to(device)[:, None])[:, 0].float().cpu())
+            parts.append(
+                model.rating_logits(people, shelf, task.target_items(some).to(device)[:, None])[:, 0].float().cpu()
+            )
     return torch.cat(parts).double().numpy()
 
 

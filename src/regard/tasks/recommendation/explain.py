@@ -39,7 +39,7 @@ def contributions(
     model: Any, users: UserBatch, catalog: ItemCatalog, *, scorer: ItemScorer | StateScorer, items: Tensor
 ) -> tuple[Tensor, Any]:
     """One user and items (k) -> (k r): what each thing known adds to each item's score; and attention (r) or None."""
-    parts = model.parts(users, catalog) if isinstance(scorer, StateScorer) else None
+    parts = model.state_contributions(users, catalog) if isinstance(scorer, StateScorer) else None
     if parts is None or not isinstance(scorer, StateScorer):
         usual = scorer(users)[0, items]
         fewer = [remove_evidence(users, place, model.fields) for place in range(1, num_evidence(users, model.fields))]

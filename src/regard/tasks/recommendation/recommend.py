@@ -90,7 +90,7 @@ def user_batch(task: Recommendation, query: UserQuery) -> tuple[UserBatch, tuple
     encoded = torch.from_numpy(profiles.encode(data.users.fields, [query.profile]))
     history = torch.tensor([list(chosen)], dtype=torch.long)
     named = 0.0 if task.config.objective == "next" else 1.0  # who names an item of their own accord likes it
-    none, now = torch.full((1, len(chosen)), named), torch.full((1, len(chosen)), task.spec.days)
+    none, now = torch.full((1, len(chosen)), named), torch.full((1, len(chosen)), task.spec.span_days)
     numbers = torch.zeros(1, dtype=torch.long)
     return UserBatch(numbers, encoded, history, none, now, torch.tensor([len(chosen)])), query.history
 
@@ -111,7 +111,7 @@ def item_scorer(task: Recommendation, model: Any, catalog: ItemCatalog) -> ItemS
     def thought(people: UserBatch) -> Tensor:
         rows = len(people.lengths)
         return torch.cat(
-            [model.opinions(people, catalog, some.expand(rows, -1)) for some in places.split(BATCH_ITEMS)], dim=1
+            [model.rating_logits(people, catalog, some.expand(rows, -1)) for some in places.split(BATCH_ITEMS)], dim=1
         )
 
     return thought
@@ -192,7 +192,7 @@ def build_inspectable(
 
     def logits(people: UserBatch) -> Tensor:
         if task.config.objective != "next":
-            thought: Tensor = model.opinions(people, catalog, listed[None])
+            thought: Tensor = model.rating_logits(people, catalog, listed[None])
             return thought
         states = model.states(people, catalog)[:, -1]
         model.context(torch.cat([states, others]), few)  # the users' looks at the items, for whoever records
@@ -346,7 +346,7 @@ def approximate_top_items(model: Any, states: Tensor, catalog: ItemCatalog, *, c
 
 def build_index(model: Any, states: Tensor, catalog: ItemCatalog) -> tuple[ItemIndex, Tensor]:
     """A model whose scores are one inner product -> an index of its items, and the queries of the states."""
-    found = model.vectors(states, catalog)
+    found = model.query_key_vectors(states, catalog)
     if found is None or len(found[0]) != 1:
         raise ConfigError(
             "index=approximate needs one head and a score that is an inner product (model.choice_heads=1, "

@@ -144,7 +144,7 @@ class Recommendation(Task):
             "ratings": TargetMetric("rmse", False),
         }[config.objective]
         self.higher_is_better = {f"hr@{top}": True, "mrr": True, "loss": False, "log_loss": False}
-        self.example_sources = recommend.example_users(data)
+        self.examples = recommend.example_users(data)
 
     @cached_property
     def criterion(self) -> ItemLoss:
@@ -188,7 +188,7 @@ class Recommendation(Task):
         if self.config.objective == "next":
             states = model.states(batch.users, batch.catalog)[batch.target_mask]
             return Loss(self.criterion(model, states, batch.catalog, chosen), len(chosen))
-        logits = model.opinions(batch.users, batch.catalog, batch.targets, batch.visible)[batch.target_mask]
+        logits = model.rating_logits(batch.users, batch.catalog, batch.targets, batch.visible)[batch.target_mask]
         if self.config.objective == "clicks":
             total = binary_cross_entropy_with_logits(logits, (ratings > 0).to(logits), reduction="sum")
         else:

@@ -122,7 +122,7 @@ class Replay:
             if 0 <= place < length:
                 tokens[0, place] = SpecialTokens.unk
                 letters[0, self.units.first_token_indices[0] == place] = 0
-            rows.append(self.model.readout(self.model(self.units._replace(tokens=tokens, letters=letters)))[0])
+            rows.append(self.model.readout(self.model(self.units._replace(tokens=tokens, characters=letters)))[0])
         return torch.stack(rows)
 
 

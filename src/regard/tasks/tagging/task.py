@@ -100,7 +100,7 @@ class Tagging(Task):
     throughput_unit, input_suffixes = "units", ()
 
     def __init__(self, config: Config, encoder: SentenceEncoder, *, examples: Sequence[str] = ()) -> None:
-        self.config, self.encoder, self.example_sources = config, encoder, tuple(examples)
+        self.config, self.encoder, self.examples = config, encoder, tuple(examples)
         self.special_tokens = masking.special_tokens_of(encoder.tokenizer)
         letters = len(encoder.alphabet) + len(SPECIAL_TOKENS) if encoder.alphabet else 0
         rules = tag_schemes.tag_transitions(encoder.tags, encoder.scheme)
@@ -129,7 +129,7 @@ class Tagging(Task):
     def data_summary(self) -> list[str]:
         """How many sentences there are, the tags, the vocabulary, and the first sentence with its entities."""
         first = next(sentence for sentence in example_splits.get_split(self.sentences, "train") if sentence.units)
-        known = (f"{len(self.encoder.tags)} tags", data_summary.format_vocabulary(self.spec.size))
+        known = (f"{len(self.encoder.tags)} tags", data_summary.format_vocabulary(self.spec.vocab_size))
         marked = (f"{first.text[a:b]}/{tag}" for (a, b), tag in zip(first.units, first.tags, strict=True) if tag != "O")
         return [
             data_summary.format_counts("sentences", data_summary.split_sizes(self.sentences), *known),
@@ -268,7 +268,7 @@ class Tagging(Task):
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the tags, units and letters, and the examples."""
         encoder = self.encoder
-        text_corpus.save(folder, encoder.tokenizer, self.example_sources)
+        text_corpus.save(folder, encoder.tokenizer, self.examples)
         table = {"tags": list(encoder.tags), "units": encoder.data_unit, "alphabet": encoder.alphabet}
         write_text(folder / TAGS_FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
 

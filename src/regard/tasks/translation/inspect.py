@@ -45,7 +45,7 @@ class SearchSettings:
         """Sources, all side by side -> their translations, best first."""
         limits = self.length_limits(source.lengths)
         return self.decoding(
-            model, model.start(source), marks=self.special_tokens, limits=limits, numbers=sample_indices
+            model, model.start(source), special_tokens=self.special_tokens, limits=limits, sample_indices=sample_indices
         )
 
 

@@ -130,9 +130,7 @@ class Translation(Task):
         )
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
-        self.example_sources = tuple(examples) or (
-            DEFAULT_EXAMPLES.get(config.source, "The nurse is reading a new book."),
-        )
+        self.examples = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, "The nurse is reading a new book."),)
 
     @cached_property
     def pairs(self) -> dict[str, Pairs]:
@@ -181,7 +179,7 @@ class Translation(Task):
         """How many pairs there are, the vocabularies, and the first pair."""
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
         counts = f"pairs: train {self.corpus.num_pairs + self.corpus.blank:,}{held_out}"
-        sizes = f"vocabularies of {self.spec.source:,} and {self.spec.target:,} tokens"
+        sizes = f"vocabularies of {self.spec.source_vocab_size:,} and {self.spec.target_vocab_size:,} tokens"
         first = data_summary.format_first_example(
             f"pair, {self.config.source} -> {self.config.target}", *next(iter(self.pairs["train"]))
         )
@@ -255,11 +253,11 @@ class Translation(Task):
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-        return encode(texts, self.vocabularies.source, eos=self.special_tokens.eos, max_length=self.spec.longest)
+        return encode(texts, self.vocabularies.source, eos=self.special_tokens.eos, max_length=self.spec.max_length)
 
     def max_output_lengths(self, lengths: Tensor) -> Tensor:
         """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
-        return (quick.MAX_LENGTH_RATIO * lengths + quick.MAX_LENGTH_MARGIN).clamp(max=self.spec.longest - 1)
+        return (quick.MAX_LENGTH_RATIO * lengths + quick.MAX_LENGTH_MARGIN).clamp(max=self.spec.max_length - 1)
 
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy
@@ -308,8 +306,8 @@ class Translation(Task):
         """Write the vocabulary (tokenizer.json, or one file for each language), the examples and the probes."""
         for name, vocabulary in zip(quick.tokenizer_files(joint=self.config.joint), self.vocabularies, strict=False):
             vocabulary.save(folder / name)
-        for name in ("examples", "probes"):
-            write_text(folder / f"{name}.json", json.dumps(getattr(self, name), indent=1, ensure_ascii=False) + "\n")
+        for name, texts in (("examples", self.examples), ("probes", self.comparison_inputs)):
+            write_text(folder / f"{name}.json", json.dumps(texts, indent=1, ensure_ascii=False) + "\n")
 
 
 def build(config: Config, folder: Path | None = None) -> Translation:
