@@ -10,6 +10,7 @@ import dataclasses
 import tomllib
 import types
 import typing
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -140,6 +141,31 @@ def _convert_plain(kind: Any, value: Any, where: str) -> Any:
 def _as_given(value: Any) -> str:
     """A value as one would write it in a setting: true, none, 'text', 3.5."""
     return str(value).lower() if value is None or isinstance(value, bool) else repr(value)
+
+
+def check_fields(
+    settings: Any,
+    *,
+    at_least_1: Sequence[str] = (),
+    at_least_0: Sequence[str] = (),
+    positive: Sequence[str] = (),
+    probability: Sequence[str] = (),
+) -> None:
+    """Raise a ConfigError that names the first field of a settings dataclass outside its range; None is allowed.
+
+    `probability` fields are at least 0 and below 1.
+    """
+    rules: tuple[tuple[Sequence[str], Callable[[Any], bool], str], ...] = (
+        (at_least_1, lambda value: value >= 1, "must be at least 1"),
+        (at_least_0, lambda value: value >= 0, "must be at least 0"),
+        (positive, lambda value: value > 0, "must be greater than 0"),
+        (probability, lambda value: 0 <= value < 1, "must be at least 0 and below 1"),
+    )
+    for names, is_valid, message in rules:
+        for name in names:
+            value = getattr(settings, name)
+            if value is not None and not is_valid(value):
+                raise ConfigError(f"{name}={value} {message}")
 
 
 def to_dict(config: Any) -> Any:

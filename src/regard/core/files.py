@@ -47,6 +47,27 @@ def atomic_write(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
+@contextmanager
+def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Yield a new folder next to `path` to fill; it is moved to `path` afterwards, or removed if anything failed.
+
+    If another process has created `path` in the meantime, its folder stays, unless `replace` is set.
+    """
+    draft = path.with_name(f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.part")
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        if replace:
+            shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            with suppress(FileExistsError):  # created by another process since the check
+                os.replace(draft, path)
+    except OSError as error:
+        raise FileError(f"{path}: could not be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
 def fsync(path: Path) -> None:
     """Make sure that a file's content, or a folder's list of names, is on the disk."""
     if os.name == "nt" and path.is_dir():  # Windows opens no folders

@@ -14,7 +14,7 @@ from regard.core.describe import read_constant, source_path
 from regard.core.errors import DataError, pluralize
 
 PANEL = START
-DATASETS = read_constant(source_path("regard.data", "download"), "SETS")  # by name, read without importing
+DATASETS = read_constant(source_path("regard.data.files", "download"), "SETS")  # by name, read without importing
 MAX_PRINTED_FINDINGS = 20  # findings of one kind and file that are printed; the rest is counted
 app = typer.Typer(cls=PlainGroup, help="Check data before training, and get public data sets.", no_args_is_help=True)
 
