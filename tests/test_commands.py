@@ -163,6 +163,6 @@ def test_a_command_that_is_out_of_date_is_seen(line, said, monkeypatch, tmp_path
 
 
 def test_placeholders_and_redirections_are_no_mistakes():
-    text = '`regard translate RUN… "…" nbest=3 < a.txt > b.txt` and `torchrun --nproc-per-node 2 -m regard train …`'
+    text = '`regard translate RUN… "…" n=3 < a.txt > b.txt` and `torchrun --nproc-per-node 2 -m regard train …`'
     assert [problem(words) for words in calls(text)] == [None]
     assert [problem(words) for words in calls("`regard answer RUN INPUT… KEY=VALUE…`")] == [None]
