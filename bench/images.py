@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from racing import Bench, Race, Systems, Work, training
+from alternating_timing import Bench, Race, Systems, Work, training
 from torch import Tensor
 
 from regard.core.data_specs import ImageClassificationSpec, ImageGenerationSpec

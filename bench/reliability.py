@@ -2,7 +2,7 @@
 
     python bench/reliability.py --kills 1000 --page docs/reliability.md
 
-A small Transformer is trained on a few built-in sentences. A shim under the file functions (bench/file_shim.py) counts
+A small Transformer is trained on a few built-in sentences. A shim under the file functions (bench/fault_injection.py) counts
 operations; at the n-th the process is killed, the power fails (what was not flushed is lost, kept or torn), the disk is
 full, or it becomes read-only. Every operation of a run is chosen equally often; half of the resumed processes die once
 more. Beside that a process loads the run again and again while it is being trained. Processes are forked from this one,
@@ -26,8 +26,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from file_shim import FULL, KILL, POWER, READ_ONLY, Shim, lose_power
-from marks import put
+from fault_injection import FULL, KILL, POWER, READ_ONLY, Shim, lose_power
+from page_sections import put
 
 from regard.core.errors import RegardError
 from regard.data.builtin import english_korean

@@ -24,7 +24,7 @@ import threading
 import time
 from pathlib import Path
 
-from marks import put
+from page_sections import put
 from serve_clients import Asked, load, request
 
 import regard

@@ -25,7 +25,7 @@ from typing import Any
 
 import ctranslate2
 import torch
-from racing import Bench, Race, Systems, Work, training
+from alternating_timing import Bench, Race, Systems, Work, training
 
 from regard.core.data_specs import DocumentSpec, LanguageSpec, MaskedLMSpec, SpecialTokens
 from regard.core.protocols.masked_lm import MaskedBatch

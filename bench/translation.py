@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from systems import page, plot, work
+from systems import page, plot, workload
 from systems.targets import Works
 
 ROOT = Path(__file__).parents[1]
@@ -135,7 +135,7 @@ def machine() -> dict[str, str]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "ctranslate2")}
-    data = "Multi30k en -> de" if work.has_multi30k() else "made, of the lengths of Multi30k"
+    data = "Multi30k en -> de" if workload.has_multi30k() else "made, of the lengths of Multi30k"
     return {"processor": f"{len(names)} x {names[0]}", "python": platform.python_version(), **versions, "data": data}
 
 

@@ -55,5 +55,7 @@ def test_every_named_module_and_attribute_exists(page):
 
 
 def test_a_missing_name_is_reported():
-    text = "`attention/attend.py`: `Attend.forward`, `Attend.over_cache`, `Nothing`, `attention/nowhere.py`, `attention/`"
+    text = (
+        "`attention/attend.py`: `Attend.forward`, `Attend.over_cache`, `Nothing`, `attention/nowhere.py`, `attention/`"
+    )
     assert missing(text) == ["attention/nowhere.py", "Attend.over_cache", "Nothing"]

@@ -1,7 +1,6 @@
-"""Python on the pages is true: excerpts are the source itself, other blocks are run, and what cannot be is checked.
+"""Python code on the pages: excerpts equal the source, other blocks run, and the rest uses names that exist.
 
-A block that needs what only a reader has (a run, a server) stands behind `<!-- not run: why -->`; what it uses of
-regard must exist all the same.
+A block that needs a run or a server of the reader follows `<!-- not run: why -->`; the names it uses must exist.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pytest
 import regard
 
 ROOT = Path(__file__).parents[1]
-spec = importlib.util.spec_from_file_location("excerpts", ROOT / "bench" / "excerpts.py")
+spec = importlib.util.spec_from_file_location("excerpts", ROOT / "bench" / "sync_doc_excerpts.py")
 excerpts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(excerpts)
 
@@ -31,9 +30,9 @@ def relative(path: Path) -> str:
 
 
 def blocks(page: Path) -> list[tuple[bool, str]]:
-    """Whether it is to be run, and the code of every block that is no excerpt."""
-    found = BLOCK.findall(page.read_text(encoding="utf-8"))
-    return [(not mark, code) for mark, code in found if not code.startswith("# src/")]
+    """(is run, code) of every block that is not an excerpt."""
+    matches = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [(not comment, code) for comment, code in matches if not code.startswith("# src/")]
 
 
 RUN = [page for page in PAGES if any(run for run, _ in blocks(page))]
@@ -41,9 +40,9 @@ NOT_RUN = [page for page in PAGES if not all(run for run, _ in blocks(page))]
 
 
 @pytest.mark.parametrize("page", excerpts.PAGES, ids=relative)
-def test_excerpts_are_the_source_as_it_is(page):
+def test_excerpts_equal_the_source(page):
     text = page.read_text(encoding="utf-8")
-    assert excerpts.renewed(text) == text, "write them anew: python bench/excerpts.py"
+    assert excerpts.renewed(text) == text, "update them: python bench/sync_doc_excerpts.py"
 
 
 def test_an_excerpt_is_found_by_its_name(tmp_path):
@@ -65,23 +64,23 @@ def test_blocks_run(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", NOT_RUN, ids=relative)
-def test_what_blocks_that_are_not_run_use_exists(page):
+def test_names_in_blocks_that_are_not_run_exist(page):
     assert [missing for run, code in blocks(page) if not run for missing in missing_names(code)] == []
 
 
 def missing_names(code: str) -> list[str]:
-    """What the code takes of regard, by import or as regard.name, that is not there."""
-    found = []
+    """Names of regard that the code imports or uses and that do not exist."""
+    missing = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("regard"):
             module = importlib.import_module(node.module or "")
-            found += [f"{node.module}.{each.name}" for each in node.names if not hasattr(module, each.name)]
+            missing += [f"{node.module}.{alias.name}" for alias in node.names if not hasattr(module, alias.name)]
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "regard":
-            found += [f"regard.{node.attr}"] if not hasattr(regard, node.attr) else []
-    return found
+            missing += [f"regard.{node.attr}"] if not hasattr(regard, node.attr) else []
+    return missing
 
 
-def test_a_name_that_is_gone_is_seen():
+def test_a_missing_name_is_reported():
     assert missing_names("from regard.attention.masks import Musk\nregard.atend(q, k, v)") == [
         "regard.attention.masks.Musk",
         "regard.atend",
@@ -94,12 +93,12 @@ def test_a_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
-    for number, cell in enumerate(code_cells(path)):
-        exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec"), names)
+    for index, cell in enumerate(code_cells(path)):
+        exec(compile("".join(cell["source"]), f"{path.name}, cell {index}", "exec"), names)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=relative)
-def test_a_notebook_is_kept_without_its_outputs(path):
+def test_a_notebook_is_stored_without_outputs(path):
     assert code_cells(path)
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code_cells(path))
     assert path.stat().st_size < 20_000

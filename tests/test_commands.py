@@ -1,7 +1,7 @@
-"""Every `regard …` on every page is one that the command line takes: its verb, its options and its settings.
+"""Every `regard …` command on every page is accepted by the command line: verb, options and settings.
 
-Commands stand in blocks of bash, in indented blocks, behind a `$` and between backticks. What stands for something else
-is written in capitals or as `…`: RUN, FOLDER, "…".
+Commands are found in bash blocks, in indented blocks, after a `$` and between backticks. Placeholders are written in
+capitals or as `…`: RUN, FOLDER, "…".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from regard.training import recipe as recipes
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 TASKS = registered_names("regard.tasks")
-ANY_TASK = {"answer", "look", "compare", "serve"}  # commands that ask whatever the run can be asked
+ANY_TASK = {"predict", "look", "compare", "serve"}  # commands that accept the options of every task
 
 
 def relative(path: Path) -> str:
@@ -35,7 +35,7 @@ def relative(path: Path) -> str:
 
 
 def lines(text: str) -> Iterator[str]:
-    """What is written as a command, continued lines joined."""
+    """Yield the lines that are written as commands, continued lines joined."""
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             if language == "bash":
@@ -48,7 +48,7 @@ def lines(text: str) -> Iterator[str]:
 
 
 def calls(text: str) -> Iterator[list[str]]:
-    """The words behind each `regard`, placeholders as words that anything takes for an input."""
+    """Yield the arguments of each `regard` command; placeholders count as inputs."""
     for line in lines(text):
         parts = re.split(r"&&|\|\s|;|<\s*\S+|>\s*\S+", line.removesuffix(" …"))
         for part in parts:
@@ -65,7 +65,7 @@ def known_commands() -> dict[str, Any]:
 
 
 def problem(words: list[str]) -> str | None:
-    """What the command line does not know in a call, or None."""
+    """Return the error of the command line for a call, or None."""
     name, rest = words[0], words[1:]
     if name.startswith("-"):
         return None if name in ("--help", "--version", "--install-completion") else f"no option {name}"
@@ -74,40 +74,40 @@ def problem(words: list[str]) -> str | None:
         command, rest = command.commands.get(rest[0] if rest else ""), rest[1:]
     if command is None:
         return f"no command {' '.join(words[:2])}"
-    return None if "--help" in rest or not rest else wrong_words(command, name, rest)
+    return None if "--help" in rest or not rest else argument_error(command, name, rest)
 
 
-def wrong_words(command: Any, name: str, rest: list[str]) -> str | None:
-    """What a command does not take of its words; one without any, as `regard evaluate` in a sentence, is a name."""
+def argument_error(command: Any, name: str, rest: list[str]) -> str | None:
+    """Return the error for the arguments of a command, or None."""
     try:
         context = command.make_context(name, list(rest))
         settings = settings_of(context) if isinstance(command, SettingsCommand) else []
-        return wrong_setting(name, context.params, settings)
+        return setting_error(name, context.params, settings)
     except RegardError as error:
         return str(error)
-    except Exception as error:  # a usage error, whose class is typer's affair
+    except Exception as error:  # a usage error; its class belongs to typer
         if not hasattr(error, "format_message"):
             raise
         return str(error.format_message())
 
 
-def wrong_setting(name: str, params: dict[str, object], settings: list[str]) -> str | None:
-    """A setting that nothing has; those of a training are read as a training reads them."""
+def setting_error(name: str, params: dict[str, object], settings: list[str]) -> str | None:
+    """Return the error for an unknown setting, or None. Training settings are read as a recipe."""
     if name in ("train", "demo"):
-        return wrong_training(params, settings)
-    known = settings_known(name)
-    unknown = [setting for setting in settings if setting.partition("=")[0] not in known]
+        return training_error(params, settings)
+    settings_of_command = known_settings(name)
+    unknown = [setting for setting in settings if setting.partition("=")[0] not in settings_of_command]
     return f"no setting {', '.join(unknown)}" if unknown else None
 
 
-def wrong_training(params: dict[str, object], settings: list[str]) -> str | None:
-    given = params.get("words") or params.get("task") or []
-    words = [given] if isinstance(given, str) else [str(word) for word in given]  # type: ignore[attr-defined]
+def training_error(params: dict[str, object], settings: list[str]) -> str | None:
+    value = params.get("words") or params.get("task") or []
+    words = [value] if isinstance(value, str) else [str(word) for word in value]  # type: ignore[attr-defined]
     tasks = [word for word in words if not word.endswith(".toml")]
     recipe = next((ROOT / word for word in words if word.endswith(".toml")), None)
-    if recipe is not None and not recipe.exists():  # recipes/NAME.toml stands for any
-        ours = recipe.parent == ROOT / "recipes" and not recipe.stem.isupper()
-        return f"no file {relative(recipe)}" if ours else None
+    if recipe is not None and not recipe.exists():  # recipes/NAME.toml is a placeholder
+        is_listed = recipe.parent == ROOT / "recipes" and not recipe.stem.isupper()
+        return f"no file {relative(recipe)}" if is_listed else None
     if params.get("resume") is not None or any(re.fullmatch(r"[A-Z]+|…", task) for task in tasks):
         return None
     task = tasks[0] if tasks else None
@@ -120,28 +120,28 @@ def wrong_training(params: dict[str, object], settings: list[str]) -> str | None
 
 
 @cache
-def settings_known(name: str) -> set[str]:
-    """The settings that a command takes beside its own options, of every task that it may be asked for."""
+def known_settings(name: str) -> set[str]:
+    """Return the settings that a command accepts besides its options, for every task it can serve."""
     decoders = [help.of_decoding(decoder) for decoder in registered_names("regard.decoding.strategies")]
-    known = {"decoding", *(row[0] for section in decoders for row in section.rows)}
+    accepted = {"decoding", *(row[0] for section in decoders for row in section.rows)}
     if name in ANY_TASK:
-        return known | {row[0] for task in TASKS for row in help.options_section(task).rows}
+        return accepted | {row[0] for task in TASKS for row in help.options_section(task).rows}
     if name in ("evaluate", "check", "data", "info"):
         files = [source_path("regard.tasks", task) for task in TASKS]
-        own = {f"data.{row[0]}" for path in files for row in help.of_class(path, "Config")}
-        return known | own | {row[0] for path in files for row in help.of_class(path, "Evaluation")}
-    return known | {row[0] for section in help.verb_sections(name) for row in section.rows}
+        data = {f"data.{row[0]}" for path in files for row in help.of_class(path, "Config")}
+        return accepted | data | {row[0] for path in files for row in help.of_class(path, "Evaluation")}
+    return accepted | {row[0] for section in help.verb_sections(name) for row in section.rows}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_the_command_line_takes_every_command(page, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)  # nothing that a command names is there
-    wrong = {" ".join(words): problem(words) for words in calls(page.read_text(encoding="utf-8"))}
-    assert {call: said for call, said in wrong.items() if said} == {}
+def test_every_command_is_accepted(page, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # no file that a command names exists here
+    errors = {" ".join(words): problem(words) for words in calls(page.read_text(encoding="utf-8"))}
+    assert {call: error for call, error in errors.items() if error} == {}
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("regard trane translation", "no command trane"),
         ("regard translate RUN --bean 5", "no setting bean"),
@@ -155,14 +155,14 @@ def test_the_command_line_takes_every_command(page, monkeypatch, tmp_path):
         ("regard look RUN", "INPUT"),
     ],
 )
-def test_a_command_that_is_out_of_date_is_seen(line, said, monkeypatch, tmp_path):
+def test_an_outdated_command_is_reported(line, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for text in (f"```bash\n{line}  # as it was\n```\n", f"    {line}\n", f"so: `{line}`.", f"```\n$ {line}\n```\n"):
         ((words,),) = [list(calls(text))]
-        assert said in (problem(words) or "")
+        assert message in (problem(words) or "")
 
 
-def test_placeholders_and_redirections_are_no_mistakes():
+def test_placeholders_and_redirections_are_accepted():
     text = '`regard translate RUN… "…" n=3 < a.txt > b.txt` and `torchrun --nproc-per-node 2 -m regard train …`'
     assert [problem(words) for words in calls(text)] == [None]
-    assert [problem(words) for words in calls("`regard answer RUN INPUT… KEY=VALUE…`")] == [None]
+    assert [problem(words) for words in calls("`regard predict RUN INPUT… KEY=VALUE…`")] == [None]

@@ -1,4 +1,4 @@
-"""The public API: what `import regard` offers is exactly this list, and each name is there."""
+"""The public API: `import regard` exports exactly these names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 import regard
 
 PUBLIC = [
-    "Answer",
     "AttentionMap",
     "Client",
     "Mask",
+    "Prediction",
     "RegardError",
     "Run",
     "__version__",
@@ -31,8 +31,8 @@ def test_exported_names():
 
 def test_every_name_can_be_imported_and_has_a_docstring():
     for name in PUBLIC:
-        found = getattr(regard, name)
-        assert isinstance(found, str) or found.__doc__, name
+        value = getattr(regard, name)
+        assert isinstance(value, str) or value.__doc__, name
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -1,4 +1,4 @@
-"""The README's commands are taken from the README and run; nothing here repeats them."""
+"""The set-up commands, links and translations of the README and the pages."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def test_two_commands_set_everything_up():
 
 
 def test_ci_runs_these_two_commands_literally():
-    """`.ci/run` takes its commands from the README; here its own extraction is run on the README."""
+    """`.ci/run` takes its commands from the README; this runs its extraction on the README."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     extract = re.findall(r"^readme_command\(\).*?^\}", script, flags=re.MULTILINE | re.DOTALL)[0]
     words = re.findall(r"^for word in (.*); do$", script, flags=re.MULTILINE)[0]
-    found = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", f'{extract}\nfor word in {words}; do readme_command "$word"; done'],
         capture_output=True,
         text=True,
         cwd=ROOT,
         check=True,
     )
-    assert found.stdout.splitlines() == [line for line in commands(ROOT / "README.md") if "pip install" in line]
+    assert process.stdout.splitlines() == [line for line in commands(ROOT / "README.md") if "pip install" in line]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_every_link_to_a_file_leads_somewhere(page):
+def test_every_link_to_a_file_exists(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"\w+:|#", link)]
     missing = [link for link in links if not (page.parent / link.split("#")[0]).exists()]
@@ -60,13 +60,16 @@ def test_constraints_pin_everything_exactly():
     assert "torch==2.13.0" in pins
     assert [line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line)] == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = [*project["dependencies"], *(name for extra in project["optional-dependencies"].values() for name in extra)]
-    names = {re.split(r"[>\[]", name)[0].lower().replace("_", "-") for name in asked} - {"regard"}
+    requirements = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    names = {re.split(r"[>\[]", name)[0].lower().replace("_", "-") for name in requirements} - {"regard"}
     assert names - {line.split("==")[0].lower().replace("_", "-") for line in pins} == set()
 
 
-def test_the_worked_example_is_the_file_itself():
-    """A ```python block whose first line names a file of ours is that file, whole."""
+def test_the_worked_example_is_the_source_file():
+    """A ```python block whose first line names a source file is the complete file."""
     blocks = re.findall(
         r"^```python\n# (src/\S+)\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M | re.S
     )
@@ -75,29 +78,29 @@ def test_the_worked_example_is_the_file_itself():
         assert code == (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_korean_readme_keeps_step_with_the_english_one():
+def test_the_korean_readme_matches_the_english_one():
     english, korean = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md"))
-    for kept in (headings, blocks, names_in_tables, links):
-        assert kept(korean) == kept(english), f"README.ko.md: {kept.__name__} are not those of README.md"
+    for parts in (headings, blocks, names_in_tables, links):
+        assert parts(korean) == parts(english), f"README.ko.md: {parts.__name__} differ from README.md"
 
 
 def headings(text: str) -> list[int]:
     """The level of each heading."""
     outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    return [len(marks) for marks in re.findall(r"^(#+) ", outside, flags=re.MULTILINE)]
+    return [len(hashes) for hashes in re.findall(r"^(#+) ", outside, flags=re.MULTILINE)]
 
 
 def blocks(text: str) -> list[str]:
-    """Every block of code, its comments left out."""
-    found = re.findall(r"^```(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    return [re.sub(r"\s+#.*$", "", block, flags=re.MULTILINE) for block in found]
+    """Every block of code without its comments."""
+    code = re.findall(r"^```(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    return [re.sub(r"\s+#.*$", "", block, flags=re.MULTILINE) for block in code]
 
 
 def names_in_tables(text: str) -> list[list[str]]:
-    """What stands as code in each line of the tables."""
+    """The code spans in each row of the tables."""
     return [re.findall(r"`[^`]+`", line) for line in text.splitlines() if line.startswith("| ")]
 
 
 def links(text: str) -> list[str]:
-    """The pages that are listed."""
+    """The listed pages."""
     return re.findall(r"^- \[[^]]+\]\(([^)]+)\)", text, flags=re.MULTILINE)

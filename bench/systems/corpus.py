@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from systems import ct2, names, work
+from systems import ct2, paths, workload
 
 BATCHES = ((32, "examples"), (64, "examples"), (256, "examples"), (2048, "tokens"), (4096, "tokens"))
 TRIED = {1: 1500, 5: 600}  # lines, by the width of the beam
@@ -21,7 +21,7 @@ LONGEST = 128  # tokens of an output, at most
 Job = Callable[[list[str]], list[str]]
 
 
-def lines_of(sentences: work.Sentences, count: int) -> list[str]:
+def lines_of(sentences: workload.Sentences, count: int) -> list[str]:
     """A file of numbers."""
     return [" ".join(map(str, row)) for row in sentences.source[:count]]
 
@@ -39,9 +39,9 @@ def measure(job: Job, lines: list[str]) -> dict[str, Any]:
 class Numbers:
     """A vocabulary whose tokens are written as numbers."""
 
-    size = work.VOCABULARY
+    size = workload.VOCABULARY
 
-    def encode(self, texts: Sequence[str]) -> work.Rows:
+    def encode(self, texts: Sequence[str]) -> workload.Rows:
         return [[int(token) for token in text.split()] for text in texts]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -64,7 +64,7 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     recipe = recipes.read("translation", settings=[*settings, f"data.max_length={LONGEST}"])
     numbers: Any = Numbers()
     task = Translation(recipe.task.config, Vocabularies(numbers, numbers))
-    run = Run(LoadedRun(folder, recipe, task, ours.load(folder, names.ENDING)), engine=engine)
+    run = Run(LoadedRun(folder, recipe, task, ours.load(folder, paths.ENDING)), engine=engine)
 
     def job(lines: list[str]) -> list[str]:
         work = lambda piece: [answers[0].text for answers in run.predict(piece)]  # noqa: E731  # an argument
@@ -78,10 +78,10 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
 
 def ctranslate2_job(folder: Path, system: str, *, width: int, sample: list[str]) -> tuple[Job, str]:
     """The job in the kind of batches that does the sample fastest, and what kind that is."""
-    engine = ct2.translator(names.exported(folder, names.ENDING), ct2.Setting.read(system))
+    engine = ct2.translator(paths.exported(folder, paths.ENDING), ct2.Setting.read(system))
 
     def job(lines: list[str], batch: tuple[int, str]) -> list[str]:
-        rows = [[*line.split(), str(work.END)] for line in lines]
+        rows = [[*line.split(), str(workload.END)] for line in lines]
         size, kind = batch
         options = {"beam_size": width, "max_decoding_length": LONGEST}
         found = engine.translate_batch(rows, max_batch_size=size, batch_type=kind, **options)

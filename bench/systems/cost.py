@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from systems import corpus, ct2, names, work
+from systems import corpus, ct2, paths, workload
 
 Points = list[tuple[int, float]]  # size, seconds
 LENGTHS = (8, 16, 32, 64, 128, 256)  # tokens of the source and of the output
@@ -16,10 +16,10 @@ ROWS = 16  # sentences of a batch, where the length varies
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 CORPORA = (500, 1000, 2500, 5000, 10_000)
 SHORTEST = 0.3  # seconds that a point is repeated for
-Decode = Callable[[work.Rows, int], Any]  # rows, length of the outputs
+Decode = Callable[[workload.Rows, int], Any]  # rows, length of the outputs
 
 
-def points(kind: str, system: str, sentences: work.Sentences, folder: Path) -> dict[str, Any]:
+def points(kind: str, system: str, sentences: workload.Sentences, folder: Path) -> dict[str, Any]:
     """The curve of one system: length and batch on one thread, corpus by its own job on all cores."""
     if kind == "corpus":
         return {"points": by_corpus(system, sentences, folder)}
@@ -34,10 +34,10 @@ def by_length(decode: Decode) -> Points:
 
 def by_batch(decode: Decode) -> Points:
     """Seconds for a batch, by its sentences, all of one length."""
-    return [(n, _seconds(decode, _rows(n, work.LENGTH), work.LENGTH)) for n in BATCHES]
+    return [(n, _seconds(decode, _rows(n, workload.LENGTH), workload.LENGTH)) for n in BATCHES]
 
 
-def by_corpus(system: str, sentences: work.Sentences, folder: Path) -> Points:
+def by_corpus(system: str, sentences: workload.Sentences, folder: Path) -> Points:
     """Seconds for the job, by its lines."""
     lines = corpus.lines_of(sentences, CORPORA[-1])
     if system.startswith("regard"):
@@ -47,13 +47,13 @@ def by_corpus(system: str, sentences: work.Sentences, folder: Path) -> Points:
     return [(n, n / corpus.measure(job, lines[:n])["rate"]) for n in CORPORA]
 
 
-def _seconds(decode: Decode, rows: work.Rows, length: int) -> float:
-    return work.seconds_of(lambda: decode(rows, length), least=3, budget=SHORTEST)
+def _seconds(decode: Decode, rows: workload.Rows, length: int) -> float:
+    return workload.seconds_of(lambda: decode(rows, length), least=3, budget=SHORTEST)
 
 
-def _rows(count: int, length: int) -> work.Rows:
+def _rows(count: int, length: int) -> workload.Rows:
     random = np.random.default_rng(1)
-    return [[*random.integers(4, work.VOCABULARY, length - 1).tolist(), work.END] for _ in range(count)]
+    return [[*random.integers(4, workload.VOCABULARY, length - 1).tolist(), workload.END] for _ in range(count)]
 
 
 def _regard() -> Decode:
@@ -65,5 +65,5 @@ def _regard() -> Decode:
 
 
 def _ctranslate2(system: str, folder: Path) -> Decode:
-    engine = ct2.translator(names.exported(folder, "tiny"), ct2.Setting.read(system))
+    engine = ct2.translator(paths.exported(folder, "tiny"), ct2.Setting.read(system))
     return lambda rows, length: ct2.decode(engine, ct2.named(rows), batch=len(rows), length=length)

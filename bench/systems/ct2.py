@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from systems.work import LENGTH, Rows
+from systems.workload import LENGTH, Rows
 
 
 class Setting(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from systems.plain import pad
-from systems.work import END, LENGTH, PAD, SHAPES, START, VOCABULARY, Rows
+from systems.pytorch_baseline import pad
+from systems.workload import END, LENGTH, PAD, SHAPES, START, VOCABULARY, Rows
 
 
 def model(name: str) -> Any:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from systems import work
+from systems import workload
 
 CORES = 2
 CORPUS = 10_000
@@ -34,7 +34,7 @@ def measure(task: str, system: str, *, seconds: float, folder: Path) -> dict[str
         from systems import texts
 
         return texts.measure(shape, system, width=WIDTHS[rest[0]], seconds=seconds, folder=folder)
-    sentences = work.load(folder / "sentences.json")
+    sentences = workload.load(folder / "sentences.json")
     if kind == "cost":
         from systems import cost
 
@@ -44,30 +44,30 @@ def measure(task: str, system: str, *, seconds: float, folder: Path) -> dict[str
     width = WIDTHS[rest[0]]
     if kind == "corpus":
         return corpus(system, sentences, width=width, folder=folder)
-    groups = work.groups(sentences.test if kind == "decode" else sentences.test[::10], BATCH[kind])
-    groups = work.middle(groups, PASS.get(task, len(groups))) if kind == "decode" else groups
+    groups = workload.groups(sentences.test if kind == "decode" else sentences.test[::10], BATCH[kind])
+    groups = workload.middle(groups, PASS.get(task, len(groups))) if kind == "decode" else groups
     return {"rate": decode(shape, system, groups, width=width, seconds=seconds, folder=folder)}
 
 
-def train(shape: str, system: str, sentences: work.Sentences, *, seconds: float) -> float:
+def train(shape: str, system: str, sentences: workload.Sentences, *, seconds: float) -> float:
     """Target tokens a second."""
     import torch
 
     torch.manual_seed(1)
-    tokens = work.SHAPES[shape].tokens if shape in work.SHAPES else 2048
+    tokens = workload.SHAPES[shape].tokens if shape in workload.SHAPES else 2048
     batches = sentences.batches(tokens)
     if system == "regard":
         from systems import ours
 
-        return work.rate(ours.trainer(shape, batches), seconds=seconds, least=2)
+        return workload.rate(ours.trainer(shape, batches), seconds=seconds, least=2)
     from systems import marian, plain
 
     net: Any = plain.model(shape) if system == "PyTorch loop" else marian.model(shape)
     forward = net if system == "PyTorch loop" else marian.forward(net)
-    return work.rate(plain.trainer(forward, net, batches), seconds=seconds, least=2)
+    return workload.rate(plain.trainer(forward, net, batches), seconds=seconds, least=2)
 
 
-def decode(shape: str, system: str, groups: list[work.Rows], **how: Any) -> float:
+def decode(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
     """Sentences a second over whole passes through the groups; `how` has width, seconds, folder."""
     if system.startswith("CTranslate2"):
         return _ctranslate2(shape, system, groups, **how)
@@ -87,11 +87,11 @@ def _passes(one: Any, groups: list[Any], *, seconds: float) -> float:
     if len(groups[0]) == 1:
         turn = iter(range(10**9))
         step = lambda: one(groups[next(turn) % len(groups)])  # noqa: E731  # an argument
-        return work.rate(step, seconds=seconds, warm=lambda: work.rate(step, seconds=WARM))
-    return work.rate(lambda: sum(map(one, groups)), seconds=seconds, least=1, warm=lambda: one(groups[0]))
+        return workload.rate(step, seconds=seconds, warm=lambda: workload.rate(step, seconds=WARM))
+    return workload.rate(lambda: sum(map(one, groups)), seconds=seconds, least=1, warm=lambda: one(groups[0]))
 
 
-def _regard(shape: str, system: str, groups: list[work.Rows], **how: Any) -> float:
+def _regard(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
     from systems import ours
 
     ours.begin()  # before the fork: no threads yet
@@ -103,7 +103,7 @@ def _regard(shape: str, system: str, groups: list[work.Rows], **how: Any) -> flo
     return ours.steady(run, groups, processes=CORES, seconds=how["seconds"])
 
 
-def _ctranslate2(shape: str, system: str, groups: list[work.Rows], **how: Any) -> float:
+def _ctranslate2(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
     """All sentences of a pass at once: CTranslate2 sorts them, cuts them into the same batches, shares them out."""
     from systems import ct2, names
 
@@ -115,11 +115,11 @@ def _ctranslate2(shape: str, system: str, groups: list[work.Rows], **how: Any) -
         rows = [[row for group in rows for row in group]]
         warm = lambda: ct2.decode(engine, some, width=width, batch=size)  # noqa: E731  # an argument
         step = lambda: ct2.decode(engine, rows[0], width=width, batch=size)  # noqa: E731  # an argument
-        return work.rate(step, seconds=how["seconds"], least=1, warm=warm)
+        return workload.rate(step, seconds=how["seconds"], least=1, warm=warm)
     return _passes(lambda one: ct2.decode(engine, one, width=width, batch=1), rows, seconds=how["seconds"])
 
 
-def corpus(system: str, sentences: work.Sentences, *, width: int, folder: Path) -> dict[str, Any]:
+def corpus(system: str, sentences: workload.Sentences, *, width: int, folder: Path) -> dict[str, Any]:
     """The rate of one whole job."""
     from systems import corpus as jobs
 
@@ -134,7 +134,7 @@ def corpus(system: str, sentences: work.Sentences, *, width: int, folder: Path) 
 def main() -> None:
     task, system, seconds, folder = sys.argv[1:]
     found = measure(task, system, seconds=float(seconds), folder=Path(folder))
-    result = {**found, "megabytes": work.memory(), "seconds": work.since_start()}
+    result = {**found, "megabytes": workload.memory(), "seconds": workload.since_start()}
     print("RESULT " + json.dumps(result), flush=True)
     os._exit(0)  # some engines take long to leave
 

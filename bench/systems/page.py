@@ -42,7 +42,7 @@ ids, model shapes and batches. Each uses its fastest setting of those in the tab
 Decoding uses random weights; CTranslate2 has the same weights as the regard model. For outputs of 15 tokens, minimum
 and maximum length are fixed. All systems make 15 steps: the others for 15 tokens, regard for 14 and EOS, whose
 probability it counts. In the corpus jobs the output weights of EOS are fitted in both systems, so that outputs end
-about where the references do (`bench/systems/endings.py`).
+about where the references do (`bench/systems/length_matched_model.py`).
 """
 
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from systems import endings, marian, names, ours, texts, work
+from systems import length_matched_model, marian, paths, regard_system, texts, workload
 
 
 def main(folder: Path) -> None:
     from regard.engines.ctranslate2.export import export
     from regard.training import checkpoint, tensor_files
 
-    work.prepare(folder / "sentences.json")
-    sentences = work.load(folder / "sentences.json")
-    models = {name: ours.model(name) for name in work.SHAPES}
-    models[names.ENDING] = endings.fit(ours.untied("tiny"), sentences)
+    workload.prepare(folder / "sentences.json")
+    sentences = workload.load(folder / "sentences.json")
+    models = {name: regard_system.model(name) for name in workload.SHAPES}
+    models[paths.ENDING] = length_matched_model.fit(regard_system.untied("tiny"), sentences)
     for name, net in models.items():
-        tensor_files.write_tensors(names.weights(folder, name), checkpoint.model_weights(net), {})
-        export(net, ours.SIZES, names.exported(folder, name))
-    texts.prepare(folder, models[names.ENDING], *work.texts())
-    marian.model(names.LOADED).save_pretrained(names.loaded(folder))
+        tensor_files.write_tensors(paths.weights(folder, name), checkpoint.model_weights(net), {})
+        export(net, regard_system.SIZES, paths.exported(folder, name))
+    texts.prepare(folder, models[paths.ENDING], *workload.texts())
+    marian.model(paths.LOADED).save_pretrained(paths.loaded(folder))
 
 
 if __name__ == "__main__":

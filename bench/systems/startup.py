@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from systems import names, work
+from systems import paths, workload
 
-SENTENCE = [*range(10, 22), work.END]
+SENTENCE = [*range(10, 22), workload.END]
 
 
 def ready(system: str, folder: Path) -> float:
@@ -20,15 +20,15 @@ def ready(system: str, folder: Path) -> float:
     {"regard": _regard, "transformers": _marian, "CTranslate2": _ctranslate2}[system.split(maxsplit=1)[0]](
         system, folder
     )
-    return work.since_start()
+    return workload.since_start()
 
 
 def _command(folder: Path) -> float:
     """`regard translate` whole, as a process of its own, once its request was compared: from its start to its end."""
     texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
     code = "from regard.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "translate", str(names.run(folder)), texts[0], "decoding=greedy"]
-    note(names.run(folder), ["decoding=greedy"])
+    command = [sys.executable, "-c", code, "translate", str(paths.run(folder)), texts[0], "decoding=greedy"]
+    note(paths.run(folder), ["decoding=greedy"])
     begun = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True)
     return time.perf_counter() - begun
@@ -49,7 +49,7 @@ def _regard(system: str, folder: Path) -> None:
     from systems import ours
 
     ours.begin()
-    ours.decoder(ours.load(folder, names.LOADED).for_decoding())([SENTENCE])
+    ours.decoder(ours.load(folder, paths.LOADED).for_decoding())([SENTENCE])
 
 
 def _marian(system: str, folder: Path) -> None:
@@ -57,11 +57,11 @@ def _marian(system: str, folder: Path) -> None:
 
     from systems import marian
 
-    marian.decode(MarianMTModel.from_pretrained(names.loaded(folder)).eval(), [SENTENCE], width=1)
+    marian.decode(MarianMTModel.from_pretrained(paths.loaded(folder)).eval(), [SENTENCE], width=1)
 
 
 def _ctranslate2(system: str, folder: Path) -> None:
     from systems import ct2
 
-    engine = ct2.translator(names.exported(folder, names.LOADED), ct2.Setting.read(system))
+    engine = ct2.translator(paths.exported(folder, paths.LOADED), ct2.Setting.read(system))
     ct2.decode(engine, ct2.named([SENTENCE]), batch=1)

@@ -18,7 +18,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from systems import corpus, ct2, names, work
+from systems import corpus, ct2, paths, workload
 
 LONGEST = 128  # tokens of an output, at most
 LINES = int(os.environ.get("BENCH_LINES", "10000"))  # fewer, to see whether it runs
@@ -35,12 +35,12 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     from regard.training.run_folder import RunFolder, new_identity, write_config
     from systems import ours
 
-    shape = work.SHAPES["tiny"]
+    shape = workload.SHAPES["tiny"]
     sizes = {"layers": shape.layers, "dim": shape.dim, "hidden": shape.hidden, "heads": shape.heads}
     model = [f"model.{name}={value}" for name, value in sizes.items()]
     data = ["data.joint=true", f"data.max_length={ours.SIZES.max_length}", "decoding=greedy"]
     recipe = recipes.read("translation", settings=[*model, "model.tie_embeddings=false", "model.bias=true", *data])
-    run = RunFolder(names.run(folder))
+    run = RunFolder(paths.run(folder))
     run.path.mkdir(parents=True)
     tokenizer.save(run.path / "tokenizer.json")
     identity = new_identity(recipe, pretrained.file_checksums(run), {})
@@ -56,10 +56,10 @@ def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path)
     """The rate of a corpus, of batches or of single texts."""
     texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
     if system.startswith("regard"):
-        job, answer = _regard(names.run(folder), width=width, few=kind == "single")
+        job, answer = _regard(paths.run(folder), width=width, few=kind == "single")
     else:
         job, answer = _direct(
-            names.run(folder), system, width=width, sample=texts[-min(LINES, corpus.TRIED[width]) :], kind=kind
+            paths.run(folder), system, width=width, sample=texts[-min(LINES, corpus.TRIED[width]) :], kind=kind
         )
     if kind == "corpus":
         job(texts[:200])  # warm
@@ -71,7 +71,7 @@ def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path)
     groups = [texts[low : low + size] for low in range(0, min(len(texts), 20 * size), size)]
     turn = iter(range(10**9))
     step = lambda: len(answer(groups[next(turn) % len(groups)]))  # noqa: E731  # an argument
-    return {"rate": work.rate(step, seconds=seconds, warm=lambda: work.rate(step, seconds=1.5))}
+    return {"rate": workload.rate(step, seconds=seconds, warm=lambda: workload.rate(step, seconds=1.5))}
 
 
 def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
@@ -123,7 +123,7 @@ def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str)
     more |= {"patience": ours.PATIENCE} if system.startswith("patient") else {}
 
     def job(lines: list[str], batch: tuple[int, str]) -> list[str]:
-        rows = [[*map(str, each.ids), str(work.END)] for each in tokenizer.encode_batch_fast(lines)]
+        rows = [[*map(str, each.ids), str(workload.END)] for each in tokenizer.encode_batch_fast(lines)]
         size, unit = batch
         results = engine.translate_batch(
             rows, beam_size=width, max_decoding_length=LONGEST, max_batch_size=size, batch_type=unit, **more

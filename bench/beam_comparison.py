@@ -1,6 +1,6 @@
 """The two beams on trained runs: BLEU of `beam` and `full_beam` on the same sources, and how often either ranks higher.
 
-    python bench/beams.py RUN [RUN …] [--widths 2 4 8] [--sources 200]
+    python bench/beam_comparison.py RUN [RUN …] [--widths 2 4 8] [--sources 200]
 
 The default decoder of translation is the one with the better BLEU over the runs; the table says which that is.
 """

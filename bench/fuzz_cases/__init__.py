@@ -1,4 +1,4 @@
-"""What `bench/hostile.py` tries, one file a kind: `prepare` makes whole samples once, `make` spoils one of them and
+"""What `bench/fuzz.py` tries, one file a kind: `prepare` makes whole samples once, `make` spoils one of them and
 says what is done with it."""
 
 from __future__ import annotations

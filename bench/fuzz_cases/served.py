@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import regard
-from hostile_kinds import mutate
+from fuzz_cases import mutate
 
 HERE = "127.0.0.1"
 BRIEF = {"language": {"tokens": 4}, "music": {"seconds": 1}}  # what takes long is asked for by accident alone

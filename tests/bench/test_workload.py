@@ -19,7 +19,7 @@ from regard.attention.scores import scaled_dot
 from regard.layers import linear, readout
 from regard.layers.dropout import Dropout
 from regard.training import checkpoint, tensor_files
-from systems import corpus, names, plain, work
+from systems import corpus, paths, pytorch_baseline, workload
 from systems import ours as systems
 
 
@@ -106,7 +106,7 @@ def test_short_attention_is_few_calls(wide, monkeypatch):
 
 def rows(count, seed):
     """Sentences of token numbers, of the lengths of Multi30k."""
-    return work.made(count, seed)
+    return workload.made(count, seed)
 
 
 def batches():
@@ -115,22 +115,27 @@ def batches():
 
 
 def test_a_training_step_of_tiny_is_less_work_than_the_plain_loop():
-    net = plain.model("tiny")
-    ours, theirs = operations(systems.trainer("tiny", batches())), operations(plain.trainer(net, net, batches()))
+    net = pytorch_baseline.model("tiny")
+    ours, theirs = (
+        operations(systems.trainer("tiny", batches())),
+        operations(pytorch_baseline.trainer(net, net, batches())),
+    )
     assert ours < 0.8 * theirs  # nothing is computed for padding
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # nn.Transformer's own
 def test_greedy_decoding_of_tiny_is_less_work_than_the_plain_loop():
-    sentences = [[*row, work.END] for row in rows(16, 3)]
-    ours, net = systems.decoder(systems.model("tiny").for_decoding()), plain.model("tiny").eval()
-    assert 2 * operations(lambda: ours(sentences)) < operations(lambda: plain.greedy(net, sentences))  # it has no cache
+    sentences = [[*row, workload.END] for row in rows(16, 3)]
+    ours, net = systems.decoder(systems.model("tiny").for_decoding()), pytorch_baseline.model("tiny").eval()
+    assert 2 * operations(lambda: ours(sentences)) < operations(
+        lambda: pytorch_baseline.greedy(net, sentences)
+    )  # it has no cache
 
 
 def test_a_corpus_job_takes_lines_and_gives_lines(tmp_path):
     """The benchmark's job is the path of `regard translate`; of other weights than its own, to be quick."""
-    checkpoint_file = names.weights(tmp_path, names.ENDING)
+    checkpoint_file = paths.weights(tmp_path, paths.ENDING)
     tensor_files.write_tensors(checkpoint_file, checkpoint.model_weights(systems.untied("tiny")), {})
     lines = [" ".join(map(str, row)) for row in rows(5, 4)]
     found = corpus.regard_job(tmp_path, width=1)(lines)
-    assert len(found) == 5 and all(0 < int(token) < work.VOCABULARY for line in found for token in line.split())
+    assert len(found) == 5 and all(0 < int(token) < workload.VOCABULARY for line in found for token in line.split())

@@ -1,6 +1,6 @@
 """A hundred thousand hostile requests to a server: each must be answered, or refused in one line.
 
-    python bench/hostile_served.py --requests 100000 --page docs/reliability.md
+    python bench/fuzz_server.py --requests 100000 --page docs/reliability.md
 
 Trains a tiny run of every task (a minute), starts `regard serve` with all of them on this machine alone, and sends
 requests over sockets, several at a time: spoilt JSON, options and texts; broken images and MIDI; looks; bytes that
@@ -22,8 +22,8 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from hostile_kinds.served import HERE, Maker
-from marks import put
+from fuzz_cases.served import HERE, Maker
+from page_sections import put
 from serve import memory, processes, used
 
 from regard.core import config as configs

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.core.data_specs import SpecialTokens
 from regard.data import batching
-from systems.work import END, START, Sentences
+from systems.workload import END, START, Sentences
 
 PEAKED = 3.0  # the output's weights are so many times wider than at the start of training: some words are likely
 SLOPE = 2.0  # by how much the end mark's logit, less the largest other, rises from token to token

@@ -8,7 +8,7 @@ import re
 import zipfile
 from pathlib import Path
 
-from hostile_kinds import Case, mutate
+from fuzz_cases import Case, mutate
 from regard.data.music import midi
 from regard.data.music.event_encoding import EventEncoding
 from regard.data.music.grid_encoding import GridEncoding

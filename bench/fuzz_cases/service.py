@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import regard
-from hostile_kinds import Case, mutate
-from hostile_kinds.requests import HERE, _ask, _line
-from hostile_kinds.samples import samples
+from fuzz_cases import Case, mutate
+from fuzz_cases.requests import HERE, _ask, _line
+from fuzz_cases.samples import samples
 from regard.core.errors import RegardError
 from regard.serve.model_runtime import ServedRun
 from regard.serve.service import create

@@ -6,9 +6,9 @@ import random
 from pathlib import Path
 
 import regard
-from hostile_kinds import Case, mutate
-from hostile_kinds.calling import call
-from hostile_kinds.samples import samples
+from fuzz_cases import Case, mutate
+from fuzz_cases.calling import call
+from fuzz_cases.samples import samples
 
 
 class Kind:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from hostile_kinds import Case, mutate
+from fuzz_cases import Case, mutate
 from regard.data.checks import images as checks_images
 from regard.data.images.dataset import ImageSource, load_collection
 from regard.data.images.image_files import open_image

@@ -27,8 +27,8 @@ from regard.training.device import keep_freed_memory
 from regard.training.distributed import distributed_context, wrap_model
 from regard.training.optimizer import build as build_optimizer
 from regard.training.step import Stepper
-from systems import names
-from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
+from systems import paths
+from systems.workload import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
 
 SIZES = Seq2SeqSpec(VOCABULARY, VOCABULARY, max_length=512, joint_vocab=True)
 
@@ -55,8 +55,8 @@ def untied(name: str) -> Any:
 
 def load(folder: Path, name: str) -> Any:
     """The model whose weights `prepare` wrote, read as a run's are."""
-    path = names.weights(folder, name)
-    net = untied("tiny") if name == names.ENDING else model(name)
+    path = paths.weights(folder, name)
+    net = untied("tiny") if name == paths.ENDING else model(name)
     tensors, _ = tensor_files.read_tensors(path)
     if "readout.bias" in tensors:
         net.readout.bias = nn.Parameter(torch.zeros(VOCABULARY))

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import regard
-from hostile_kinds import Case, mutate
-from hostile_kinds.calling import call
-from hostile_kinds.samples import Sample, samples
+from fuzz_cases import Case, mutate
+from fuzz_cases.calling import call
+from fuzz_cases.samples import Sample, samples
 from regard.training import train as runs
 from regard.training.average import average
 from regard.training.console import SilentConsole

@@ -11,8 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from hostile_kinds import Case, mutate
-from hostile_kinds.calling import call
+from fuzz_cases import Case, mutate
+from fuzz_cases.calling import call
 from regard.data.builtin import english_korean
 from regard.training import recipe as recipes
 

@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-from hostile_kinds import CANARY
+from fuzz_cases import CANARY
 
 NUMBERS: list[Any] = [
     *(0, -1, 1, 2, 255, 65536, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64, -(2**63), 10**18, 10**400),

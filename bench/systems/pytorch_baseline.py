@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from systems.work import END, LENGTH, PAD, SHAPES, START, VOCABULARY, Rows, Shape
+from systems.workload import END, LENGTH, PAD, SHAPES, START, VOCABULARY, Rows, Shape
 
 
 def pad(rows: Rows) -> Tensor:

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 import regard
-from hostile_kinds import Case, mutate
-from hostile_kinds.samples import samples
+from fuzz_cases import Case, mutate
+from fuzz_cases.samples import samples
 from regard.core.errors import RegardError
 from regard.serve.app import create
 

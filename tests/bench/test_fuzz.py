@@ -15,10 +15,10 @@ pytest.importorskip("PIL", reason="Pillow is not installed")
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 from pathlib import Path
 
-import hostile
-from hostile_guard import Guard
+import fuzz
+from fuzz_guard import Guard
 
-SCRIPT = Path(__file__).parents[2] / "bench" / "hostile.py"
+SCRIPT = Path(__file__).parents[2] / "bench" / "fuzz.py"
 pytestmark = pytest.mark.timeout(600)  # processes, on a machine that may be busy
 
 
@@ -26,19 +26,19 @@ def test_a_few_hundred_spoilt_inputs_end_in_an_answer_or_one_line():
     command = [sys.executable, str(SCRIPT), "--cases", "90", "--seed", "7"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
-    assert len(re.findall(r"\| 0 \| [\d.]+ \|$", ran.stdout, flags=re.MULTILINE)) == len(hostile.SHARES)
+    assert len(re.findall(r"\| 0 \| [\d.]+ \|$", ran.stdout, flags=re.MULTILINE)) == len(fuzz.SHARES)
 
 
 def test_every_kind_has_its_share():
-    jobs = hostile.plan(1000, list(hostile.SHARES))
+    jobs = fuzz.plan(1000, list(fuzz.SHARES))
     assert abs(len(jobs) - 1000) < 10 and len(set(jobs)) == len(jobs)
-    assert {job.kind for job in jobs[:100]} == set(hostile.SHARES)
-    assert hostile.plan(1000, list(hostile.SHARES)) == jobs
+    assert {job.kind for job in jobs[:100]} == set(fuzz.SHARES)
+    assert fuzz.plan(1000, list(fuzz.SHARES)) == jobs
 
 
 MISDEEDS = {
     "1 / 0": "ZeroDivisionError",
-    "fail(hostile.RegardError(' '))": "not one line",
+    "fail(fuzz.RegardError(' '))": "not one line",
     "(place / 'outside' / 'more').touch()": "changed a file outside of its folder",
     "os.remove(place / 'outside' / 'file')": "changed a file outside of its folder",
     "(place.parent / 'more').touch()": "wrote to",
@@ -55,8 +55,8 @@ MISDEEDS = {
 PROGRAM = """
 import json, os, signal, socket, subprocess, sys
 from pathlib import Path
-import hostile
-from hostile_kinds import Case
+import fuzz
+from fuzz_cases import Case
 
 work, misdeeds = Path(sys.argv[1]), json.loads(sys.argv[2])
 place = work / "worker-0"
@@ -71,9 +71,9 @@ class One:
     def make(self, rng, folder):
         return Case(self.misdeed, lambda: eval(self.misdeed))
 
-ground = hostile.Range.__new__(hostile.Range)
+ground = fuzz.Range.__new__(fuzz.Range)
 ground.work, ground.seed, ground.kinds = work, 0, {misdeed: One(misdeed) for misdeed in misdeeds}
-results = hostile.in_processes(ground, [hostile.Job(misdeed, 0) for misdeed in misdeeds], 1)
+results = fuzz.in_processes(ground, [fuzz.Job(misdeed, 0) for misdeed in misdeeds], 1)
 Path(work / "results.json").write_text(json.dumps({result.what: result[1:] for result in results}))
 """
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hostile_kinds import CANARY
+from fuzz_cases import CANARY
 
 SECONDS = 10  # of a processor, for a case that takes milliseconds
 CLOCK = 180  # seconds by the clock, on a machine that may be busy

@@ -1,6 +1,6 @@
 """Tens of thousands of spoilt files, texts and requests: each must end in an answer or in one line.
 
-    python bench/hostile.py --cases 20000 --page docs/reliability.md
+    python bench/fuzz.py --cases 20000 --page docs/reliability.md
 
 Run folders from strangers, texts, tables, scores, images and requests to the server are made whole, spoilt by a random
 generator with a fixed seed, and used as a user would. What counts as broken: any exception but a RegardError of one
@@ -30,10 +30,10 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 import torch
-from hostile_guard import SIGNALS, Guard
-from hostile_kinds import CANARY
-from hostile_kinds import Kind as KindLike
-from marks import put
+from fuzz_cases import CANARY
+from fuzz_cases import Kind as KindLike
+from fuzz_guard import SIGNALS, Guard
+from page_sections import put
 
 from regard.core.errors import RegardError
 
@@ -88,7 +88,7 @@ class Range:
         (work / "modules").mkdir()
         (work / "modules" / f"{CANARY}.py").write_text("Config = Score = object\n")
         sys.path.insert(0, str(work / "modules"))
-        self.kinds: dict[str, KindLike] = {name: import_module(f"hostile_kinds.{name}").Kind() for name in kinds}
+        self.kinds: dict[str, KindLike] = {name: import_module(f"fuzz_cases.{name}").Kind() for name in kinds}
         import_module("sklearn.manifold")  # seconds, which no case is to pay for
         for kind in self.kinds.values():
             kind.prepare(work)
