@@ -6,7 +6,7 @@ import results_page
 
 from regard.data.music.notes import Note
 
-likeness = pytest.importorskip("likeness", reason="needs scikit-learn")
+composer_similarity = pytest.importorskip("composer_similarity", reason="needs scikit-learn")
 
 
 def line(pitches: list[int], *, wait: float, velocity: int) -> list[Note]:
@@ -15,16 +15,16 @@ def line(pitches: list[int], *, wait: float, velocity: int) -> list[Note]:
 
 def test_a_piece_is_cut_into_excerpts_and_those_with_few_notes_are_left_out():
     notes = line([60, 62, 64, 65] * 20, wait=0.5, velocity=60)  # 40 seconds
-    assert len(likeness.excerpts(notes, 15)) == 3  # the last one has 20 notes
-    assert len(likeness.excerpts(notes[:70], 15)) == 2
+    assert len(composer_similarity.excerpts(notes, 15)) == 3  # the last one has 20 notes
+    assert len(composer_similarity.excerpts(notes[:70], 15)) == 2
 
 
 def test_what_is_described_does_not_depend_on_key_or_length():
-    calm = likeness.describe(line([60, 62, 64, 65] * 8, wait=0.5, velocity=60))
+    calm = composer_similarity.describe(line([60, 62, 64, 65] * 8, wait=0.5, velocity=60))
     assert np.isfinite(calm).all()
-    longer = likeness.describe(line([60, 62, 64, 65] * 32, wait=0.5, velocity=60))
+    longer = composer_similarity.describe(line([60, 62, 64, 65] * 32, wait=0.5, velocity=60))
     assert np.abs(calm - longer).max() < 0.1
-    wild = likeness.describe(line([40, 80, 45, 90] * 8, wait=0.1, velocity=110))
+    wild = composer_similarity.describe(line([40, 80, 45, 90] * 8, wait=0.1, velocity=110))
     assert np.abs(calm - wild).max() > 5
 
 

@@ -1,4 +1,4 @@
-"""A task: in which quarter of an 8 × 8 image is the bright diagonal? Images made by code, scored by the error rate."""
+"""A third-party task: find the quarter of a generated 8 × 8 image with the bright diagonal; the metric is the error rate."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ NAMES = ("top left", "top right", "bottom left", "bottom right")
 
 @dataclass(frozen=True)
 class Quarters:
-    """The sizes of this kind of data."""
+    """Specification of this data."""
 
     classes: int = 4
     pixels: int = 4  # of a patch
 
 
 VERB = "classify"
-SIZES = Quarters
+SPEC = Quarters
 DEFAULTS: dict[str, Any] = {"model": {"name": "lab.two_level"}, "training": {"steps": 60}}
 DEMO = ["training.steps=60"]
 
 
 @dataclass(frozen=True)
 class Config:
-    """How many images are made."""
+    """Number of generated images."""
 
     images: int = 64
     rows: int = 16  # images in a batch
@@ -46,9 +46,9 @@ class Config:
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for."""
+    """Options of a request."""
 
-    top: int = 1  # how many labels
+    n: int = 1  # how many labels
 
 
 class Batch(NamedTuple):
@@ -56,7 +56,7 @@ class Batch(NamedTuple):
     labels: Tensor  # (b)
 
 
-class Finding(Task):
+class QuarterTask(Task):
     target_metric = TargetMetric("error", higher_is_better=False)
     spec = Quarters()
     input_suffixes = (".png",)
@@ -92,21 +92,21 @@ class Finding(Task):
         return {"error": float((guesses != labels).float().mean())}
 
     def signatures(self) -> dict[str, str]:
-        return {"error": "share of images whose likeliest label is wrong"}
+        return {"error": "share of images whose most likely label is wrong"}
 
     def save(self, folder: Path) -> None:
         images, _ = self.images("test")
         (folder / "names.json").write_text(json.dumps(NAMES))
-        for number in range(2):
-            pixels = (images[number].clamp(0, 1) * 255).byte().numpy()
-            Image.fromarray(pixels).save(folder / f"example{number}.png")
+        for index in range(2):
+            pixels = (images[index].clamp(0, 1) * 255).byte().numpy()
+            Image.fromarray(pixels).save(folder / f"example{index}.png")
 
     def parse_input(self, text: str) -> Tensor:
         try:
             with Image.open(text) as image:
                 pixels = np.asarray(image.convert("L").resize((8, 8)), dtype=np.float32) / 255
-        except OSError as wrong:
-            raise DataError(f"{text}: not an image ({wrong})") from None
+        except OSError as error:
+            raise DataError(f"{text}: not an image ({error})") from None
         return torch.from_numpy(pixels)
 
     def predict(self, model: Any, inputs: Sequence[Tensor], options: Options, decoding: Any) -> list[list[Prediction]]:
@@ -114,15 +114,15 @@ class Finding(Task):
             return []
         with torch.no_grad():
             scores = model.readout(model(patches_of(torch.stack(list(inputs))))).log_softmax(dim=-1)
-        best = scores.topk(options.top, dim=-1)
+        best = scores.topk(options.n, dim=-1)
         return [
             [Prediction(NAMES[label], score, score, value=label) for score, label in zip(*row, strict=True)]
             for row in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
 
-    def inspect(self, model: Any, given: Tensor, options: Options, decoding: Any) -> Inspectable:
-        answers = self.predict(model, [given], options, decoding)[0]
-        patches = patches_of(given[None])
+    def inspect(self, model: Any, parsed_input: Tensor, options: Options, decoding: Any) -> Inspectable:
+        predictions = self.predict(model, [parsed_input], options, decoding)[0]
+        patches = patches_of(parsed_input[None])
         axes = {
             "question": Axis((Item("label", special=True),), "question"),
             "quarters": Axis(tuple(Item(name, box=box(i, 0.5)) for i, name in enumerate(NAMES)), "quarters"),
@@ -138,16 +138,16 @@ class Finding(Task):
                 "quarters": (AxisRef("quarters"),),
                 "patches": tuple(AxisRef(f"patches.{i}", i) for i in range(4)),
             },
-            outputs=tuple(Output(answer.text, answer.score, answer.rank) for answer in answers),
+            outputs=tuple(Output(prediction.text, prediction.score, prediction.rank) for prediction in predictions),
             replay=lambda: model.readout(model(patches)),
-            predicted_ids=torch.tensor([answers[0].value]),
+            predicted_ids=torch.tensor([predictions[0].value]),
             views=("lab.views.regions",),
-            extra={"pixels": given.tolist()},
+            extra={"pixels": parsed_input.tolist()},
         )
 
 
-def box(number: int, size: float) -> tuple[float, float, float, float]:
-    left, top = number % 2 * size, number // 2 * size
+def box(quarter: int, size: float) -> tuple[float, float, float, float]:
+    left, top = quarter % 2 * size, quarter // 2 * size
     return left, top, left + size, top + size
 
 
@@ -157,9 +157,9 @@ def patches_of(images: Tensor) -> Tensor:
     return quarters.unfold(2, 2, 2).unfold(3, 2, 2).flatten(2, 3).flatten(3)
 
 
-def build(config: Config, folder: Path | None = None) -> Finding:
-    return Finding(config) if folder is None else load(config, folder)
+def build(config: Config, folder: Path | None = None) -> QuarterTask:
+    return QuarterTask(config) if folder is None else load(config, folder)
 
 
-def load(config: Config, folder: Path) -> Finding:
-    return Finding(config, tuple(str(folder / f"example{number}.png") for number in range(2)))
+def load(config: Config, folder: Path) -> QuarterTask:
+    return QuarterTask(config, tuple(str(folder / f"example{index}.png") for index in range(2)))

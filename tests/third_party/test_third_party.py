@@ -1,4 +1,4 @@
-"""A stranger's task, model, score and view, given by dotted names: every verb works on them as on our own."""
+"""A third-party task, model, score and view, used by dotted names: every command works on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module", autouse=True)
 def importable():
-    """The folder of the package `lab` is on the path, as PYTHONPATH would put it there."""
+    """Put the folder of the package `lab` on the path, as PYTHONPATH would."""
     sys.path.insert(0, str(HERE))
     yield
     sys.path.remove(str(HERE))
@@ -28,7 +28,7 @@ def importable():
 
 @pytest.fixture(scope="module")
 def call():
-    """The command line in this process: words -> what it printed; a RegardError is raised."""
+    """Run the command line in this process: arguments -> printed text; a RegardError is raised."""
     from typer.testing import CliRunner
 
     from regard.cli.main import app
@@ -45,7 +45,7 @@ def call():
 
 @pytest.fixture(scope="module")
 def folder(call, tmp_path_factory) -> Path:
-    """A run trained by the command line, stopped in the middle and resumed."""
+    """A run trained on the command line, stopped halfway and resumed."""
     out = tmp_path_factory.mktemp("runs") / "quarters"
     common = ["training.optimizer.lr=0.02", "training.schedule.warmup=5", "training.files.log_every=10"]
     call("train", "lab.quarters", *common, "training.steps=60", "training.evaluation.every=20", "--out", out)
@@ -60,19 +60,19 @@ def rows(folder: Path) -> list[dict]:
 def test_the_best_weights_are_those_with_the_least_error(folder):
     evaluations = [row for row in rows(folder) if "valid" in row]
     least = min(row["valid"]["error"] for row in evaluations)
-    kept = [row for row in evaluations if row["best"]]
-    assert kept[-1]["valid"]["error"] == least
+    best = [row for row in evaluations if row["best"]]
+    assert best[-1]["valid"]["error"] == least
     assert evaluations[0]["valid"]["error"] > least or len({row["valid"]["error"] for row in evaluations}) == 1
 
 
-def test_named_parts_of_the_loss_are_logged(folder):
+def test_named_terms_of_the_loss_are_logged(folder):
     trained = [row for row in rows(folder) if "loss" in row]
     assert trained
     for row in trained:
         assert row["likelihood"] == pytest.approx(row["loss"], rel=1e-5)
 
 
-def test_no_decoding_is_invented(folder):
+def test_no_decoding_section_is_written(folder):
     assert not json.loads((folder / "config.json").read_text()).get("decoding")
 
 
@@ -82,17 +82,17 @@ def test_evaluate_says_how_the_score_is_computed(call, folder):
     assert report["signatures"]["error"].startswith("share of images")
 
 
-def test_answers_on_the_command_line(call, folder):
+def test_predictions_on_the_command_line(call, folder):
     images = sorted(folder.glob("example*.png"))
-    lines = call("answer", folder, *images).splitlines()
+    lines = call("predict", folder, *images).splitlines()
     assert len(lines) == len(images) and set(lines) <= {"top left", "top right", "bottom left", "bottom right"}
-    (record,) = map(json.loads, call("answer", folder, images[0], "top=3", "--json").splitlines())
-    assert len(record["answers"]) == 3
-    with pytest.raises(RegardError, match="no setting 'topp'; did you mean 'top'"):
-        call("answer", folder, images[0], "topp=3")
+    (record,) = map(json.loads, call("predict", folder, images[0], "n=3", "--json").splitlines())
+    assert len(record["predictions"]) == 3
+    with pytest.raises(RegardError, match="no setting 'nn'; did you mean 'n'"):
+        call("predict", folder, images[0], "nn=3")
 
 
-def test_answers_in_python(folder):
+def test_predictions_in_python(folder):
     run = regard.load(folder)
     image = str(folder / "example0.png")
     (best,), (again,) = run.predict([image]), run.predict([image])
@@ -101,21 +101,21 @@ def test_answers_in_python(folder):
     with pytest.raises(RegardError, match=r"lab\.quarters.*classify"):
         run.translate(["a text"])
     assert "lab.two_level" in repr(run)
-    assert pickle.loads(pickle.dumps(run)).answer([image])[0][0].text == best[0].text
+    assert pickle.loads(pickle.dumps(run)).predict([image])[0][0].text == best[0].text
 
 
-def test_the_laws_are_checked(call, folder):
+def test_invariants_are_checked(call, folder):
     printed = call("check", folder)
     assert "kept" in printed and "BROKEN" not in printed
 
 
-def test_a_look_has_both_levels_and_the_foreign_view(call, folder, tmp_path):
+def test_an_inspection_has_both_levels_and_the_third_party_view(call, folder, tmp_path):
     page = tmp_path / "page.html"
     call("look", folder, folder / "example0.png", "--html", page)
     text = page.read_text(encoding="utf-8")
     assert "rows of pixels" in text
     data = json.loads(text.split('id="data">')[1].split("</script>")[0])
-    maps = {(one["name"], one["keys"]): one for one in data["maps"]}
+    maps = {(entry["name"], entry["keys"]): entry for entry in data["maps"]}
     assert {keys for name, keys in maps if name.startswith("inner")} == {f"patches.{i}" for i in range(4)}
     assert {keys for name, keys in maps if name.startswith("outer")} == {"quarters"}
     assert data["axes"]["patches.2"]["parent"] == {"axis": "quarters", "item": 2}
@@ -139,10 +139,10 @@ def test_served_with_a_what_if_by_axis(folder):
     with TestClient(create(regard.load(folder)), base_url="http://127.0.0.1") as client:
         assert "rows of pixels" in client.get("/").text
         request = {"text": str(folder / "example0.png")}
-        usual = client.post("/api/look", json=request).json()
-        changed = client.post("/api/look", json={**request, "forbid": [["quarters", 0]]}).json()
-    assert usual["outputs"][0]["text"] in ("top left", "top right", "bottom left", "bottom right")
-    assert changed["maps"] != usual["maps"]
+        original = client.post("/api/look", json=request).json()
+        changed = client.post("/api/look", json={**request, "hidden_items": [["quarters", 0]]}).json()
+    assert original["outputs"][0]["text"] in ("top left", "top right", "bottom left", "bottom right")
+    assert changed["maps"] != original["maps"]
 
 
 def test_weights_are_taken_from_another_run(call, folder, tmp_path):
@@ -167,16 +167,16 @@ def test_a_model_of_another_kind_is_refused(call, tmp_path):
         call("train", "lab.quarters", "model=transformer", "--out", tmp_path / "x")
 
 
-def test_a_run_of_somebody_else_imports_nothing_without_a_word_of_trust(call, folder, tmp_path, monkeypatch):
+def test_an_untrusted_run_imports_nothing(call, folder, tmp_path, monkeypatch):
     """The same run on another machine, and the same run with another configuration."""
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
-    assert call("info", copy)  # a copy of what was trained here is still that
+    assert call("info", copy)  # a copy of a run that was trained here is trusted
     config = copy / "config.json"
     table = {key: value for key, value in json.loads(config.read_text()).items() if key != "sha256"}
     config.write_text(json.dumps(table | {"seed": table["seed"] + 1}))
     image = folder / "example0.png"
-    commands = [["info"], ["answer", image], ["look", image, "--html", tmp_path / "x.html"], ["evaluate"], ["check"]]
+    commands = [["info"], ["predict", image], ["look", image, "--html", tmp_path / "x.html"], ["evaluate"], ["check"]]
     refusal = r"would import code from outside regard: lab\.quarters, lab\.two_level.*if you trust it, use --trust"
     for words in commands:
         with pytest.raises(RegardError, match=refusal):
@@ -186,7 +186,7 @@ def test_a_run_of_somebody_else_imports_nothing_without_a_word_of_trust(call, fo
     with pytest.raises(RegardError, match=refusal):
         call("compare", folder, copy, image)
     assert "lab.quarters" in call("info", copy, "--trust")
-    assert call("answer", copy, image, "--trust")
+    assert call("predict", copy, image, "--trust")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "another machine"))
     with pytest.raises(RegardError, match=refusal):
         call("info", folder)

@@ -1,4 +1,4 @@
-"""A model: attention over the patches of each quarter of an image, then over the quarters."""
+"""A third-party model: attention over the patches of each quarter of an image, then over the quarters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.layers.readout import Readout
 
 @dataclass(frozen=True)
 class Config:
-    """How wide it is and how it scores."""
+    """How wide the model is and which score it uses."""
 
     dim: int = 16
     score: str = "lab.sharp"
@@ -25,7 +25,7 @@ TINY = Config(dim=8)
 
 
 class Pool(nn.Module):
-    """(b n d) -> (b d): a learned question looks at n features."""
+    """(b n d) -> (b d): a learned query attends to n features."""
 
     def __init__(self, dim: int, score: str, *, keys: str) -> None:
         super().__init__()
