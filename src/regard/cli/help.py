@@ -1,6 +1,6 @@
-"""What settings there are, from the source of the files that have them: name, default, kind and meaning.
+"""Help output: the settings of tasks, models and strategies with default, type and meaning in plain language.
 
-Help in plain words: what kind of value is wanted, and what it is unless told, without the words of Python.
+Settings are read from the source files without importing them (core/describe.py).
 """
 
 from __future__ import annotations
@@ -19,143 +19,147 @@ from regard.core.describe import describe, read_constant, source_path, summary
 from regard.core.errors import RegardError
 from regard.core.registry import registered_names
 
-MAX_COLUMN_WIDTHS = (30, 16, 20)  # columns are aligned up to so many characters
+MAX_COLUMN_WIDTHS = (30, 16, 20)  # columns are aligned up to this many characters
 
 
 class Section(NamedTuple):
-    """A title and rows of name, default, kind and meaning."""
+    """A title and rows (name, default, type, meaning)."""
 
     title: str
     rows: Sequence[tuple[str, str, str, str]] = ()
 
 
 def print_sections(sections: Iterable[Section]) -> None:
-    """Print them, columns aligned."""
+    """Print sections with aligned columns."""
     for section in sections:
         print(f"\n{section.title}")
-        said = [
+        rows = [
             (name, describe_default(value), describe_type(kind), meaning) for name, value, kind, meaning in section.rows
         ]
-        columns = list(zip(*said, strict=True))[:3]
+        columns = list(zip(*rows, strict=True))[:3]
         widths = [
-            min(most, max(map(len, column), default=0))
-            for most, column in zip(MAX_COLUMN_WIDTHS, columns, strict=False)
+            min(limit, max(map(len, column), default=0))
+            for limit, column in zip(MAX_COLUMN_WIDTHS, columns, strict=False)
         ]
-        for row in said:
+        for row in rows:
             cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
             print("  " + "  ".join([*cells, row[-1]]).rstrip())
 
 
 def of_class(path: Path, name: str, *, prefix: str = "", changed: Any = None) -> Iterator[tuple[str, str, str, str]]:
-    """The rows of a dataclass of a file, those of the dataclasses in it included; `changed` are other defaults."""
+    """Yield the rows of a dataclass in a file, including nested dataclasses; `changed` overrides defaults."""
     described = describe(path, name)
     for setting in () if described is None else described.settings:
         default = (changed or {}).get(setting.name)
         if setting.annotation[0].isupper() and setting.annotation.isidentifier() and describe(path, setting.annotation):
             yield from of_class(path, setting.annotation, prefix=f"{prefix}{setting.name}.", changed=default)
         else:
-            shown = setting.default if default is None else repr(default)
-            yield f"{prefix}{setting.name.removesuffix('_')}", shown, setting.annotation, setting.comment
+            default_text = setting.default if default is None else repr(default)
+            yield f"{prefix}{setting.name.removesuffix('_')}", default_text, setting.annotation, setting.comment
 
 
 def _section(path: Path, title: str, *, prefix: str = "", changed: Any = None) -> Section:
-    """The Config of a file."""
+    """Return the section of the Config in a file."""
     described = describe(path, "Config")
     more = "" if described is None else described.summary
     return Section(f"{title} {more}".rstrip(), tuple(of_class(path, "Config", prefix=prefix, changed=changed)))
 
 
 def of_file(path: Path, name: str) -> Section:
-    """A score, a position scheme or a decoder: what it is, and its settings where it has any."""
+    """Return the description and settings of a score, position scheme or decoding strategy."""
     return _section(path, f"{name}: {summary(path)}")
 
 
 def options_section(task: str) -> Section:
-    """What one can ask of a run of a task."""
+    """Return the request options of a task."""
     rows = tuple(of_class(source_path("regard.tasks", task), "Options"))
-    title = f"Asked of {task}, as key=value or --key value:" if rows else f"{task} has no options of its own."
+    title = f"Options of {task}, as key=value or --key value:" if rows else f"{task} has no options."
     return Section(title, rows)
 
 
 def of_decoding(name: str) -> Section:
-    """The settings of a decoder."""
-    return _section(source_path("regard.decoding.strategies", name), f"The search, {name}.", prefix="decoding.")
+    """Return the settings of a decoding strategy."""
+    return _section(source_path("regard.decoding.strategies", name), f"Decoding, {name}.", prefix="decoding.")
 
 
 def run_sections(args: Sequence[str]) -> list[Section]:
-    """What one can ask of the run that is among the words; nothing where none is."""
+    """Return the options of the run among the arguments; empty if there is none."""
     return _of_run(args, lambda task: [options_section(task)])
 
 
 def evaluation_sections(args: Sequence[str]) -> list[Section]:
-    """What an evaluation of the run that is among the words can be told; nothing where none is."""
+    """Return the evaluation options of the run among the arguments; empty if there is none."""
 
-    def told(task: str) -> list[Section]:
+    def evaluation_of(task: str) -> list[Section]:
         path = source_path("regard.tasks", task)
-        places = read_constant(path, "DATA_SETTINGS") or ()
-        rows = (*of_class(path, "Evaluation"), *(row for row in of_class(path, "Config") if row[0] in places))
-        named = tuple((f"data.{row[0]}" if row[0] in places else row[0], *row[1:]) for row in rows)
-        return [Section(f"Told to an evaluation of {task}, as key=value or --key value:", named)] if named else []
+        locations = read_constant(path, "DATA_SETTINGS") or ()
+        rows = (*of_class(path, "Evaluation"), *(row for row in of_class(path, "Config") if row[0] in locations))
+        qualified = tuple((f"data.{row[0]}" if row[0] in locations else row[0], *row[1:]) for row in rows)
+        return [Section(f"Evaluation options of {task}, as key=value or --key value:", qualified)] if qualified else []
 
-    return _of_run(args, told)
+    return _of_run(args, evaluation_of)
 
 
-def _of_run(words: Sequence[str], told: Callable[[str], list[Section]]) -> list[Section]:
-    """Sections about the task of the run that is among the words, and about its decoder."""
+def _of_run(args: Sequence[str], sections_of: Callable[[str], list[Section]]) -> list[Section]:
+    """Return sections for the task and the decoding strategy of the run among the arguments."""
     try:
-        path = next(path for path in (Path(word) / "config.json" for word in words) if path.is_file())
+        path = next(path for path in (Path(arg) / "config.json" for arg in args) if path.is_file())
         table = json.loads(path.read_text(encoding="utf-8"))
         decoding = table.get("decoding")
-        if trust.external_modules(path.parent) and not ("--trust" in words or trust.is_trusted(path.parent)):
-            return []  # to find the file of a module, Python imports the package it is in
-        return [*told(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
+        if trust.external_modules(path.parent) and not ("--trust" in args or trust.is_trusted(path.parent)):
+            return []  # to locate a module, Python imports its parent package
+        return [*sections_of(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
     except (StopIteration, OSError, ValueError, LookupError, TypeError, AttributeError, RegardError):
         return []
 
 
 def verb_sections(verb: str) -> list[Section]:
-    """What one can ask of a run of the listed tasks that have a verb."""
+    """Return the options of every built-in task with this verb."""
     files = {task: source_path("regard.tasks", task) for task in registered_names("regard.tasks")}
     verbs = {task: (read_constant(path, "VERB"), *(read_constant(path, "VERBS") or ())) for task, path in files.items()}
     return [options_section(task) for task in files if verb in verbs[task]]
 
 
 def task_sections(task: str, model: str | None = None) -> list[Section]:
-    """The settings of a training: the task's data, the model (the task's own unless one is named), and the rest."""
+    """Return the training settings: data, model (by default the one of the task), training, pretrained, decoding."""
     path = source_path("regard.tasks", task)
     defaults = read_constant(path, "DEFAULTS")
     defaults = defaults if isinstance(defaults, dict) else {}
-    own = defaults.get("model", {}).get("name")
-    model = model or own
+    default_model = defaults.get("model", {}).get("name")
+    model = model or default_model
     sections = [
         Section(f"{task}: {summary(path)}"),
-        _section(path, "The data.", prefix="data."),
-        *([] if model is None else [model_section(model, changed=defaults.get("model") if model == own else None)]),
+        _section(path, "Data.", prefix="data."),
+        *(
+            []
+            if model is None
+            else [model_section(model, changed=defaults.get("model") if model == default_model else None)]
+        ),
     ]
     config = source_path("regard.training", "config")
-    sections.append(_section(config, "The training.", prefix="training.", changed=defaults.get("training")))
-    sections.append(Section("The weights it starts from.", tuple(of_class(config, "Start", prefix="start."))))
+    sections.append(_section(config, "Training.", prefix="training.", changed=defaults.get("training")))
+    sections.append(Section("Pretrained weights.", tuple(of_class(config, "Pretrained", prefix="pretrained."))))
     decoding = defaults.get("decoding", {}).get("name")
     return [*sections, of_decoding(decoding)] if decoding else sections
 
 
 def model_section(model: str, *, changed: Any = None) -> Section:
-    """The settings of a model, and its presets."""
+    """Return the settings of a model and its presets."""
     path = source_path("regard.models", model)
-    section = _section(path, f"The model, {model}: {summary(path)}", prefix="model.", changed=changed)
+    section = _section(path, f"Model, {model}: {summary(path)}", prefix="model.", changed=changed)
     presets = read_constant(path, "PRESETS")
     rows = presets.items() if isinstance(presets, dict) else ()
     return section._replace(
-        rows=(*section.rows, *((f"model.preset={name}", "", "", preset(str(what))) for name, what in rows))
+        rows=(*section.rows, *((f"model.preset={name}", "", "", preset(str(source))) for name, source in rows))
     )
 
 
 TYPE_NAMES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
-METAVARS = {"int": "NUMBER", "float": "NUMBER", "str": "TEXT", "path": "PATH"}  # of what follows an option
+METAVARS = {"int": "NUMBER", "float": "NUMBER", "str": "TEXT", "path": "PATH"}  # names of option values in usage lines
 
 
 def describe_type(annotation: str) -> str:
-    """A type as a file writes it, in words: 'int | None' -> 'whole number', "Literal['a', 'b']" -> 'a, b'."""
+    """Describe an annotation: 'int | None' -> 'whole number', "Literal['a', 'b']" -> 'a, b'."""
     if not annotation:
         return ""
     parts = [_part(node) for node in _union(ast.parse(annotation, mode="eval").body)]
@@ -176,16 +180,16 @@ def _part(node: ast.expr) -> str:
 
 
 def describe_default(source: str) -> str:
-    """A default as a file writes it, as one would give it: None -> none, 'auto' -> auto, () -> []."""
+    """Write a default as the user would type it: None -> none, 'auto' -> auto, () -> []."""
     try:
         value = ast.literal_eval(source)
     except (ValueError, SyntaxError):
-        return ""  # something that is computed
+        return ""  # a computed default
     return format_value(value)
 
 
 def format_value(value: Any) -> str:
-    """A plain value as one would give it in a setting."""
+    """Write a plain value as in a setting."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, str):
@@ -196,43 +200,41 @@ def format_value(value: Any) -> str:
 
 
 def preset(source: str) -> str:
-    """A preset as a file writes it, as settings: 'Config(layers=2, dim=64)' -> 'layers=2 dim=64'."""
+    """Write a preset as settings: 'Config(layers=2, dim=64)' -> 'layers=2 dim=64'."""
     try:
         call = ast.parse(source, mode="eval").body
     except SyntaxError:
         return ""
     if not isinstance(call, ast.Call):
         return ""
-    settings = [f"{word.arg}={describe_default(ast.unparse(word.value))}" for word in call.keywords if word.arg]
+    settings = [f"{item.arg}={describe_default(ast.unparse(item.value))}" for item in call.keywords if item.arg]
     return " ".join(settings) or "the defaults"
 
 
-def _said(parameters: Sequence[Any]) -> list[Any]:
-    """The same parameters, whose kind is said in words: none for a flag, and none for an argument, which has a name."""
+def _with_plain_types(parameters: Sequence[Any]) -> list[Any]:
+    """Show plain type names for options, and none for flags and arguments."""
     for parameter in parameters:
         if hasattr(parameter, "display_type_rich") and "display_type_rich" not in vars(parameter):
-            named = parameter.param_type_name != "argument"
-            parameter.display_type_rich = partial(_option, parameter.display_type_rich if named else None)
+            is_option = parameter.param_type_name != "argument"
+            parameter.display_type_rich = partial(_metavar, parameter.display_type_rich if is_option else None)
     return list(parameters)
 
 
-def _option(said: Callable[..., str | None] | None, **given: Any) -> str:
-    """typer's own word for the kind of an option, '<list[Path]>', in words."""
-    word = (said(**given) or "" if said else "").strip("<>").removeprefix("list[").removesuffix("]")
-    return METAVARS.get(word.lower(), "")
+def _metavar(display_type: Callable[..., str | None] | None, **arguments: Any) -> str:
+    """Translate the type name of typer, such as '<list[Path]>', to a metavar."""
+    name = (display_type(**arguments) or "" if display_type else "").strip("<>").removeprefix("list[").removesuffix("]")
+    return METAVARS.get(name.lower(), "")
 
 
 class PlainCommand(TyperCommand):
-    """A command with such help."""
+    """A command whose help shows plain type names."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its arguments and options."""
-        return _said(super().get_params(ctx))
+        return _with_plain_types(super().get_params(ctx))
 
 
 class PlainGroup(TyperGroup):
-    """A command with commands of its own, with such help."""
+    """A group of commands whose help shows plain type names."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its options."""
-        return _said(super().get_params(ctx))
+        return _with_plain_types(super().get_params(ctx))

@@ -1,7 +1,7 @@
-"""Lines of standard input as they come: numbered, decoded one by one, and a word where there is nothing more yet.
+"""Read inputs: arguments, or the lines of standard input, numbered and decoded one by one.
 
-A file is read in whatever encoding it is found to have. Of a pipe the lines that have come are given at once; None
-between them says that more would have to be waited for, so that what has come can be answered first.
+The encoding of a file is detected. For a pipe, None is yielded when no further line is available yet, so that the
+lines read so far can be processed first.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from regard.core.errors import DataError
 from regard.data.files import encodings
 from regard.data.files.encodings import UTF8, TextFormat
 
-PIPE_CHUNK_BYTES = 2**16  # bytes of a pipe that are taken at once
+PIPE_CHUNK_BYTES = 2**16  # read from a pipe at a time
 UTF16_BOMS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class InputLine(NamedTuple):
-    """One input."""
+    """An input and its line number."""
 
     line_number: int  # counted from 1
     text: str
-    error: str = ""  # why it cannot be read; "": it can
+    error: str = ""  # why it cannot be read; "" if it can
 
 
 class InputStream(NamedTuple):
-    """Inputs, and what they are called in messages; "": they were words of the command."""
+    """Input lines and their name in messages; "" for arguments of the command."""
 
     name: str
     lines: Iterable[InputLine | None]
 
 
 def from_arguments(inputs: Iterable[str]) -> InputStream:
-    """Words of the command as inputs."""
-    return InputStream("", [InputLine(number, text) for number, text in enumerate(inputs, start=1)])
+    """Return arguments of the command as inputs."""
+    return InputStream("", [InputLine(index, text) for index, text in enumerate(inputs, start=1)])
 
 
 def standard_input() -> InputStream:
-    """The lines of standard input."""
+    """Return the lines of standard input."""
     try:
         handle = sys.stdin.fileno()
-    except (OSError, ValueError, AttributeError):  # a text in place of it
+    except (OSError, ValueError, AttributeError):  # replaced by a text stream
         return InputStream("standard input", _of_text(sys.stdin))
     if stat.S_ISREG(os.fstat(handle).st_mode):
         return InputStream(_name(handle), _of_file(handle, _name(handle)))
@@ -56,73 +56,71 @@ def standard_input() -> InputStream:
 
 
 def piped_input() -> InputStream | None:
-    """The lines of standard input where a file or a pipe stands there and has any; None at a terminal, or where nobody
-    gave anything."""
+    """Return the lines of standard input if it is a file or a pipe with content; None at a terminal or without input."""
     try:
-        kind = os.fstat(sys.stdin.fileno()).st_mode
-    except (OSError, ValueError, AttributeError):  # none at all
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):  # there is no standard input
         return None
-    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         return None
     name, lines = standard_input()
-    coming = iter(lines)
-    first = next((line for line in coming if line is not None), None)
-    return None if first is None else InputStream(name, chain([first], coming))
+    iterator = iter(lines)
+    first = next((line for line in iterator if line is not None), None)
+    return None if first is None else InputStream(name, chain([first], iterator))
 
 
 def _of_text(stream: TextIO) -> Iterator[InputLine]:
-    for number, line in enumerate(stream, start=1):
-        yield InputLine(number, (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n"))
+    for index, line in enumerate(stream, start=1):
+        yield InputLine(index, (line.removeprefix("\ufeff") if index == 1 else line).rstrip("\r\n"))
 
 
 def _name(handle: int) -> str:
-    """What the file behind a handle is called, where the system tells it."""
+    """Return the path of an open file if the system provides it."""
     with suppress(OSError):
         return os.path.relpath(os.readlink(f"/proc/self/fd/{handle}"))
     return "standard input"
 
 
 def _of_file(handle: int, name: str) -> Iterator[InputLine]:
-    from regard.data.files import text_files  # imports NumPy, which a few words of the command need not wait for
+    from regard.data.files import text_files  # imports NumPy, which arguments do not need
 
-    begin = os.lseek(handle, 0, os.SEEK_CUR)
+    start = os.lseek(handle, 0, os.SEEK_CUR)
     form = UTF8
     with suppress(encodings.UnknownEncoding), os.fdopen(os.dup(handle), "rb") as file:
         form = encodings.detect(iter(lambda: file.read(encodings.BLOCK_BYTES), b""), name)
     if form.encoding != "utf-8":
         print(f"regard: {name}: read as {form.name}", file=sys.stderr)
-    os.lseek(handle, begin + form.bom_bytes, os.SEEK_SET)
+    os.lseek(handle, start + form.bom_bytes, os.SEEK_SET)
     with os.fdopen(os.dup(handle), "rb") as file:
-        for number, raw in enumerate(text_files.split_lines(file, form), start=1):
-            yield _line(number, raw, form, name)
+        for index, raw in enumerate(text_files.split_lines(file, form), start=1):
+            yield _line(index, raw, form, name)
 
 
 def _of_pipe(handle: int) -> Iterator[InputLine | None]:
-    number, held, told = 0, b"", True  # told: that nothing more has come
-    chunks = _chunks(handle)
-    for chunk in chunks:
+    count, rest, is_waiting = 0, b"", True
+    for chunk in _chunks(handle):
         if chunk is None:
-            if not told:
+            if not is_waiting:
                 yield None
-            told = True
+            is_waiting = True
             continue
-        *whole, held = (held + chunk).split(b"\n")
-        for raw in whole:
-            number, told = number + 1, False
-            yield _line(number, raw, UTF8, "standard input")
-    if held:
-        yield _line(number + 1, held, UTF8, "standard input")
+        *lines, rest = (rest + chunk).split(b"\n")
+        for raw in lines:
+            count, is_waiting = count + 1, False
+            yield _line(count, raw, UTF8, "standard input")
+    if rest:
+        yield _line(count + 1, rest, UTF8, "standard input")
 
 
 def _chunks(handle: int) -> Iterator[bytes | None]:
-    """What comes through a pipe, as UTF-8 without a mark; None where one would have to wait for more."""
+    """Yield the content of a pipe as UTF-8 without a BOM; None when no more is available yet."""
     first = b""
-    while len(first) < 3 and (more := os.read(handle, PIPE_CHUNK_BYTES)):  # as long as the longest mark
+    while len(first) < 3 and (more := os.read(handle, PIPE_CHUNK_BYTES)):  # the length of the longest BOM
         first += more
-        if not any(mark.startswith(first) for mark in (*UTF16_BOMS, codecs.BOM_UTF8)):
+        if not any(bom.startswith(first) for bom in (*UTF16_BOMS, codecs.BOM_UTF8)):
             break
-    wide = next((encoding for mark, encoding in UTF16_BOMS.items() if first.startswith(mark)), None)
-    decoder = None if wide is None else codecs.getincrementaldecoder(wide)(errors="replace")
+    utf16 = next((encoding for bom, encoding in UTF16_BOMS.items() if first.startswith(bom)), None)
+    decoder = None if utf16 is None else codecs.getincrementaldecoder(utf16)(errors="replace")
     chunk = first[2:] if decoder else first.removeprefix(codecs.BOM_UTF8)
     while first:
         yield decoder.decode(chunk).encode() if decoder else chunk
@@ -134,19 +132,18 @@ def _chunks(handle: int) -> Iterator[bytes | None]:
 
 
 def _ready(handle: int) -> bool:
-    """Whether there is something to read, or the end; where nobody can tell, each chunk is answered by itself."""
+    """Return True if reading would not block; False if that is unknown, so that each chunk is processed on its own."""
     try:
         return bool(select.select([handle], [], [], 0)[0])
     except (OSError, ValueError):
         return False
 
 
-def _line(number: int, raw: bytes, form: TextFormat, name: str) -> InputLine:
+def _line(index: int, raw: bytes, form: TextFormat, name: str) -> InputLine:
     from regard.data.files import text_files
 
     try:
-        return InputLine(number, text_files.decode_line(raw, form, f"{name}:{number}"))
-    except DataError as wrong:
-        return InputLine(
-            number, raw.decode(form.encoding, errors="replace"), str(wrong).removeprefix(f"{name}:{number}: ")
-        )
+        return InputLine(index, text_files.decode_line(raw, form, f"{name}:{index}"))
+    except DataError as error:
+        text = raw.decode(form.encoding, errors="replace")
+        return InputLine(index, text, str(error).removeprefix(f"{name}:{index}: "))

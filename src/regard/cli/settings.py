@@ -1,6 +1,7 @@
-"""Settings on the command line: `key=value`, `--key value` and `--key=value` are the same, for every command.
+"""Settings and shared options of the command line.
 
-Arguments and options that several commands have, said once.
+`key=value`, `--key value` and `--key=value` are equivalent in every command. The arguments and options that several
+commands have are declared here once.
 """
 
 from __future__ import annotations
@@ -22,39 +23,39 @@ from regard.core import config as configs
 
 SETTING = re.compile(r"[A-Za-z_][\w.]*=")
 OPTION = re.compile(r"--[A-Za-z_][\w.-]*")
-_SETTINGS = "regard settings"  # where they are kept in the context of a call
+_SETTINGS = "regard settings"  # key in the meta dictionary of a click context
 
 
 class SettingsCommand(PlainCommand):
-    """A command that takes settings. They may stand anywhere; what follows `--` is none."""
+    """A command that accepts settings anywhere among its arguments; arguments after `--` are not settings."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Settings are taken out; all else is read as ever."""
+        """Extract the settings and parse the remaining arguments."""
         ctx.meta[ARGS_META_KEY] = list(args)
         options = [option for option in self.get_params(ctx) if option.param_type_name == "option"]
         declared = {name: not getattr(option, "is_flag", False) for option in options for name in option.opts}
         try:
             rest, ctx.meta[_SETTINGS] = split_settings(args, declared, flags=self.flags(args))
-        except ValueError as wrong:
-            ctx.fail(str(wrong))
+        except ValueError as error:
+            ctx.fail(str(error))
         return super().parse_args(ctx, rest)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The usual help, and the settings of what the words name: a task, a run."""
+        """Write the help of the command and the settings of the task or run among the arguments."""
         super().format_help(ctx, formatter)
         print_sections(self.sections(ctx.meta.get(ARGS_META_KEY, [])))
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
-        """The settings that are on when they are named: `--key` without a value."""
+        """Return the boolean settings, which may be given as `--key` without a value."""
         return ()
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
-        """What help says beside the command's own options."""
+        """Return the sections that the help shows after the options of the command."""
         return ()
 
 
 def settings_of(context: typer.Context) -> list[str]:
-    """The settings of a call as key=value words, in their order."""
+    """Return the settings of a call as `key=value` strings, in order."""
     settings: list[str] = context.meta[_SETTINGS]
     return settings
 
@@ -62,9 +63,9 @@ def settings_of(context: typer.Context) -> list[str]:
 def split_settings(
     args: Sequence[str], declared: Mapping[str, bool], *, flags: Collection[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Words -> those that are no settings, and the settings as key=value.
+    """Arguments -> (other arguments, settings as `key=value`).
 
-    `declared` are the command's own options, and whether a value follows each.
+    `declared` maps each option of the command to True if a value follows it.
     """
     rest: list[str] = []
     settings: list[str] = []
@@ -93,14 +94,14 @@ def _value(key: str, words: Iterable[str], flags: Collection[str]) -> str:
 
 
 def to_options(settings: Sequence[str], options_type: type) -> dict[str, Any]:
-    """key=value words -> options by name, for a request. What the dataclass `kind` has as a tuple may be repeated."""
+    """`key=value` strings -> options of a request. A field that is a tuple in `options_type` may be repeated."""
     hints = typing.get_type_hints(options_type)
     table: dict[str, Any] = {}
     for setting in settings:
         key, _, text = setting.partition("=")
-        key = f"{key}_" if keyword.iskeyword(key) else key  # no field can be called `class`
+        key = f"{key}_" if keyword.iskeyword(key) else key  # a field cannot be named `class`
         hint = hints.get(key)
-        if key == "decoding":  # another decoder; decoding.beam_width=… is a setting of it
+        if key == "decoding":  # selects a strategy; decoding.beam_width=… is a setting of it
             table = configs.merge(table, {"decoding": {"name": text}})
         elif hint is None:
             table = configs.override(table, [setting])
@@ -113,33 +114,33 @@ def to_options(settings: Sequence[str], options_type: type) -> dict[str, Any]:
 
 
 def _parsed(text: str, hint: Any) -> Any:
-    """A value as TOML; where a text is wanted, "3" and "true" are texts."""
+    """Parse a value as TOML. If the field is a text, "3" and "true" stay texts."""
     value = configs.override({}, [f"value={text}"])["value"]
-    kinds = {hint, *typing.get_args(hint)}
-    wants_text = kinds & {str, Path} and not kinds & {int, float, bool}
+    types = {hint, *typing.get_args(hint)}
+    wants_text = types & {str, Path} and not types & {int, float, bool}
     return text if wants_text and not isinstance(value, str | list) else value
 
 
-START, TRAIN, USE, INSIDE = PANELS = ("Start", "Train", "Use a run", "Look inside a run")
+START, TRAIN, USE, INSIDE = PANELS = ("Start", "Train", "Use a run", "Inspect a run")
 
 Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", autocompletion=completion.runs)]
 Inputs = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="INPUT|KEY=VALUE",
-        help="Texts (or files, where the task reads files), and what is asked of them.",
+        help="Texts (or files, if the task reads files), and options.",
         show_default=False,
         autocompletion=completion.complete_predict,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
-Engine = Annotated[str, typer.Option(help="auto (the fastest that answers alike), native, int8 or ctranslate2.")]
-Precision = Annotated[str, typer.Option(help="float32, or int8: faster where models are wide, not exact.")]
+Engine = Annotated[str, typer.Option(help="auto (the fastest engine with equal results), native, int8 or ctranslate2.")]
+Precision = Annotated[str, typer.Option(help="float32, or int8: faster for wide models, not exact.")]
 Workers = Annotated[int, typer.Option(help="Processes for long inputs.", show_default="one for each core")]
 OnError = Annotated[
     str | None,
     typer.Option(
-        help="What becomes of an input that cannot be answered: stop, skip it, or blank (an empty line).",
+        help="Action for an input that fails: stop, skip, or blank (print an empty line).",
         show_default="blank for standard input, else stop",
     ),
 ]
@@ -147,12 +148,14 @@ Ray = Annotated[
     str,
     typer.Option(
         metavar="ADDRESS|local",
-        help="Let a Ray cluster answer: many machines, or a cluster of this one (extra ray).",
+        help="Predict on a Ray cluster: many machines, or a cluster of this one (extra ray).",
         show_default=False,
     ),
 ]
-Trust = Annotated[bool, typer.Option("--trust", help="Let the run import code from outside regard and fetch its data.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Allow the run to import code from outside regard and to download its data.")
+]
 Out = Annotated[
     list[Path] | None,
-    typer.Option(help="Write the answer to a file; its suffix says as what. May be given several times."),
+    typer.Option(help="Write the prediction to a file; the suffix selects the format. May be repeated."),
 ]

@@ -1,10 +1,7 @@
-"""Scores as tables for people: single ones with how they were computed; those of each kind, and counts of confusions,
-as tables of their own.
+"""Tables in the terminal: metrics, metrics per class, confusion matrices, attention maps.
 
-A score `f1.person` is the f1 of the kind `person`: kinds are rows, scores columns. A score `confusion.neg.pos` is a
-cell of a matrix: what is `neg` and was taken for `pos`.
-
-An attention map in the terminal: shaded cells with the weight in percent.
+A metric `f1.person` is the f1 of the class `person`: classes are rows, metrics columns. A metric `confusion.neg.pos`
+is a cell of a confusion matrix: the number of `neg` examples that were predicted as `pos`.
 """
 
 from __future__ import annotations
@@ -25,44 +22,42 @@ Cells = dict[tuple[str, str], float]  # (row, column) -> value
 
 
 def tables(scores: Mapping[str, float], signatures: Mapping[str, str], *, title: str) -> Iterator[Table | Text]:
-    """All scores, each in one of the tables, and a line for each that says how it was computed."""
+    """Yield all metrics in tables, and one line per metric that says how it was computed."""
     from rich.table import Column, Table
     from rich.text import Text
 
-    kinds, matrices = _kinds(scores), _matrices(scores)
-    grouped = {f"{score}.{kind}" for kind, score in kinds}
+    classes, matrices = _per_class(scores), _matrices(scores)
+    grouped = {f"{score}.{label}" for label, score in classes}
     grouped |= {f"{name}.{row}.{column}" for name, cells in matrices.items() for row, column in cells}
     single = Table("score", Column("value", justify="right"), title=title)
     for name, value in scores.items():
         if name not in grouped:
             single.add_row(name, f"{value:.4g}")
     yield single
-    if kinds:
-        yield _table(kinds, corner="kind", title="for each kind")
+    if classes:
+        yield _table(classes, corner="class", title="per class")
     for name, cells in matrices.items():
-        yield _table(
-            cells, corner="is \\ said", title=f"{name}: what is in the row was taken for what is in the column"
-        )
+        yield _table(cells, corner="true \\ predicted", title=f"{name}: rows are true, columns predicted classes")
     computed = {name: text for name, text in signatures.items() if name in scores}
     if computed:
         yield Text("computed as:")
     for name, text in computed.items():
-        yield Text(f"  {name}: {text}")  # a whole line each, so that it can be copied
+        yield Text(f"  {name}: {text}")  # one complete line each, so that it can be copied
 
 
-def _kinds(scores: Mapping[str, float]) -> Cells:
+def _per_class(scores: Mapping[str, float]) -> Cells:
     parts = [(name.split("."), value) for name, value in scores.items()]
-    return {(kind[1], kind[0]): value for kind, value in parts if len(kind) == 2}
+    return {(part[1], part[0]): value for part, value in parts if len(part) == 2}
 
 
 def _matrices(scores: Mapping[str, float]) -> dict[str, Cells]:
-    """Only whole ones: a name with further dots in it would leave a hole."""
-    found: dict[str, Cells] = {}
+    """Return the complete matrices only: a class name with dots in it would leave a hole."""
+    matrices: dict[str, Cells] = {}
     for name, value in scores.items():
         parts = name.split(".")
         if len(parts) == 3:
-            found.setdefault(parts[0], {})[parts[1], parts[2]] = value
-    return {name: cells for name, cells in found.items() if len(cells) == len({row for row, _ in cells}) ** 2}
+            matrices.setdefault(parts[0], {})[parts[1], parts[2]] = value
+    return {name: cells for name, cells in matrices.items() if len(cells) == len({row for row, _ in cells}) ** 2}
 
 
 def _table(cells: Cells, *, corner: str, title: str) -> Table:
@@ -77,12 +72,12 @@ def _table(cells: Cells, *, corner: str, title: str) -> Table:
 
 SHADES = ("#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#084594")  # light to dark blue
 
-MAX_MAP_SIDE = 24  # rows and columns that a terminal has room for
+MAX_MAP_SIDE = 24  # rows and columns that fit a terminal
 
 
 def attention_table(rows: Sequence[str], columns: Sequence[str], weights: NDArray[Any]) -> Table:
-    """Labels of queries and keys, weights (t s) -> a table; columns are what is looked at. Of a large map, the first
-    rows and columns."""
+    """Labels of queries and keys, weights (t s) -> a table with keys as columns. A large map is cut to its first rows
+    and columns."""
     table = Table(box=None, padding=(0, 0), header_style="", pad_edge=False)
     table.add_column("", justify="right", no_wrap=True)
     for label in columns[:MAX_MAP_SIDE]:
