@@ -121,7 +121,7 @@ def verb_sections(verb: str) -> list[Section]:
 
 
 def task_sections(task: str, model: str | None = None) -> list[Section]:
-    """Return the training settings: data, model (by default the one of the task), training, pretrained, decoding."""
+    """Return the training settings; `model` is by default the model of the task."""
     path = source_path("regard.tasks", task)
     defaults = read_constant(path, "DEFAULTS")
     defaults = defaults if isinstance(defaults, dict) else {}

@@ -56,7 +56,7 @@ def standard_input() -> InputStream:
 
 
 def piped_input() -> InputStream | None:
-    """Return the lines of standard input if it is a file or a pipe with content; None at a terminal or without input."""
+    """Return the lines of standard input if it is a file or a pipe with content, else None."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError, AttributeError):  # there is no standard input

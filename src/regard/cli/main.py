@@ -1,8 +1,8 @@
-"""The command `regard`: every file of commands/ is a command under its own name, and predict_command.py has the verbs.
+"""The command `regard`: every file in commands/ is a command of that name; predict_command.py has the verbs.
 
-A file has a function `run`, whose arguments are those of the command (or a typer app `app` with commands of its own),
-and may have `PANEL`, where `regard --help` lists it, and `Command`, the class that reads its words. No file imports
-torch at its top, so that `regard --help` is quick.
+A command file has a function `run` with the arguments of the command (or a typer app `app` with subcommands), `PANEL`,
+the section of `regard --help`, and optionally `Command`, the class that parses its arguments. No command file imports
+torch at module level, so that `regard --help` is fast.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from regard.core.registry import find, registered_names
 from regard.core.version import __version__
 
 app = typer.Typer(
-    help="Attention models of every kind from one formula: train them, use them, and look at what they look at.",
+    help="Train, run, serve and inspect attention models of every kind, built from one formula.",
     cls=PlainGroup,
     no_args_is_help=True,
-    pretty_exceptions_enable=False,  # a mistake of the user's is one line; a mistake of ours is a plain traceback
+    pretty_exceptions_enable=False,  # user errors are one line; bugs are a plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"regard {__version__}")
         raise typer.Exit
 
@@ -42,7 +42,7 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options that stand before the verb; `--version` has done its work when this is reached."""
+    """Options before the command; `--version` is handled by its callback."""
 
 
 def _add(name: str, module: ModuleType) -> None:
@@ -61,10 +61,10 @@ for _panel in PANELS:
 
 
 def main() -> None:
-    """Run the command line. A RegardError becomes one line on stderr and its exit code (1, or for what a signal has
-    ended 128 and its number: 130 for Ctrl+C); a usage error is code 2."""
-    # Read when torch is first imported, later. Threads that wait spin no longer than this: as fast as ever on a
-    # quiet machine, and ten times faster and more where other processes want the cores too.
+    """Run the command line. A RegardError becomes one line on standard error and its exit code: 1, or 128 plus the
+    number of the signal that ended the command (130 for Ctrl+C). A usage error has exit code 2."""
+    # OpenMP reads this when torch is imported. Waiting threads spin no longer than this: equally fast on a quiet
+    # machine, and more than ten times faster if other processes use the cores.
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     try:
         app(prog_name="regard")

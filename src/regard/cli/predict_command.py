@@ -1,4 +1,4 @@
-"""A command that asks a run: its arguments, and the help that lists what the run's task can be asked."""
+"""Commands that predict with a run: one per verb of the tasks, and `predict` for any task."""
 
 from __future__ import annotations
 
@@ -32,48 +32,47 @@ if TYPE_CHECKING:
 
 
 class Verb(NamedTuple):
-    """What a verb calls its input and its answers in JSON, and whether answers are numbered in text."""
+    """A verb: the JSON keys of its input and predictions, and whether text output is numbered."""
 
-    name: str | None = None  # None: the verb of whatever task the run has
+    name: str | None = None  # None: the verb of the task of the run
     input_key: str = "input"
     predictions_key: str = "predictions"
     numbered: bool = False
 
 
 class PredictOptions(NamedTuple):
-    """What the options say."""
+    """Command line options of a prediction."""
 
     as_json: bool = False
     out: tuple[Path, ...] = ()
     engine: str = "auto"
-    workers: int = 0  # 0: one on each core
+    workers: int = 0  # 0: one per core
     trust: bool = False
     on_error: str | None = None  # stop, skip or blank; None: blank for standard input, else stop
     precision: str = "float32"
-    ray: str = ""  # the address of a cluster, or local; "": this process and its own
+    ray: str = ""  # address of a cluster, or "local"; "": processes of this machine
 
 
 class PredictCommand(SettingsCommand):
-    """Words of a request. The first that is no setting is the run, and its task knows what can be asked."""
+    """A command on a run: the first argument that is not a setting is the run folder."""
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
-        """The options of the run's task, or of the tasks that have this verb."""
+        """Return the options of the task of the run, or of all tasks with this verb."""
         return help.run_sections(args) or help.verb_sections(self.name or "")
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
-        """Options that are true or false."""
         return {row[0] for section in self.sections(args) for row in section.rows if row[2] == "bool"}
 
 
 def load_target(folder: Path, settings: Sequence[str], *, trust: bool = False) -> InspectionTarget:
-    """A run folder and what is asked of it -> what inspection looks into."""
+    """A run folder and settings -> the target of an inspection."""
     from regard.api.run import load
 
     return target_with_settings(load(folder, trust=trust), settings)
 
 
 def target_with_settings(run: Run, settings: Sequence[str], *, name: str | None = None) -> InspectionTarget:
-    """A run and what is asked of it -> what inspection looks into, under a name."""
+    """A run and settings -> the target of an inspection, with a name."""
     from regard.inspection.report import target_of
 
     options, decoding = run.parse_request(to_options(settings, run.options))
@@ -81,7 +80,7 @@ def target_with_settings(run: Run, settings: Sequence[str], *, name: str | None 
 
 
 def command(verb: Verb, doc: str) -> Callable[..., None]:
-    """The function behind a verb's command; typer makes its help of the arguments and of `doc`."""
+    """Create the function of a command; typer builds the help from its signature and from `doc`."""
 
     def run(
         context: typer.Context,
@@ -99,36 +98,34 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
     ) -> None:
         from regard.cli.predict_loop import run_predict
 
-        how = PredictOptions(as_json, tuple(out or ()), engine, workers, trust, on_error, precision, ray)
-        run_predict(folder, inputs or [], settings_of(context), verb=verb, predict_options=how)
+        predict_options = PredictOptions(as_json, tuple(out or ()), engine, workers, trust, on_error, precision, ray)
+        run_predict(folder, inputs or [], settings_of(context), verb=verb, predict_options=predict_options)
 
     run.__doc__ = doc
     return run
 
 
-VERBS = {  # command -> its function: one for each verb of the tasks
+VERBS = {  # command -> its function, one per verb of the tasks
     "caption": command(
-        Verb("caption", "image", "captions"), "Say what is in images; --out x.png shows where each word looked."
+        Verb("caption", "image", "captions"), "Caption images; --out x.png shows where each word attends."
     ),
     "classify": command(Verb("classify"), "Classify texts or files, or standard input line by line."),
-    "complete": command(Verb("complete"), "Complete what is given: the rest of an image."),
-    "detect": command(Verb("detect"), "Find the objects in images."),
-    "fill": command(Verb("fill"), "Fill the gaps of texts, or of standard input line by line."),
-    "generate": command(Verb("generate", numbered=True), "Make something new, from nothing or from what is given."),
+    "complete": command(Verb("complete"), "Complete an image from its upper part."),
+    "detect": command(Verb("detect"), "Detect objects in images."),
+    "fill": command(Verb("fill"), "Fill the masked positions of texts, or of standard input line by line."),
+    "generate": command(Verb("generate", numbered=True), "Generate texts, images or music, with or without a prompt."),
     "nearest": command(
-        Verb("nearest", "words", "nearest"), "The words nearest to a word, or to a sum: king - man + woman."
+        Verb("nearest", "words", "nearest"), "Find the words nearest to a word, or to a sum: king - man + woman."
     ),
-    "recommend": command(
-        Verb("recommend", "user", "items"), "Items for a user of the data, or for a new one, and why."
-    ),
+    "recommend": command(Verb("recommend", "user", "items"), "Recommend items to a known or new user, with reasons."),
     "tag": command(Verb("tag"), "Tag the words of texts, or of standard input line by line."),
     "translate": command(
         Verb("translate", "source", "translations"), "Translate texts, or standard input line by line."
     ),
-    "upscale": command(Verb("upscale"), "Enlarge images."),
+    "upscale": command(Verb("upscale"), "Upscale images."),
 }
 ANY_TASK = "predict"  # the command for a run of any task
 COMMANDS = {
-    ANY_TASK: command(Verb(), "Ask a run of any task: texts or files, or standard input line by line."),
+    ANY_TASK: command(Verb(), "Predict with a run of any task: texts or files, or standard input line by line."),
     **VERBS,
 }

@@ -1,4 +1,4 @@
-"""Answers of a run whose export is there, printed without importing torch."""
+"""Print predictions of a run with an existing export, without importing torch."""
 
 from __future__ import annotations
 
@@ -17,55 +17,56 @@ from regard.engines import torch_free
 from regard.engines.torch_free import TorchFreePredictor
 
 ENGINES = ("auto", "ctranslate2")
-MAX_PENDING_CHUNKS = 3  # pieces that are handed over before the first of them must be printed
+MAX_PENDING_CHUNKS = 3  # chunks submitted before the first of them must be printed
 PendingChunks = deque[tuple[list[InputLine], Callable[[], list[Any]]]]
 
 
 def find_torch_free(
     folder: Path, settings: Sequence[str], *, verb: Verb, predict_options: PredictOptions, few_inputs: bool
 ) -> TorchFreePredictor | None:
-    """The quick answers to a request of this verb; None where the run must be loaded."""
+    """Return a torch-free predictor for the request; None if the run must be loaded."""
     if predict_options.engine not in ENGINES:
         return None
 
-    def slow(texts: list[str]) -> list[list[Prediction]]:
+    def predict_natively(texts: list[str]) -> list[list[Prediction]]:
         from regard.api.run import load
 
         run = load(folder, engine="native", trust=predict_options.trust)
         return run.predict(texts, **to_options(settings, run.options))
 
-    found = torch_free.from_command_line(
-        folder, settings, precision=predict_options.precision, few_inputs=few_inputs, fallback=slow
+    predictor = torch_free.from_command_line(
+        folder, settings, precision=predict_options.precision, few_inputs=few_inputs, fallback=predict_natively
     )
-    return found if found is not None and verb.name in (None, *found.verbs) else None
+    return predictor if predictor is not None and verb.name in (None, *predictor.verbs) else None
 
 
 def print_predictions(
     predictor: TorchFreePredictor,
     inputs: InputStream,
-    pieces: Iterator[list[InputLine] | None],
+    chunks: Iterator[list[InputLine] | None],
     formatter: RowFormatter,
 ) -> None:
-    """Answer pieces of lines and print them in order, while the next ones are already searched for."""
-    told, waiting, scored = formatter.printer(inputs.name), PendingChunks(), formatter.prints_scores
+    """Predict chunk by chunk and print in order; the next chunks are computed meanwhile."""
+    printer, pending, return_scores = formatter.printer(inputs.name), PendingChunks(), formatter.prints_scores
 
     def print_first() -> None:
-        piece, wait = waiting.popleft()
-        told.print(formatter.results(piece, iter(wait())))
+        chunk, wait = pending.popleft()
+        printer.print(formatter.results(chunk, iter(wait())))
 
-    for piece in pieces:
-        if piece is not None:
-            waiting.append((piece, _begin(predictor, [line.text for line in piece if not line.error], scored=scored)))
-        while waiting and (piece is None or len(waiting) > MAX_PENDING_CHUNKS):
+    for chunk in chunks:
+        if chunk is not None:
+            texts = [line.text for line in chunk if not line.error]
+            pending.append((chunk, _submit(predictor, texts, return_scores=return_scores)))
+        while pending and (chunk is None or len(pending) > MAX_PENDING_CHUNKS):
             print_first()
-    while waiting:
+    while pending:
         print_first()
-    told.close()
+    printer.close()
 
 
-def _begin(found: TorchFreePredictor, texts: list[str], *, scored: bool) -> Callable[[], list[Any]]:
-    """Hand texts over; where one of them cannot be read the others are answered nevertheless."""
+def _submit(predictor: TorchFreePredictor, texts: list[str], *, return_scores: bool) -> Callable[[], list[Any]]:
+    """Submit texts -> a function that waits for their predictions. An unreadable text does not affect the others."""
     try:
-        return found.submit(texts, return_scores=scored)
+        return predictor.submit(texts, return_scores=return_scores)
     except RegardError:
-        return lambda: predict_with_bisection(found.predict, texts)
+        return lambda: predict_with_bisection(predictor.predict, texts)

@@ -1,4 +1,4 @@
-"""Many inputs by a Ray cluster: cut into pieces, sent as JSON, printed in order, with a word on how far it is."""
+"""Predict for many inputs on a Ray cluster: JSON chunks are sent out, results come back in order."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from regard.cli.inputs import InputLine
-from regard.cli.predict_loop import Result
+from regard.cli.output import Result
 from regard.engines import ray as ray_engine
 
-LINES_PER_CHUNK = 256  # of a piece, which is done again as a whole where a worker dies
-PROGRESS_INTERVAL_S = 5.0  # seconds between two words on how far it is
+LINES_PER_CHUNK = 256  # a chunk is computed again if its worker dies
+PROGRESS_INTERVAL_S = 5.0  # between two progress lines
 
 
 @dataclass(frozen=True)
 class JsonChunkPredictor:
-    """Work on lines as work on texts, which go from machine to machine."""
+    """Wrap work on lines as work on JSON texts, which can be sent between machines."""
 
     work: Callable[[list[InputLine]], list[Result]]
 
-    def __call__(self, piece: str) -> str:
+    def __call__(self, chunk: str) -> str:
         """JSON of lines -> JSON of results."""
-        return json.dumps(self.work([InputLine(*each) for each in json.loads(piece)]))
+        return json.dumps(self.work([InputLine(*fields) for fields in json.loads(chunk)]))
 
 
 def predict_chunks(
     work: Callable[[list[InputLine]], list[Result]], lines: Iterable[InputLine | None], *, address: str, workers: int
 ) -> Iterator[list[Result]]:
-    """What each piece gives, in order; how many inputs are answered is told on standard error."""
+    """Yield the results of each chunk in order, and print the progress on standard error."""
     with ray_engine.connect(address) as ray:
         count = workers or ray_engine.cluster_cpus(ray)
-        told, done = time.monotonic(), 0
-        for text in ray_engine.map_in_order(JsonChunkPredictor(work), _pieces(lines), ray=ray, workers=count):
+        printed_at, done = time.monotonic(), 0
+        for text in ray_engine.map_in_order(JsonChunkPredictor(work), _to_json_chunks(lines), ray=ray, workers=count):
             results = [
-                Result(InputLine(*line), rows, wrong, tuple(remarks)) for line, rows, wrong, remarks in json.loads(text)
+                Result(InputLine(*line), rows, error, tuple(remarks)) for line, rows, error, remarks in json.loads(text)
             ]
             done += len(results)
-            if time.monotonic() - told > PROGRESS_INTERVAL_S:
-                told = time.monotonic()
-                print(f"regard: {done:,} inputs answered", file=sys.stderr, flush=True)
+            if time.monotonic() - printed_at > PROGRESS_INTERVAL_S:
+                printed_at = time.monotonic()
+                print(f"regard: {done:,} inputs processed", file=sys.stderr, flush=True)
             yield results
-        print(f"regard: {done:,} inputs answered by ray, {count} workers", file=sys.stderr, flush=True)
+        print(f"regard: {done:,} inputs processed by ray, {count} workers", file=sys.stderr, flush=True)
 
 
-def _pieces(lines: Iterable[InputLine | None]) -> Iterator[str]:
-    piece: list[InputLine] = []
+def _to_json_chunks(lines: Iterable[InputLine | None]) -> Iterator[str]:
+    chunk: list[InputLine] = []
     for line in lines:
         if line is not None:
-            piece.append(line)
-        if len(piece) == LINES_PER_CHUNK:
-            yield json.dumps(piece)
-            piece = []
-    if piece:
-        yield json.dumps(piece)
+            chunk.append(line)
+        if len(chunk) == LINES_PER_CHUNK:
+            yield json.dumps(chunk)
+            chunk = []
+    if chunk:
+        yield json.dumps(chunk)
