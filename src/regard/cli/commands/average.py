@@ -1,4 +1,4 @@
-"""`regard average`: the mean of a run's last weights, as a run of its own."""
+"""`regard average`: average the last weights of a run into a new run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PANEL = TRAIN
 
 def run(
     folder: Folder,
-    last: Annotated[int, typer.Option(min=1, help="How many evaluations, counted from the last.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="The run folder to make.", show_default="RUN-average")] = None,
+    last: Annotated[int, typer.Option(min=1, help="Number of evaluations, counted from the last.")] = 5,
+    out: Annotated[Path | None, typer.Option(help="The run folder to create.", show_default="RUN-average")] = None,
     *,
     trust: Trust = False,
 ) -> None:
-    """Average the weights of a run's last evaluations into a new run."""
+    """Average the weights of the last evaluations of a run into a new run."""
     from regard.training.average import average
 
     target = out if out is not None else folder.with_name(f"{folder.resolve().name}-average")
     average(folder, last=last, out=target, trust=trust)
-    print(f"{target}: the mean of the last {last} evaluations; score it with: regard evaluate {target}")
+    print(f"{target}: the mean of the last {last} evaluations; evaluate it with: regard evaluate {target}")

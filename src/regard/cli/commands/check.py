@@ -1,4 +1,4 @@
-"""`regard check`: the laws that a model must keep, checked on the user's own."""
+"""`regard check`: check the invariants of decoding and attention on a run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ PANEL = INSIDE
 
 
 def run(folder: Folder, *, trust: Trust = False) -> None:
-    """Check the laws on a run: cached = uncached, batched = single, fast = plain, beam 1 = greedy."""
+    """Check invariants on a run: cached = uncached, batched = single, fused = plain, beam 1 = greedy."""
     from regard.api.run import load
 
-    verdicts = load(folder, trust=trust).check()
-    for verdict in verdicts:
-        print(f"{'kept  ' if verdict.passed else 'BROKEN'}  {verdict.invariant}: {verdict.detail}")
-    broken = [verdict.invariant for verdict in verdicts if not verdict.passed]
-    if broken:
-        raise RegardError(f"{folder}: broken: {'; '.join(broken)}; do not trust what this model answers")
+    results = load(folder, trust=trust).check()
+    for result in results:
+        print(f"{'passed' if result.passed else 'FAILED'}  {result.invariant}: {result.detail}")
+    failed = [result.invariant for result in results if not result.passed]
+    if failed:
+        raise RegardError(f"{folder}: failed: {'; '.join(failed)}; do not trust the predictions of this model")

@@ -1,4 +1,4 @@
-"""`regard compare`: the same input through several runs, and their scores, as a table and as one page."""
+"""`regard compare`: predict the same input with several runs and compare their metrics, as a table and as one page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PANEL = INSIDE
 Command = PredictCommand
-Facts = dict[str, Any]  # what is known of a run, by the name of the column
+Facts = dict[str, Any]  # column -> value, for one run
 
 
 def run(
@@ -38,14 +38,12 @@ def run(
     ],
     html: Annotated[Path | None, typer.Option(help="Write one page with the maps side by side.")] = None,
     *,
-    split: Annotated[
-        str | None, typer.Option(help="Score the runs on this part of their data too: valid, test.")
-    ] = None,
+    split: Annotated[str | None, typer.Option(help="Also evaluate the runs on this split: valid, test.")] = None,
     as_json: Json = False,
     trust: Trust = False,
 ) -> None:
-    """Put one input through several runs: outputs, scores, speed, size, maps."""
-    folders, given = _read(words, scored=split is not None)
+    """Compare runs on one input: outputs, metrics, speed, size, attention maps."""
+    folders, raw_input = _split_arguments(words, is_evaluated=split is not None)
     from rich.console import Console
 
     from regard.api.run import load
@@ -53,48 +51,48 @@ def run(
 
     runs = [load(folder, trust=trust) for folder in folders]
     _check_split(runs, split)
-    called = compare.unique_names(folders)
-    facts: list[Facts] = [{"run": name} for name in called]
+    names = compare.unique_names(folders)
+    facts: list[Facts] = [{"run": name} for name in names]
     inspections: list[Inspection] = []
-    if given is not None:
+    if raw_input is not None:
         from regard.inspection.collect import inspect
 
         settings = settings_of(context)
-        looked = [target_with_settings(run, settings, name=name) for run, name in zip(runs, called, strict=True)]
-        inspections = [inspect(subject, given) for subject in looked]
+        targets = [target_with_settings(run, settings, name=name) for run, name in zip(runs, names, strict=True)]
+        inspections = [inspect(target, raw_input) for target in targets]
         rows = compare.table(inspections)
         facts = [dict(zip(compare.COLUMNS, row, strict=True)) for row in rows]
-    for known, run in zip(facts, runs, strict=True):
-        known.update(model=run.recipe.model.name, parameters=run.parameters)
-        known.update({"split": split, "scores": run.evaluate(split)} if split else {})
+    for row, run in zip(facts, runs, strict=True):
+        row.update(model=run.recipe.model.name, parameters=run.parameters)
+        row.update({"split": split, "scores": run.evaluate(split)} if split else {})
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
     else:
-        show(facts, Console(highlight=False, markup=False))
+        print_comparison(facts, Console(highlight=False, markup=False))
         for inspection in inspections:
             if not inspection.maps:
-                print(f"{inspection.facts['run']}: no attention map; {inspection.model} attends to nothing")
+                print(f"{inspection.facts['run']}: no attention map; {inspection.model} has no attention")
     if html is not None:
         _write(html, inspections, quiet=as_json)
 
 
-def _read(words: Sequence[str], *, scored: bool) -> tuple[list[Path], str | None]:
-    """Runs, and the input; where runs are scored there need be none."""
-    if scored and len(words) >= 2 and all((Path(word) / "config.json").exists() for word in words):
+def _split_arguments(words: Sequence[str], *, is_evaluated: bool) -> tuple[list[Path], str | None]:
+    """Return the runs and the input; the input is optional if the runs are evaluated."""
+    if is_evaluated and len(words) >= 2 and all((Path(word) / "config.json").exists() for word in words):
         return [Path(word) for word in words], None
     if len(words) < 3:
         raise RegardError('compare needs two runs and an input: regard compare RUN RUN "a sentence"')
-    *folders, given = words
-    if (Path(given) / "config.json").exists():
+    *folders, raw_input = words
+    if (Path(raw_input) / "config.json").exists():
         raise RegardError(
-            f'{given} is a run folder; the input comes last: regard compare RUN RUN "a sentence"; '
-            "to compare scores alone: --split test"
+            f'{raw_input} is a run folder; the input comes last: regard compare RUN RUN "a sentence"; '
+            "to compare only metrics: --split test"
         )
-    return [Path(folder) for folder in folders], given
+    return [Path(folder) for folder in folders], raw_input
 
 
 def _check_split(runs: Sequence[Run], split: str | None) -> None:
-    """Refuse a split that a run does not have, before anything is computed."""
+    """Raise an error for a split that a run does not have, before anything is computed."""
     for run in runs if split else ():
         evaluate.select_split(run, split)
 
@@ -105,36 +103,36 @@ def _write(html: Path, inspections: Sequence[Inspection], *, quiet: bool) -> Non
     from regard.inspection.html_bundle import bundle
 
     if not inspections:
-        raise RegardError(f"--html {html} shows an input; give one behind the runs")
+        raise RegardError(f"--html {html} needs an input; give one after the runs")
     write_text(html, bundle(compare.to_page(inspections)))
     if not quiet:
         print(f"wrote {html}")
 
 
-def show(facts: Sequence[Facts], console: Console) -> None:
-    """Figures as a table, a column a run; below it what each run answered, wrapped between words."""
+def print_comparison(facts: Sequence[Facts], console: Console) -> None:
+    """Print figures as a table with one column per run, and the output of each run below it."""
     from rich.table import Table
     from rich.text import Text
 
-    flat = [_flat(known) for known in facts]
+    flat = [_figures(row) for row in facts]
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column("what")
     for _ in flat:
         table.add_column("run", justify="right", overflow="fold")
-    for name in dict.fromkeys(name for known in flat for name, value in known.items() if value is not None):
-        table.add_row(name, *(_cell(known.get(name)) for known in flat))
+    for name in dict.fromkeys(name for row in flat for name, value in row.items() if value is not None):
+        table.add_row(name, *(_cell(row.get(name)) for row in flat))
     console.print(table)
-    for known in facts:
-        if known.get("output") is not None:
-            console.print(f"\n{known['run']}:")
-            for line in Text(str(known["output"])).wrap(console, max(20, console.width - 4)):
+    for row in facts:
+        if row.get("output") is not None:
+            console.print(f"\n{row['run']}:")
+            for line in Text(str(row["output"])).wrap(console, max(20, console.width - 4)):
                 console.print("    " + line.plain)
 
 
-def _flat(known: Facts) -> Facts:
-    """Figures alone, each under a name of its own."""
-    scores = {f"{name} on {known['split']}": round(value, 4) for name, value in known.get("scores", {}).items()}
-    return {name: value for name, value in known.items() if name not in ("output", "split", "scores")} | scores
+def _figures(row: Facts) -> Facts:
+    """Return the figures of a run with flat names."""
+    scores = {f"{name} on {row['split']}": round(value, 4) for name, value in row.get("scores", {}).items()}
+    return {name: value for name, value in row.items() if name not in ("output", "split", "scores")} | scores
 
 
 def _cell(value: str | float | None) -> str:

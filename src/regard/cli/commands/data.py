@@ -1,4 +1,4 @@
-"""`regard data check PATH` and `regard data get NAME`."""
+"""`regard data check PATH` reports problems of a data set; `regard data get NAME` downloads one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from regard.core.describe import read_constant, source_path
 from regard.core.errors import DataError, pluralize
 
 PANEL = START
-DATASETS = read_constant(source_path("regard.data.files", "download"), "SETS")  # by name, read without importing
-MAX_PRINTED_FINDINGS = 20  # findings of one kind and file that are printed; the rest is counted
+DATASETS = read_constant(source_path("regard.data.files", "download"), "SETS")  # read without importing the module
+MAX_PRINTED_FINDINGS = 20  # per kind and file; the rest is counted
 app = typer.Typer(cls=PlainGroup, help="Check data before training, and get public data sets.", no_args_is_help=True)
 
 
@@ -30,20 +30,20 @@ def check(
         ),
     ],
     layout: Annotated[
-        str, typer.Option(help="Which of them: auto, pairs, documents, tagged, images, captions, ratings.")
+        str, typer.Option(help="The layout: auto, pairs, documents, tagged, images, captions, ratings.")
     ] = "auto",
 ) -> None:
-    """Find misaligned or empty lines, duplicates across splits, outliers, what cannot be read or has no partner.
+    """Report misaligned or empty lines, duplicates across splits, outliers, unreadable files and missing partners.
 
-    It reads as training does; settings of it (data.source=ko data.target=en, data.label=…) may be given.
+    Data is read as in training; the same settings apply (data.source=ko data.target=en, data.label=…).
     """
     from regard.core import config as configs
     from regard.data.checks import detect_layout
 
-    given = configs.override({}, settings_of(context))
-    told = given.pop("data", {}) | given
-    findings = detect_layout.check(path, layout, told)
-    for remark in detect_layout.describe_data(path, layout, told):
+    table = configs.override({}, settings_of(context))
+    settings = table.pop("data", {}) | table
+    findings = detect_layout.check(path, layout, settings)
+    for remark in detect_layout.describe_data(path, layout, settings):
         print(remark)
     printed: Counter[tuple[str, str]] = Counter()
     for finding in findings:
@@ -58,13 +58,13 @@ def check(
     errors, warnings = (pluralize(levels[level], level) for level in ("error", "warning"))
     print(f"{path}: {errors}, {warnings}")
     if levels["error"]:
-        raise DataError(f"{path}: {errors}; mend what is named above before training")
-    print("train on it:", detect_layout.train_command(path, layout, told))
+        raise DataError(f"{path}: {errors}; correct the errors above before training")
+    print("train on it:", detect_layout.train_command(path, layout, settings))
 
 
 @app.command(cls=PlainCommand)
 def get(name: Annotated[str, typer.Argument(help=f"One of: {', '.join(DATASETS)}.")]) -> None:
-    """Download a data set from its public home, with a checksum; goes on where it stopped."""
+    """Download a public data set and verify its checksum; an interrupted download is resumed."""
     from regard.data.files import download
 
     print(f"{download.fetch_dataset(name)}\nterms: {download.SETS[name].terms}")

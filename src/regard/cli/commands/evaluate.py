@@ -1,4 +1,4 @@
-"""`regard evaluate`: the scores of a run on a split, with how they were computed; kept in the run folder."""
+"""`regard evaluate`: compute the metrics of a run on a split and store them in the run folder."""
 
 from __future__ import annotations
 
@@ -22,18 +22,14 @@ if TYPE_CHECKING:
     from regard.api.run import Run
 
 PANEL = USE
-DEFAULT_SPLIT, FALLBACK_SPLIT = (
-    "test",
-    "valid",
-)  # the split that is scored where none is named, and the one where that is not there
-COMPONENT_SETTINGS = ("decoding=", "model=")  # settings without a dot that are no matter of an evaluation alone
+DEFAULT_SPLIT, FALLBACK_SPLIT = "test", "valid"  # without --split; the second if the data has no test split
+COMPONENT_SETTINGS = ("decoding=", "model=")  # settings without a dot that are not evaluation options
 
 
 class Command(SettingsCommand):
-    """Its help has what an evaluation of the run's task can be told."""
+    """Its help lists the evaluation options of the task of the run."""
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
-        """The settings of the task's file, of [data] and of the decoder."""
         return help.evaluation_sections(args)
 
 
@@ -41,91 +37,92 @@ def run(
     context: typer.Context,
     folder: Folder,
     split: Annotated[
-        str | None, typer.Option(help="Which part of the data; usually test, or valid where there is no test.")
+        str | None, typer.Option(help="The split of the data; test, or valid if there is no test split.")
     ] = None,
     *,
     as_json: Json = False,
     trust: Trust = False,
 ) -> None:
-    """Score a run on held-out data and say how the scores were computed.
+    """Evaluate a run on held-out data and print how the metrics were computed.
 
-    decoding=beam … changes the search. data.path=… scores it on other data, or finds its own that has moved.
+    decoding=beam … changes the search. data.path=… evaluates on other data, or on data that was moved.
     """
     from rich.console import Console
 
     from regard.api.run import load
 
     settings = settings_of(context)
-    own = [
+    evaluation_settings = [
         setting
         for setting in settings
         if "." not in setting.partition("=")[0] and not setting.startswith(COMPONENT_SETTINGS)
     ]
-    run = load(folder, [setting for setting in settings if setting not in own], trust=trust)
-    asked = to_options(own, run.evaluation_options)
-    part = select_split(run, split, asked)
-    report = evaluate(run, part, asked)
+    run = load(folder, [setting for setting in settings if setting not in evaluation_settings], trust=trust)
+    options = to_options(evaluation_settings, run.evaluation_options)
+    chosen_split = select_split(run, split, options)
+    report = evaluate(run, chosen_split, options)
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
         return
     console = Console(markup=False)
-    place = report.get(
-        "data", part if split or part == DEFAULT_SPLIT else f"{part}, as its data has no {DEFAULT_SPLIT} split"
-    )
-    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {place}"):
+    is_fallback = not split and chosen_split != DEFAULT_SPLIT
+    description = f"{chosen_split}, as its data has no {DEFAULT_SPLIT} split" if is_fallback else chosen_split
+    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {report.get('data', description)}"):
         console.print(table, soft_wrap=True)
 
 
 def select_split(run: Run, split: str | None, options: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """The split to score: the one that is named, else the usual one, or the other where the run's data has not that."""
-    if split not in (None, DEFAULT_SPLIT) or not _lacks_usual(run, options):
+    """Return the named split, or the default split, or the fallback if the data of the run has no default split."""
+    if split not in (None, DEFAULT_SPLIT) or not _lacks_default_split(run, options):
         return split or DEFAULT_SPLIT
     if split is None:
         return FALLBACK_SPLIT
-    raise DataError(f"{run.folder}: its data has no split {split!r}; say --split {FALLBACK_SPLIT}")
+    raise DataError(f"{run.folder}: its data has no split {split!r}; use --split {FALLBACK_SPLIT}")
 
 
-def _lacks_usual(run: Run, asked: Mapping[str, Any]) -> bool:
-    """Whether the data that a run was trained with is known to have the other split alone."""
+def _lacks_default_split(run: Run, options: Mapping[str, Any]) -> bool:
+    """Return True if the training data of the run is known to have only the fallback split."""
     from regard.training.run_folder import RunFolder, read_identity
 
     if not run.uses_training_data:
         return False
-    known = (
-        run.evaluation_task(**asked).fingerprint() if asked else read_identity(RunFolder(run.folder)).fingerprint or {}
-    )
-    return DEFAULT_SPLIT not in known and FALLBACK_SPLIT in known
+    splits: Mapping[str, str]
+    if options:
+        splits = run.evaluation_task(**options).fingerprint()
+    else:
+        splits = read_identity(RunFolder(run.folder)).fingerprint or {}
+    return DEFAULT_SPLIT not in splits and FALLBACK_SPLIT in splits
 
 
 def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """Scores, their signatures and the time they took, as written to evaluation-<split>-<decoder>.json.
+    """Compute metrics, signatures and time, as written to evaluation-<split>-<decoder>.json.
 
-    Of other data than the run's own (`asked`, or settings of [data]) nothing is kept in the run folder.
+    Results on other data (`options`, or [data] settings) are not stored in the run folder.
     """
-    begin = time.perf_counter()
+    started_at = time.perf_counter()
     scores = run.evaluate(split, **options) | run.extra_metrics(split, **options)
     decoding = run.recipe.to_dict().get("decoding", {})
-    other = [f"{name}={value}" for name, value in options.items()]
-    other += [] if run.uses_training_data else [setting for setting in run.settings if setting.startswith("data.")]
+    changes = [f"{name}={value}" for name, value in options.items()]
+    changes += [] if run.uses_training_data else [setting for setting in run.settings if setting.startswith("data.")]
     report = {
         "split": split,
-        **({"data": " ".join(other)} if other else {}),
+        **({"data": " ".join(changes)} if changes else {}),
         "decoding": decoding,
         "scores": scores,
         "signatures": run.evaluation_task(**options).signatures(),
         "parameters": run.parameters,
-        "seconds": round(time.perf_counter() - begin, 1),
+        "seconds": round(time.perf_counter() - started_at, 1),
     }
-    if not other:
-        _keep(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
+    if not changes:
+        _store(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
     return report
 
 
-def _keep(path: Path, report: dict[str, Any]) -> None:
-    """Write the report into the run folder; where that cannot be written to, the scores are printed all the same."""
+def _store(path: Path, report: dict[str, Any]) -> None:
+    """Write the report to the run folder; if that fails, print a warning and continue."""
     from regard.training import tensor_files
 
     try:
         tensor_files.write_json(path, report)
-    except FileError as wrong:
-        print(f"regard: the scores are not kept in the run folder: {wrong}", file=sys.stderr)
+    except FileError as error:
+        print(f"regard: the metrics were not stored in the run folder: {error}", file=sys.stderr)

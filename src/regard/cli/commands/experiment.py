@@ -1,4 +1,4 @@
-"""`regard experiment`: claims about attention, each measured on this machine."""
+"""`regard experiment`: measure claims about attention on this machine."""
 
 from __future__ import annotations
 
@@ -13,46 +13,44 @@ from regard.core.registry import find, registered_names
 
 PANEL = INSIDE
 PACKAGE, ALL = "regard.experiments", "all"
-QUICK, FULL = 3.0, 30.0  # minutes of two cores that an experiment takes at most, about
+QUICK, FULL = 3.0, 30.0  # approximate minutes of an experiment on two cores
 
 
 def run(
     name: Annotated[
         str,
-        typer.Argument(help="Which claim; all: one after the other.", autocompletion=lambda: [*_listed(), ALL]),
+        typer.Argument(help="The experiment, or all.", autocompletion=lambda: [*_experiment_names(), ALL]),
     ] = "",
     *,
-    out: Annotated[Path, typer.Option(help="A folder for each experiment's figures, plot and page.")] = Path(
-        "experiments"
-    ),
-    full: Annotated[bool, typer.Option("--full/--quick", help="Ten times the effort.")] = False,
-    minutes: Annotated[float | None, typer.Option(help="About so many minutes for each, instead.")] = None,
-    list_only: Annotated[bool, typer.Option("--list", help="What there is to measure.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the figures, plots and pages.")] = Path("experiments"),
+    full: Annotated[bool, typer.Option("--full/--quick", help="Use ten times the training budget.")] = False,
+    minutes: Annotated[float | None, typer.Option(help="Approximate minutes per experiment, instead.")] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     page: Annotated[
         Path | None,
-        typer.Option(help="Afterwards write all verdicts in --out as one Markdown page; NAME may be left out."),
+        typer.Option(help="Write all verdicts in --out as one Markdown page; NAME may be omitted."),
     ] = None,
 ) -> None:
-    """Measure what is said about attention: a table, a plot, and a verdict from the numbers. It goes on if stopped."""
+    """Measure claims about attention: a table, a plot and a verdict. An interrupted experiment is resumed."""
     if list_only or not (name or page):
-        for each in _listed():
-            print(f"{each:<14} {find(PACKAGE, _file(each)).CLAIM}")
+        for experiment in _experiment_names():
+            print(f"{experiment:<22} {find(PACKAGE, _file(experiment)).CLAIM}")
         return
     if minutes is not None and not 0 < minutes < 24 * 60:
         raise ConfigError(f"--minutes {minutes:g}: give more than 0 and less than a day")
     effort, name = (minutes or (FULL if full else QUICK)) / QUICK, name.replace("_", "-")
-    if name and name not in (known := [*_listed(), ALL]):
-        raise ConfigError(f"unknown experiment {name!r}; {did_you_mean(name, known)}")
+    if name and name not in (names := [*_experiment_names(), ALL]):
+        raise ConfigError(f"unknown experiment {name!r}; {did_you_mean(name, names)}")
     if name == ALL:
-        _conduct_all(out, effort)
+        _run_all(out, effort)
     elif name:
-        _conduct(name, out / name, effort)
+        _run(name, out / name, effort)
     if page is not None:
         _write_page(out, page)
 
 
-def _listed() -> list[str]:
-    """Experiments as people write them: soft-hard."""
+def _experiment_names() -> list[str]:
+    """Return the experiments as written on the command line: soft-hard."""
     return [name.replace("_", "-") for name in registered_names(PACKAGE)]
 
 
@@ -60,12 +58,12 @@ def _file(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _conduct_all(out: Path, effort: float) -> None:
-    """One after the other; one that cannot be made, for want of an extra, does not keep the others from it."""
+def _run_all(out: Path, effort: float) -> None:
+    """Run all experiments; one that lacks an extra does not stop the others."""
     failed = []
-    for name in _listed():
+    for name in _experiment_names():
         try:
-            _conduct(name, out / name, effort)
+            _run(name, out / name, effort)
         except MissingExtra as missing:
             failed.append(f"{name}: {missing}")
     if failed:
@@ -80,7 +78,7 @@ def _write_page(out: Path, page: Path) -> None:
     print(f"wrote {page}")
 
 
-def _conduct(name: str, out: Path, effort: float) -> None:
+def _run(name: str, out: Path, effort: float) -> None:
     experiment = find(PACKAGE, _file(name))
     from rich.console import Console
     from rich.progress import Progress
@@ -89,12 +87,12 @@ def _conduct(name: str, out: Path, effort: float) -> None:
 
     console = Console(highlight=False)
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task(name)
+        bar_task = bar.add_task(name)
 
-        def tell(done: int, count: int, current: str) -> None:
-            bar.update(line, completed=done, total=count, description=f"{name}: {current}")
+        def update(done: int, count: int, current: str) -> None:
+            bar.update(bar_task, completed=done, total=count, description=f"{name}: {current}")
 
-        verdict = run_experiment(experiment, name, out, effort=effort, on_progress=tell)
+        verdict = run_experiment(experiment, name, out, effort=effort, on_progress=update)
     console.print(f"{name}: {experiment.CLAIM}", markup=False)
     console.print(f"{verdict.label.capitalize()} here.", style="bold")
     console.print(verdict.text, markup=False)

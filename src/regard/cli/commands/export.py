@@ -1,4 +1,4 @@
-"""`regard export`: a run for other programs, verified against what they compute."""
+"""`regard export`: export a run to another format and verify that the results are equal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PANEL = USE
 def run(
     folder: Folder,
     to: Annotated[str, typer.Option(help="huggingface, onnx or ctranslate2.")],
-    out: Annotated[Path | None, typer.Option(help="The folder to make.", show_default="RUN-huggingface, …")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder to create.", show_default="RUN-huggingface, …")] = None,
     *,
     trust: Trust = False,
 ) -> None:
-    """Write a run as a folder that another program reads, after both were found to compute the same."""
+    """Export a run to Hugging Face, ONNX or CTranslate2, after verifying that the results are equal."""
     from regard.convert.export_run import export_run
 
     target = out if out is not None else folder.with_name(f"{folder.resolve().name}-{to}")

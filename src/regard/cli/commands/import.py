@@ -1,4 +1,4 @@
-"""`regard import`: a model of Hugging Face transformers becomes a run."""
+"""`regard import`: import a Hugging Face transformers model as a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ PANEL = START
 
 def run(
     source: Annotated[
-        str, typer.Argument(metavar="FOLDER|NAME", help="A folder of transformers, or a model's name on its hub.")
+        str, typer.Argument(metavar="FOLDER|NAME", help="A transformers folder, or the name of a model on the hub.")
     ],
-    out: Annotated[Path, typer.Option(help="The run folder to make.")],
+    out: Annotated[Path, typer.Option(help="The run folder to create.")],
 ) -> None:
-    """Make a run of a Marian, Pegasus, BERT, GPT-2 or ViT model, after its logits were found to be the same here."""
+    """Import a Marian, Pegasus, BERT, GPT-2 or ViT model, after verifying that the logits are equal."""
     from regard.api.run import load
     from regard.convert.import_model import import_model
 
-    made = load(import_model(source, out))
-    kind = f"{made.recipe.model.name} for {made.recipe.task.name}"
-    print(f"{out}: {kind}, {made.parameters:,} parameters, the same logits as in transformers")
-    print(f"look inside: regard check {out}; use it: regard {made.verb} {out} …")
+    run = load(import_model(source, out))
+    description = f"{run.recipe.model.name} for {run.recipe.task.name}"
+    print(f"{out}: {description}, {run.parameters:,} parameters, the same logits as in transformers")
+    print(f"check it: regard check {out}; use it: regard {run.verb} {out} …")

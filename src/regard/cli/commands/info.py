@@ -1,4 +1,4 @@
-"""`regard info`: what a run is, without running it."""
+"""`regard info`: model, data, training and metrics of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PANEL = INSIDE
 
 
 def run(folder: Folder, *, as_json: Json = False, trust: Trust = False) -> None:
-    """Show what a run is: model, size, data, training, scores."""
+    """Show the model, size, data, training and metrics of a run."""
     from rich.console import Console
     from rich.table import Column, Table
 
@@ -22,15 +22,15 @@ def run(folder: Folder, *, as_json: Json = False, trust: Trust = False) -> None:
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
         return
-    table = Table("what", Column("value", overflow="fold"), title=str(folder), show_lines=False)
+    table = Table("name", Column("value", overflow="fold"), title=str(folder), show_lines=False)
     for key, value in facts.items():
         for name, text in rows(key, value):
             table.add_row(name, text)
-    Console(markup=False).print(table)  # the run's own words are no markup
+    Console(markup=False).print(table)  # text from the run is not markup
 
 
 def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
-    """Facts of a run folder, as plain values."""
+    """Return facts about a run folder as plain values."""
     from regard.api.run import load
     from regard.core.config import to_dict
     from regard.training import tensor_files
@@ -47,7 +47,7 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
         "seed": recipe["seed"],
         "model": recipe["model"],
         "parameters": loaded.parameters,
-        "sizes": to_dict(loaded.task.spec),
+        "spec": to_dict(loaded.task.spec),
         "data": recipe["data"],
         "checksum": {name: text[:12] for name, text in (identity.fingerprint or {}).items()},
         "pretrained": recipe.get("pretrained", {}),
@@ -62,7 +62,7 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
 
 
 def rows(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    """A fact as lines of a table; of sections within sections each setting by its whole name."""
+    """Yield a fact as rows of a table; nested settings have dotted names."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from rows(f"{key}.{name}", inner)
@@ -71,7 +71,7 @@ def rows(key: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def text(value: Any) -> str:
-    """A value in words."""
+    """Format a value for the table."""
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""`regard list`: what there is to choose from, and the settings of one of them."""
+"""`regard list`: list tasks, models, scores, positions, strategies and recipes, or the settings of one."""
 
 from __future__ import annotations
 
@@ -32,30 +32,32 @@ def run(
 ) -> None:
     """List tasks, models, scores, positions, decoders or recipes, or every setting of one: regard list model NAME."""
     if kind is None:
-        help.print_sections([Section(f"{each}: {', '.join(named)}") for each, named in _all().items() if named])
-        print("\nregard list KIND says what each is, regard list KIND NAME its settings")
+        help.print_sections(
+            [Section(f"{plural}: {', '.join(entries)}") for plural, entries in _all().items() if entries]
+        )
+        print("\nregard list KIND describes each, regard list KIND NAME lists its settings")
         return
     plural = kind if kind.endswith("s") else f"{kind}s"
     if plural not in _all():
-        raise ConfigError(f"nothing of the kind {kind!r} to list; {did_you_mean(plural, _all())}")
+        raise ConfigError(f"cannot list {kind!r}; {did_you_mean(plural, _all())}")
     if name is not None:
-        help.print_sections(list(_one(plural, name)))
+        help.print_sections(list(_sections(plural, name)))
         return
-    for each, path in _all()[plural].items():
-        print(f"{each:<20} {_summary(path)}")
+    for entry, path in _all()[plural].items():
+        print(f"{entry:<20} {_summary(path)}")
     if not _all()[plural]:
-        print(f"none here; the folder {RECIPES}/ of the repository has one for each published figure")
+        print(f"none found; the folder {RECIPES}/ of the repository has one for each published figure")
 
 
 def _all() -> dict[str, dict[str, Path]]:
-    """Kind -> name -> its file."""
-    listed = {
+    """Return kind -> name -> file."""
+    entries = {
         kind: {name: source_path(package, name) for name in registered_names(package)}
         for kind, package in PACKAGES.items()
     }
-    repository = Path(__file__).parents[4] / RECIPES  # where the package runs from a copy of it
+    repository = Path(__file__).parents[4] / RECIPES  # if the package runs from a checkout
     folder = Path(RECIPES) if Path(RECIPES).is_dir() else repository
-    return {**listed, RECIPES: {path.stem: path for path in sorted(folder.glob("*.toml"))}}
+    return {**entries, RECIPES: {path.stem: path for path in sorted(folder.glob("*.toml"))}}
 
 
 def _summary(path: Path) -> str:
@@ -64,19 +66,19 @@ def _summary(path: Path) -> str:
     return summary(path)
 
 
-def _one(kind: str, name: str) -> Iterator[Section]:
-    """All that a file says of itself."""
-    listed = _all()[kind]
-    if name not in listed and ("." not in name or kind == RECIPES):
-        raise ConfigError(f"unknown {kind.removesuffix('s')} {name!r}; {did_you_mean(name, listed)}")
+def _sections(kind: str, name: str) -> Iterator[Section]:
+    """Yield the description and settings of one entry."""
+    entries = _all()[kind]
+    if name not in entries and ("." not in name or kind == RECIPES):
+        raise ConfigError(f"unknown {kind.removesuffix('s')} {name!r}; {did_you_mean(name, entries)}")
     if kind == RECIPES:
-        print(listed[name].read_text(encoding="utf-8"), end="")
+        print(entries[name].read_text(encoding="utf-8"), end="")
         return
     path = source_path(PACKAGES[kind], name)
     if kind == "tasks":
         yield from help.task_sections(name)
         yield help.options_section(name)
-        yield Section(f"Its verb: regard {read_constant(path, 'VERB')} RUN …")
+        yield Section(f"Verb: regard {read_constant(path, 'VERB')} RUN …")
     elif kind == "models":
         yield help.model_section(name)
     else:

@@ -1,4 +1,4 @@
-"""`regard look`: an input through a run, as a page in the browser, a file that needs no network, or a figure."""
+"""`regard look`: show the attention of a run on an input, in the browser, as a standalone page, or as a figure."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ Command = PredictCommand
 def run(
     context: typer.Context,
     folder: Folder,
-    given: Annotated[
-        str, typer.Argument(metavar="INPUT", help="A text or a file. KEY=VALUE asks for more, as of the run's verb.")
+    raw_input: Annotated[
+        str, typer.Argument(metavar="INPUT", help="A text or a file; KEY=VALUE sets options of the run's verb.")
     ],
-    html: Annotated[Path | None, typer.Option(help="Write one page that works from disk with the network off.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write one page that works offline.")] = None,
     *,
-    png: Annotated[Path | None, typer.Option(help="Draw the map worth looking at first.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw the most informative map.")] = None,
     pdf: Annotated[Path | None, typer.Option(help="Draw it and all heads, for print.")] = None,
-    port: Annotated[int, typer.Option(help="Where to serve the page.")] = 8765,
+    port: Annotated[int, typer.Option(help="Port of the page.")] = 8765,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the browser.")] = False,
     trust: Trust = False,
 ) -> None:
-    """Look at every attention map of an input: in the browser, or as files."""
+    """Show every attention map of an input in the browser, or write files."""
     for path, suffix in ((png, ".png"), (pdf, ".pdf")):
         if path is not None and path.suffix.lower() != suffix:
-            raise RegardError(f"{path}: --{suffix[1:]} writes a file that ends in {suffix}")
+            raise RegardError(f"{path}: --{suffix[1:]} needs a file name that ends in {suffix}")
     from regard.inspection import figures
     from regard.inspection.collect import collect
     from regard.inspection.report import InspectionReport
@@ -47,36 +47,33 @@ def run(
     if html is None and png is None and pdf is None:
         from regard.serve.server import listen
 
-        with listen(HOST, port) as taken:
-            _show(
-                load_target(folder, settings_of(context), trust=trust),
-                given,
-                taken,
-                folder=folder,
-                browser=not no_browser,
-            )
+        with listen(HOST, port) as bound_socket:
+            target = load_target(folder, settings_of(context), trust=trust)
+            _serve_page(target, raw_input, bound_socket, folder=folder, open_browser=not no_browser)
         return
-    looked = load_target(folder, settings_of(context), trust=trust)
-    seen = InspectionReport(collect(looked, given))
+    target = load_target(folder, settings_of(context), trust=trust)
+    report = InspectionReport(collect(target, raw_input))
     if html is not None:
-        seen.save(html)
+        report.save(html)
         print(f"wrote {html}")
     for path in (png, pdf):
         if path is not None:
-            figures.save(seen.inspection, path)
+            figures.save(report.inspection, path)
             print(f"wrote {path}")
 
 
-def _show(looked: InspectionTarget, given: str, taken: socket.socket, *, folder: Path, browser: bool) -> None:
+def _serve_page(
+    target: InspectionTarget, raw_input: str, bound_socket: socket.socket, *, folder: Path, open_browser: bool
+) -> None:
     """Serve the page on this machine and open it in the browser."""
     from regard.serve import app as pages
     from regard.serve import server
     from regard.serve.server import address
 
-    app, where = pages.explorer_app(looked, given), address(taken, HOST)
-    print(f"looking at {folder} on {where} (Ctrl+C ends)", flush=True)
-    if browser:
-        timer = threading.Timer(1.0, webbrowser.open, [where])
+    app, url = pages.explorer_app(target, raw_input), address(bound_socket, HOST)
+    print(f"showing {folder} on {url} (press Ctrl+C to stop)", flush=True)
+    if open_browser:
+        timer = threading.Timer(1.0, webbrowser.open, [url])
         timer.daemon = True
         timer.start()
-    server.serve(app, taken)
+    server.serve(app, bound_socket)

@@ -1,4 +1,4 @@
-"""`regard serve`: runs as a service and in the explorer, for this machine unless another host is named."""
+"""`regard serve`: serve runs over HTTP, with the explorer; by default only to this machine."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def run(
     folders: Annotated[
         list[Path], typer.Argument(metavar="RUN…", help="The run folders.", autocompletion=completion.runs)
     ],
-    host: Annotated[str, typer.Option(help="Whom to answer; this machine alone unless told otherwise.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Where.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; by default only this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port.")] = 8000,
     *,
-    given: Annotated[
-        str | None, typer.Option("--input", help="What the first run's page shows first.", show_default=False)
+    initial_input: Annotated[
+        str | None, typer.Option("--input", help="The first input of the first run's page.", show_default=False)
     ] = None,
     engine: Engine = "auto",
     workers: Annotated[int, typer.Option(help="Processes that share the port, each with the runs in its memory.")] = 1,
     trust: Trust = False,
 ) -> None:
-    """Serve runs: their verbs as POST /v1/VERB, what can be asked at /docs, and the explorer in the browser.
+    """Serve runs: POST /v1/VERB for each verb, documentation at /docs, and the explorer in the browser.
 
-    If REGARD_KEY is set in the environment, every request must have that key.
+    If REGARD_KEY is set in the environment, every request must send that key.
     """
     from regard.serve.server import ServerConfig, address, listen, serve, serve_in_processes
 
@@ -43,23 +43,23 @@ def run(
         raise ConfigError(f"--workers {workers}: give the number of processes, 1 or more")
     key = os.environ.get(KEY, "")
     if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"{KEY}: a key goes in a header of a request, so it has ASCII letters, digits and signs only")
+        raise ConfigError(f"{KEY}: a key is sent in a header and may only contain printable ASCII characters")
     if KEY in os.environ and (not key or key != key.strip()):
-        raise ConfigError(f"{KEY} is set, but empty or with spaces at its ends; give a key, or unset it to want none")
-    starting = ServerConfig(tuple(folders), given, host, key, engine, trust, _say)
-    with listen(host, port) as taken:
-        where = f"on {address(taken, host)} (Ctrl+C ends)"
+        raise ConfigError(f"{KEY} is empty or has spaces at its ends; set a key, or unset the variable to require none")
+    config = ServerConfig(tuple(folders), initial_input, host, key, engine, trust, _log)
+    with listen(host, port) as bound_socket:
+        location = f"on {address(bound_socket, host)} (press Ctrl+C to stop)"
         if workers > 1:
-            starting, names = starting.without_broken_runs()
+            config, names = config.without_broken_runs()
             with TemporaryDirectory(prefix="regard-") as shared:
-                several = replace(starting, processes=workers, shared=Path(shared))
-                print(f"serving {', '.join(names)} by {workers} processes {where}", flush=True)
-                serve_in_processes(several, taken, count=workers)
+                shared_config = replace(config, processes=workers, shared=Path(shared))
+                print(f"serving {', '.join(names)} with {workers} processes {location}", flush=True)
+                serve_in_processes(shared_config, bound_socket, count=workers)
             return
-        app = starting()
-        print(f"serving {', '.join(each.name for each in app.state.service.hosted)} {where}", flush=True)
-        serve(app, taken)
+        app = config()
+        print(f"serving {', '.join(run.name for run in app.state.service.hosted)} {location}", flush=True)
+        serve(app, bound_socket)
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print("regard:", printable(line), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`regard train`: a task or a recipe, and settings, to a run folder; or a run folder to its end."""
+"""`regard train`: train a task or a recipe with settings into a run folder, or resume a run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ PANEL = TRAIN
 
 
 class Command(SettingsCommand):
-    """Its help has the settings of the task that is named, and of its model or the one that is named."""
+    """Its help lists the settings of the task and the model among the arguments."""
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
-        """Data, model, training and decoding."""
         plain = [arg for arg in args if "=" not in arg and not arg.startswith("-")]
         models = [arg.partition("=")[2] for arg in args if arg.startswith("model=")]
-        for word in plain:
+        for arg in plain:
             try:
-                task = str(configs.read_toml(Path(word)).get("task")) if word.endswith(".toml") else word
+                task = str(configs.read_toml(Path(arg)).get("task")) if arg.endswith(".toml") else arg
                 return help.task_sections(task, models[-1] if models else None)
             except RegardError:
                 continue
-        return [Section("With a task, its settings are listed too: regard train TASK --help; tasks: regard list tasks")]
+        return [Section("Settings of a task: regard train TASK --help; tasks: regard list tasks")]
 
 
 def run(
@@ -43,38 +42,40 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="TASK|RECIPE.toml|KEY=VALUE",
-            help="What to learn, a recipe, and settings laid over it: model=luong.",
+            help="A task or a recipe, and settings that override it: model=luong.",
             show_default=False,
             autocompletion=completion.complete_train,
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run folder to make.", show_default="runs/<task>-<model>")
+        Path | None, typer.Option(help="The run folder to create.", show_default="runs/<task>-<model>")
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Go on with this run as if it had never stopped.", autocompletion=completion.runs),
+        typer.Option(help="Resume this run; the result is as if it had never stopped.", autocompletion=completion.runs),
     ] = None,
     *,
     new_log: Annotated[
-        bool, typer.Option("--new-log", help="With --resume: set a log that was lost or changed aside.")
+        bool, typer.Option("--new-log", help="With --resume: start a new log if the old one was lost or changed.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but where the run is, at the end.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the run folder, at the end.")] = False,
     trust: Trust = False,
 ) -> None:
-    """Train a model into a run folder, or go on with one."""
+    """Train a model into a run folder, or resume a run."""
     paths = [Path(word) for word in words or [] if word.endswith(".toml")]
     if len(paths) > 1:
         raise typer.BadParameter(f"two recipes, {paths[0]} and {paths[1]}; give one")
-    others = [word for word in words or [] if not word.endswith(".toml")]
+    arguments = [word for word in words or [] if not word.endswith(".toml")]
     settings = settings_of(context)
     if resume is not None:
         if paths or out is not None:
-            raise ConfigError(f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out")
-        resume_run(resume, [*others, *settings], trust=trust, new_log=new_log, quiet=quiet)
+            raise ConfigError(f"--resume {resume} uses the recipe and folder of the run; leave out RECIPE and --out")
+        resume_run(resume, [*arguments, *settings], trust=trust, new_log=new_log, quiet=quiet)
     else:
         recipe = paths[0] if paths else None
-        train_new(others[0] if others else _task(recipe), recipe, [*others[1:], *settings], out=out, quiet=quiet)
+        train_new(
+            arguments[0] if arguments else _task(recipe), recipe, [*arguments[1:], *settings], out=out, quiet=quiet
+        )
 
 
 def _task(recipe: Path | None) -> str:
@@ -82,22 +83,22 @@ def _task(recipe: Path | None) -> str:
         raise ConfigError("name a task (see: regard list tasks), a recipe, or --resume RUN")
     task = configs.read_toml(recipe).get("task")
     if not isinstance(task, str):
-        raise ConfigError(f"{recipe}: it does not name its task; add: task = …")
+        raise ConfigError(f"{recipe}: no task is named; add: task = …")
     return task
 
 
 def train_new(task: str, recipe: Path | None, settings: list[str], *, out: Path | None, quiet: bool = False) -> None:
-    """Train a new run and say where it is."""
+    """Train a new run and print its folder and metrics."""
     from regard.inspection import training_snapshots
     from regard.training import recipe as recipes
     from regard.training import train as runs
     from regard.training.console import SilentConsole
 
-    chosen = recipes.read(task, recipe, settings=settings)
-    folder = out if out is not None else free_folder(chosen)
-    _say(
+    parsed = recipes.read(task, recipe, settings=settings)
+    folder = out if out is not None else free_folder(parsed)
+    _print_summary(
         runs.train(
-            chosen, folder, step_callback=training_snapshots.record_snapshot, console=SilentConsole() if quiet else None
+            parsed, folder, step_callback=training_snapshots.record_snapshot, console=SilentConsole() if quiet else None
         )
     )
 
@@ -105,13 +106,13 @@ def train_new(task: str, recipe: Path | None, settings: list[str], *, out: Path 
 def resume_run(
     folder: Path, settings: list[str], *, trust: bool = False, new_log: bool = False, quiet: bool = False
 ) -> None:
-    """Resume a run and say what has become of it."""
+    """Resume a run and print its folder and metrics."""
     from regard.inspection import training_snapshots
     from regard.training import train as runs
     from regard.training.console import SilentConsole
 
     console = SilentConsole() if quiet else None
-    _say(
+    _print_summary(
         runs.resume(
             folder,
             settings,
@@ -124,14 +125,14 @@ def resume_run(
 
 
 def free_folder(recipe: Recipe) -> Path:
-    """runs/<task>-<model>, with a number if it is taken."""
+    """Return runs/<task>-<model>, with a number if that folder is in use."""
     base = Path("runs") / f"{recipe.task.name}-{recipe.model.name}"
-    taken = (base.with_name(f"{base.name}-{number}") for number in range(2, 10_000))
-    return next(path for path in (base, *taken) if not path.exists() or (path.is_dir() and not any(path.iterdir())))
+    numbered = (base.with_name(f"{base.name}-{index}") for index in range(2, 10_000))
+    return next(path for path in (base, *numbered) if not path.exists() or (path.is_dir() and not any(path.iterdir())))
 
 
-def _say(folder: Path) -> None:
-    """Where the run is and what its weights scored; of many processes the first says it."""
+def _print_summary(folder: Path) -> None:
+    """Print the run folder and the validation metrics of its weights, in the first process only."""
     from regard.training.run_folder import RunFolder, read_saved_metrics
 
     if os.environ.get("RANK", "0") == "0":
