@@ -1,7 +1,8 @@
 """Configuration: frozen dataclasses, read strictly from TOML and `key=value` settings, written completely as JSON.
 
 Plain dataclasses are used instead of a validation library. The types are few (int, float, bool, str, None, Literal,
-tuple, Path and nested dataclasses), errors name the exact key and the closest valid one, and `regard --help` stays fast.
+tuple, Path and nested dataclasses), errors name the exact key and the closest valid one, and `regard --help` stays
+fast.
 """
 
 from __future__ import annotations

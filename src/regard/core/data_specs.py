@@ -18,7 +18,10 @@ from regard.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Special tokens. Their ids come first; a special token added later gets the last id, so that no other id changes."""
+    """Ids of the special tokens.
+
+    They come first. A special token added later gets the last id, so that no other id changes.
+    """
 
     pad: int = 0
     unk: int = 1

@@ -112,7 +112,9 @@ def wrap_write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FileError(f"{path}: could not be written ({error.strerror}); the previous content is unchanged") from error
+        raise FileError(
+            f"{path}: could not be written ({error.strerror}); the previous content is unchanged"
+        ) from error
 
 
 def open_for_update(path: Path) -> io.BufferedRandom:
