@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from regard.core.data_specs import ImageGenerationSpec
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.models import image_transformer
 from regard.tasks.image_generation.generate import teacher_forcing_loss
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from regard.api.run import Run, load
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.data.images import drawing
 from regard.data.images.image_files import encode_png
 from regard.decoding.strategies import sample

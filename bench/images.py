@@ -22,7 +22,7 @@ from alternating_timing import Bench, Race, Systems, Work, training
 from torch import Tensor
 
 from regard.core.data_specs import ImageClassificationSpec, ImageGenerationSpec
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.core.state_tree import map_tensors
 from regard.decoding.strategies import sample
 from regard.models import image_transformer, vit

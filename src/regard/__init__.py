@@ -1,6 +1,6 @@
-"""regard: attention models of every kind from one formula, ATTN(Q, K, V) = Normalise[f(Q, K) + M] · V.
+"""regard: a toolkit for attention models built on one formula, ATTN(Q, K, V) = Normalize[f(Q, K) + M] · V.
 
-Names are imported when they are first used, so that `regard --help` does not wait for torch.
+Public names are imported on first use, so that `regard --help` does not import torch.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from regard.core.version import __version__
 
-if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list for Python
+if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at run time
     from regard.api.run import Run, load, resume, train
     from regard.attention.functional import attend
     from regard.attention.masks import Mask
     from regard.attention.record import AttentionMap, record
     from regard.attention.scores import build as score
     from regard.core.errors import RegardError
-    from regard.core.task import Prediction
+    from regard.core.prediction import Prediction
     from regard.serve.client import Client
 
 __all__ = [
@@ -36,11 +36,11 @@ __all__ = [
     "train",
 ]  # fmt: skip
 
-_HOMES = {  # public name -> where it lives
-    "Answer": "regard.core.task:Answer",
+_HOMES = {  # public name -> module:attribute
     "AttentionMap": "regard.attention.record:AttentionMap",
     "Client": "regard.serve.client:Client",
     "Mask": "regard.attention.masks:Mask",
+    "Prediction": "regard.core.prediction:Prediction",
     "RegardError": "regard.core.errors:RegardError",
     "Run": "regard.api.run:Run",
     "attend": "regard.attention.functional:attend",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-# Python puts the current folder first on the path, where a file of a stranger's run folder would be imported in place
-# of a module that regard needs. `regard` itself has no such entry. Who types a dotted name, or trusts a run, may mean a
-# module that lies here: then the folder comes last.
+# Python puts the current folder first on the path: a file in an untrusted run folder would replace a module that regard
+# imports. The command `regard` has no such entry. Commands that accept dotted names, and trusted runs, may import
+# modules from the current folder: for them it is moved to the end of the path.
 if sys.path and sys.path[0] in ("", os.getcwd()):
-    here = sys.path.pop(0)
+    current_folder = sys.path.pop(0)
     if {"train", "demo", "list", "--trust"} & set(sys.argv[1:]):
-        sys.path.append(here)
+        sys.path.append(current_folder)
 
 from regard.cli.main import main
 

@@ -27,7 +27,8 @@ from regard.core.data_specs import (
     TaggingSpec,
     TagTransitions,
 )
-from regard.core.protocols import ImageCondition, Padded
+from regard.core.protocols import Padded
+from regard.core.protocols.image_generator import ImageCondition
 from regard.core.protocols.masked_lm import MaskedBatch
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.inspection import invariants

@@ -8,7 +8,7 @@ import torch
 from regard.attention.record import record
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.core.state_tree import select
 from regard.inspection.invariants import reference_attention
 from regard.layers.fuse_for_decoding import optimize_for_decoding

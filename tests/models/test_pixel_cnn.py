@@ -7,7 +7,7 @@ import torch
 
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.models import pixel_cnn
 
 SIZES = ImageGenerationSpec(height=5, width=7, channels=3, levels=6, num_classes=4)

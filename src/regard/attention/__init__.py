@@ -1,1 +1,1 @@
-"""Rank 1: the mechanisms. Score, mask, normaliser, position inside the score; weighing, attending, looking."""
+"""Rank 1: attention. Scores, masks, normalizers, position biases, `Weigh`, `Attend` and recording of attention maps."""

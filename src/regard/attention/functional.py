@@ -1,4 +1,4 @@
-"""The mechanism alone, for plain tensors: `regard.attend(query, key, value, score="dot", mask=Mask.causal())`."""
+"""Functional attention on plain tensors: `regard.attend(query, key, value, score="dot", mask=Mask.causal())`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def attend(
 ) -> Tensor:
     """Queries (… t d), keys (… s d), values (… s e) -> (… t e), with up to two leading axes (batch, heads).
 
-    Modules that are handed in stay as they are: `Hard()` samples in training and takes the best after `.eval()`.
+    The training mode of modules that are passed in does not change: `Hard()` samples in training, and takes the best
+    key after `.eval()`.
 
     >>> import torch
-    >>> scores = torch.tensor([112.0, 96.0])            # q·k of the textbook, with d = 64
+    >>> scores = torch.tensor([112.0, 96.0])            # a textbook example of q·k, with d = 64
     >>> query = torch.zeros(1, 64); query[0, 0] = 16.0
     >>> key = torch.zeros(2, 64); key[:, 0] = scores / 16
     >>> value = torch.eye(2)                            # v1, v2
@@ -39,10 +40,10 @@ def attend(
     function = _score(score, query.shape[-1], key.shape[-1])
     q, k, v = (_with_heads(x) for x in (query, key, value))
     module = Attend(function, normalizer=normalizer)
-    mixed: Tensor = module(q, module.project(k), v, mask)
-    if not is_tracing() and not mixed.isfinite().all():
-        _name_what_is_not_finite(query, key, value)
-    return mixed.reshape(*query.shape[:-1], value.shape[-1])
+    output: Tensor = module(q, module.project(k), v, mask)
+    if not is_tracing() and not output.isfinite().all():
+        _check_finite(query, key, value)
+    return output.reshape(*query.shape[:-1], value.shape[-1])
 
 
 def _with_heads(x: Tensor) -> Tensor:
@@ -53,25 +54,24 @@ def _with_heads(x: Tensor) -> Tensor:
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
-    for name, given in (("query", query), ("key", key), ("value", value)):
-        if not 2 <= given.dim() <= 4:
-            raise ShapeError(f"attend: {name} has shape {tuple(given.shape)}; give (t d), (b t d) or (b h t d)")
-        if not given.is_floating_point():
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not 2 <= tensor.dim() <= 4:
+            raise ShapeError(f"attend: {name} has shape {tuple(tensor.shape)}; give (t d), (b t d) or (b h t d)")
+        if not tensor.is_floating_point():
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            raise ShapeError(f"attend: {name} is {dtype}; give floats: {name}.float()")
+        if tensor.dim() != query.dim():
+            shapes = f"query {tuple(query.shape)}, {name} {tuple(tensor.shape)}"
             raise ShapeError(
-                f"attend: {name} is {str(given.dtype).removeprefix('torch.')}; give floats: {name}.float()"
-            )
-        if given.dim() != query.dim():
-            shapes = f"query {tuple(query.shape)}, {name} {tuple(given.shape)}"
-            raise ShapeError(
-                f"attend: {name} has {given.dim()} axes but query {query.dim()}; give both alike: {shapes}"
+                f"attend: {name} has {tensor.dim()} axes but query {query.dim()}; give both the same axes: {shapes}"
             )
 
 
-def _name_what_is_not_finite(query: Tensor, key: Tensor, value: Tensor) -> None:
-    """Padding that the mask hides may hold anything; it does not get this far."""
-    for name, given in (("query", query), ("key", key), ("value", value)):
-        if not given.isfinite().all():
-            raise ShapeError(f"attend: {name} has NaN or infinity in it; look for a division by zero before this call")
+def _check_finite(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Raise a ShapeError for an input that is not finite. Masked padding never makes the output non-finite."""
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not tensor.isfinite().all():
+            raise ShapeError(f"attend: {name} contains NaN or infinity; check for a division by zero before this call")
 
 
 def _score(score: str | ScoreFunction, dim: int, key_dim: int) -> ScoreFunction:
@@ -80,18 +80,18 @@ def _score(score: str | ScoreFunction, dim: int, key_dim: int) -> ScoreFunction:
         if any(weight.dim() for weight in built.parameters()):
             sizes = f"{dim}" if dim == key_dim else f"{dim}, {key_dim}"
             raise ShapeError(
-                f"attend: score {score!r} has weights to be learned; make it once, regard.score({score!r}, {sizes}), "
-                "and hand it in"
+                f"attend: score {score!r} has learned weights; create it once, regard.score({score!r}, {sizes}), "
+                "and pass the object"
             )
         return built
     if not isinstance(score, ScoreFunction):
         raise ConfigError(
             f"attend: score is a {type(score).__name__}; give a name, or an object: regard.score(name, width) or a "
-            "class of your own that extends ScoreFunction (CONTRIBUTING: Add a score)"
+            "subclass of ScoreFunction (CONTRIBUTING: Add a score)"
         )
     if score.dim not in (None, dim) or score.key_dim not in (None, key_dim):
         raise ShapeError(
-            f"attend: the score was made for widths {score.dim} and {score.key_dim}, "
-            f"but query has {dim} and key {key_dim}; make it for these"
+            f"attend: the score was built for widths {score.dim} and {score.key_dim}, "
+            f"but query has {dim} and key {key_dim}; build it for these widths"
         )
     return score

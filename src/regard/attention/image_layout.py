@@ -1,12 +1,12 @@
-"""An image as a sequence in the order in which it is made, with the memory that each place may look at.
+"""Image layouts: an image as a sequence in generation order, and the memory that each position may attend to.
 
-Local self-attention of the Image Transformer: Parmar et al. 2018, section 3.3. Positions are cut into query blocks; all
-queries of a block share one memory block. In two dimensions a query block has `query` (rows, columns) of pixels and its
-memory reaches `memory` (rows up, columns to both sides) further. Blocks are made in raster order, and in raster order
-inside a block: so a pixel may look at what lies lower in the block on its left, which is finished, and never at a block
-that is not begun. In one dimension blocks and memory are stretches of the raster order itself.
+Local self-attention of the Image Transformer (Parmar et al. 2018, section 3.3). Positions are divided into query
+blocks; all queries of a block share one memory block. In 2-D a query block has `query` (rows, columns) of pixels, and
+its memory extends `memory` (rows above, columns on both sides) beyond the block. Blocks are generated in raster order,
+and pixels in raster order inside a block. So a pixel may attend to lower rows of the finished block on its left, but
+never to a block that is not yet generated. In 1-D, blocks and memory are ranges of the raster order itself.
 
-The places of a sequence are counted in the order of making, so "causal" means "not yet made".
+Positions are numbered in generation order, so that a causal mask hides exactly the pixels that are not yet generated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from regard.core.errors import ShapeError
 
 
 class ImageBlocks1D(NamedTuple):
-    """One dimension: blocks of `query` places in raster order, each with `memory` places before it."""
+    """1-D layout: blocks of `query` positions in raster order, each with `memory` positions before it."""
 
     length: int
     query: int
@@ -30,34 +30,34 @@ class ImageBlocks1D(NamedTuple):
 
     @property
     def num_blocks(self) -> int:
-        """How many there are."""
+        """The number of blocks."""
         return -(-self.length // self.query)
 
     def block_of(self, position: int) -> int:
-        """The block that a place belongs to."""
+        """Return the block that a position belongs to."""
         return position // self.query
 
     def bounds(self, block: int) -> tuple[int, int]:
-        """The first place of a block, and the first behind it."""
+        """Return the first position of a block, and the first position after it."""
         return block * self.query, min((block + 1) * self.query, self.length)
 
     def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Places of queries (… t 1) and keys (… s) -> (… t s): is the key in the memory of the query's block?"""
+        """Positions of queries (… t 1) and keys (… s) -> bool (… t s), True if the key is in the block's memory."""
         return Blocks(self.query, self.memory).allows(queries, keys)
 
     def raster_indices(self) -> Tensor:
-        """Where each place is in raster order."""
+        """Return the raster index of each position."""
         return torch.arange(self.length)
 
 
 class ImageBlocks2D(NamedTuple):
-    """Two dimensions: blocks of `query` (rows, columns), memory of `memory` (rows up, columns to both sides)."""
+    """2-D layout: blocks of `query` (rows, columns) with a memory of `memory` (rows above, columns on both sides)."""
 
     height: int
     width: int
     query: tuple[int, int]
     memory: tuple[int, int]
-    channels: int = 1  # places of a pixel, one after the other
+    channels: int = 1  # consecutive positions of a pixel
 
     @property
     def length(self) -> int:
@@ -71,57 +71,59 @@ class ImageBlocks2D(NamedTuple):
 
     @property
     def num_blocks(self) -> int:
-        """How many there are."""
+        """The number of blocks."""
         return self.block_grid[0] * self.block_grid[1]
 
     def block_of(self, position: int) -> int:
-        """The block that a place belongs to."""
+        """Return the block that a position belongs to."""
         row, column = (int(x) for x in self.locate(torch.tensor(position)))
         return row // self.query[0] * self.block_grid[1] + column // self.query[1]
 
     def bounds(self, block: int) -> tuple[int, int]:
-        """The first place of a block, and the first behind it."""
-        band, column = divmod(block, self.block_grid[1])
-        top, left = band * self.query[0], column * self.query[1]
-        high = min(self.query[0], self.height - top)
-        first = top * self.width + left * high
-        return first * self.channels, (first + high * min(self.query[1], self.width - left)) * self.channels
+        """Return the first position of a block, and the first position after it."""
+        block_row, block_column = divmod(block, self.block_grid[1])
+        top, left = block_row * self.query[0], block_column * self.query[1]
+        block_height = min(self.query[0], self.height - top)
+        first = top * self.width + left * block_height
+        end = first + block_height * min(self.query[1], self.width - left)
+        return first * self.channels, end * self.channels
 
     def locate(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Places (…) -> the row and the column of the pixel of each; blocks at the borders may be smaller."""
-        (high, wide), pixels = self.query, positions // self.channels
-        top = pixels // (high * self.width) * high
-        pixels = pixels - top * self.width  # inside the band of blocks that begins at row `top`
-        high_here = (self.height - top).clamp(max=high)
-        left = pixels // (high_here * wide) * wide
-        pixels = pixels - left * high_here
-        wide_here = (self.width - left).clamp(max=wide)
-        return top + pixels // wide_here, left + pixels % wide_here
+        """Positions (…) -> the row (…) and the column (…) of their pixels. Blocks at the borders may be smaller."""
+        (max_height, max_width), pixels = self.query, positions // self.channels
+        top = pixels // (max_height * self.width) * max_height
+        pixels = pixels - top * self.width  # within the row of blocks that starts at pixel row `top`
+        block_height = (self.height - top).clamp(max=max_height)
+        left = pixels // (block_height * max_width) * max_width
+        pixels = pixels - left * block_height
+        block_width = (self.width - left).clamp(max=max_width)
+        return top + pixels // block_width, left + pixels % block_width
 
     def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Places of queries (… t 1) and keys (… s) -> (… t s): is the key in the memory of the query's block?"""
-        (high, wide), (above, beside) = self.query, self.memory
+        """Positions of queries (… t 1) and keys (… s) -> bool (… t s), True if the key is in the block's memory."""
+        (block_height, block_width), (above, sides) = self.query, self.memory
         row, column = self.locate(queries)
-        top, left = row // high * high, column // wide * wide
+        top, left = row // block_height * block_height, column // block_width * block_width
         row, column = self.locate(keys)
-        in_rows = (row >= top - above) & (row < top + high)
-        return in_rows & (column >= left - beside) & (column < left + wide + beside)
+        in_rows = (row >= top - above) & (row < top + block_height)
+        return in_rows & (column >= left - sides) & (column < left + block_width + sides)
 
     def raster_indices(self) -> Tensor:
-        """Where each place is in raster order, channels last."""
-        places = torch.arange(self.length)
-        row, column = self.locate(places)
-        return (row * self.width + column) * self.channels + places % self.channels
+        """Return the raster index of each position, channels last."""
+        positions = torch.arange(self.length)
+        row, column = self.locate(positions)
+        return (row * self.width + column) * self.channels + positions % self.channels
 
 
 Layout = ImageBlocks1D | ImageBlocks2D
 
 
 def image_blocks_1d(length: int, *, query: int, memory: int) -> ImageBlocks1D:
-    """A checked `Line`."""
+    """Return a checked `ImageBlocks1D`."""
     if min(length, query) < 1 or memory < 0:
         raise ShapeError(
-            f"line: places={length}, query={query}, memory={memory}; a block has a place at least, memory may be 0"
+            f"image_blocks_1d: length={length}, query={query}, memory={memory}; length and query are at least 1, "
+            "memory at least 0"
         )
     return ImageBlocks1D(length, query, memory)
 
@@ -129,18 +131,18 @@ def image_blocks_1d(length: int, *, query: int, memory: int) -> ImageBlocks1D:
 def image_blocks_2d(
     height: int, width: int, *, query: tuple[int, int], memory: tuple[int, int], channels: int = 1
 ) -> ImageBlocks2D:
-    """A checked `Canvas`."""
+    """Return a checked `ImageBlocks2D`."""
     if min(height, width, channels, *query) < 1 or min(memory) < 0:
         raise ShapeError(
-            f"canvas: {height}x{width}x{channels}, query={query}, memory={memory}; sizes are at least 1, memory at "
-            "least 0"
+            f"image_blocks_2d: {height}x{width}x{channels}, query={query}, memory={memory}; sizes are at least 1, "
+            "memory at least 0"
         )
     return ImageBlocks2D(height, width, query, memory, channels)
 
 
-@lru_cache(maxsize=4096)  # of every block of a few images, asked for by every layer at every step
+@lru_cache(maxsize=4096)  # all blocks of a few images, needed by every layer at every step
 def visible_positions(layout: Layout, block: int) -> Tensor:
-    """The places before a block that its queries may look at, in order."""
+    """Return the positions before a block that its queries may attend to, in order."""
     first, _ = layout.bounds(block)
     before = torch.arange(first)
     return before[layout.allows(torch.tensor([[first]]), before)[0]]
@@ -148,8 +150,8 @@ def visible_positions(layout: Layout, block: int) -> Tensor:
 
 @lru_cache(maxsize=4096)
 def retained_positions(layout: Layout, block: int) -> Tensor:
-    """The places before a block that it or any later block may look at: what a cache must hold when it begins."""
-    later = [visible_positions(layout, number) for number in range(block, layout.num_blocks)]
+    """Return the positions before a block that this or a later block may attend to: the content of the KV cache."""
+    visible = [visible_positions(layout, later_block) for later_block in range(block, layout.num_blocks)]
     first, _ = layout.bounds(block)
-    places = torch.cat(later).unique() if later else torch.arange(0)
-    return places[places < first]
+    positions = torch.cat(visible).unique() if visible else torch.arange(0)
+    return positions[positions < first]

@@ -1,8 +1,8 @@
-"""Looking at attention from outside: `with record(model) as maps:`. No model or decoder mentions it.
+"""Record attention maps from outside the model: `with record(model) as maps:`. Models and decoders need no changes.
 
-The fast path runs as always and its output is untouched; for each use of attention the weights are computed once more
-by `Weigh`, the definition, only for the modules and rows asked for, in chunks of bounded memory. A random normaliser
-cannot be asked twice: what it gave is taken where it is made.
+The fast kernels run as usual and their output is unchanged. For each call of attention the weights are computed again
+by `Weigh`, the definition, only for the selected modules, heads and queries, in chunks of bounded memory. The weights
+of a random normalizer cannot be computed again; they are captured while it runs.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from regard.core.errors import RegardError
 class AttentionMap(NamedTuple):
     """The weights of one attention module, before dropout."""
 
-    weights: Tensor  # (b h t s); the steps of a recurrent decoder are joined along t
-    queries: str  # what the rows are: "target", "source", "image" …
-    keys: str  # what the columns are
+    weights: Tensor  # (b h t s); the steps of an autoregressive decoder are joined along t
+    queries: str  # name of the query axis: "target", "source", "image" …
+    keys: str  # name of the key axis
 
 
 class Selection(NamedTuple):
-    """What is kept of each call."""
+    """The heads and queries that are recorded; None = all."""
 
     heads: Sequence[int] | None
     rows: slice | None
 
     def take(self, weights: Tensor) -> Tensor:
-        """(b h t s) -> the heads and rows that are wanted."""
+        """(b h t s) -> the weights of the selected heads and queries."""
         if self.heads is not None and not set(self.heads) <= set(range(weights.shape[1])):
             raise RegardError(f"record: heads={list(self.heads)} but there are {weights.shape[1]}; count from 0")
         weights = weights if self.heads is None else weights[:, list(self.heads)]
@@ -51,7 +51,7 @@ SELECT_ALL = Selection(None, None)
 
 
 def attention_modules(model: nn.Module) -> dict[str, Attend]:
-    """Every use of attention in a model, by the path of the layer it belongs to: decoder.layers.0.cross_attn."""
+    """Return all attention modules of a model by the path of their layer: decoder.layers.0.cross_attn."""
     named = model.named_modules()
     return {name.removesuffix(".attend"): module for name, module in named if isinstance(module, Attend)}
 
@@ -60,20 +60,21 @@ def attention_modules(model: nn.Module) -> dict[str, Attend]:
 def record(
     model: nn.Module, *, only: str = "*", heads: Sequence[int] | None = None, rows: slice | None = None
 ) -> Iterator[dict[str, AttentionMap]]:
-    """Maps by module path, of the modules whose path matches `only`; filled while the block runs.
+    """Yield a dict, module path -> attention map, that is filled while the block runs.
 
-    `heads` and `rows` (a slice of the queries of each call) limit what is kept. Recording nothing is an error.
+    `only` is a pattern of module paths. `heads` and `rows`, a slice of the queries of each call, select a part of the
+    maps. It is an error if nothing is recorded.
     """
     if rows is not None and (rows.step or 1) < 1:
         raise RegardError(f"record: rows={rows} runs backwards; give a step of at least 1")
     maps: dict[str, AttentionMap] = {}
     modules = attention_modules(model)
-    chosen = {name: module for name, module in modules.items() if _matches(name, only)}
-    if not chosen:
+    selected = {name: module for name, module in modules.items() if _matches(name, only)}
+    if not selected:
         names = ", ".join(modules) or "none: this model has no attention"
         raise RegardError(f"record: no attention matches only={only!r}; the model's attention modules are: {names}")
-    wanted = Selection(heads, rows)
-    hooks = [hook for name, module in chosen.items() for hook in _watch(name, module, maps, wanted)]
+    selection = Selection(heads, rows)
+    hooks = [hook for name, module in selected.items() for hook in _add_hooks(name, module, maps, selection)]
     try:
         yield maps
     finally:
@@ -81,48 +82,15 @@ def record(
             hook.remove()
     if not maps:
         raise RegardError(
-            "record: nothing was recorded; call the model itself inside the block (a compiled copy runs unseen)"
+            "record: nothing was recorded; call the model itself inside the block (a compiled copy runs no hooks)"
         )
-
-
-def _matches(name: str, only: str) -> bool:
-    return fnmatch.fnmatchcase(name, only) or fnmatch.fnmatchcase(f".{name}", only)
-
-
-def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Selection) -> list[RemovableHandle]:
-    chunks: list[Tensor] = []  # weights of the call under way, by chunk, where they cannot be made again
-
-    def begin(*_: Any) -> None:
-        chunks.clear()
-
-    def keep(_: nn.Module, __: Any, weights: Tensor) -> None:
-        chunks.append(weights.detach())
-
-    def note(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        q, k, mask = _call(*inputs, **kwargs)
-        weights = _joined(chunks, q, k, wanted) if chunks else attention_weights(module, q, k, mask, selection=wanted)
-        before = maps.get(name)
-        maps[name] = AttentionMap(
-            weights if before is None else _join(name, before.weights, weights), module.queries, module.keys
-        )
-        chunks.clear()
-
-    hooks = [module.register_forward_hook(note, with_kwargs=True)]
-    if not isinstance(module.weigh.normalizer, Softmax):
-        hooks += [module.register_forward_pre_hook(begin), module.weigh.register_forward_hook(keep)]
-    return hooks
-
-
-def _call(q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> tuple[Tensor, Tensor, Mask]:
-    """What is needed of the arguments of Attend, however they were given."""
-    return q, k.tensor if isinstance(k, ProjectedKeys) else k, mask
 
 
 @torch.no_grad()
 def attention_weights(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, selection: Selection = SELECT_ALL) -> Tensor:
-    """(b h t s) weights of one call, of the heads and rows wanted, computed in chunks of rows."""
+    """Return the weights (b h t s) of one call for the selected heads and queries, computed in chunks of queries."""
     b, s = q.shape[0], k.shape[-2]
-    if b != k.shape[0]:  # hypotheses that share a source: no place matters, so rows may be taken first
+    if b != k.shape[0]:  # hypotheses of a shared source: positions do not matter, so queries can be selected first
         q = q if selection.rows is None else q[:, :, selection.rows]
         folded = attention_weights(
             module, fold_hypotheses(q, k, mask), k, mask, selection=selection._replace(rows=None)
@@ -130,28 +98,64 @@ def attention_weights(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, selec
         return unfold_hypotheses(folded, b)
     t = q.shape[-2]
     low, high, step = slice(None).indices(t) if selection.rows is None else selection.rows.indices(t)
-    size = queries_per_chunk(q, s, module.weigh.score.elements_per_pair)
-    kept = [selection.take(q.new_zeros(*q.shape[:2], 0, s))]
-    for start in range(low, high, size):
-        stop = min(start + size, high)
-        part = module.weigh(q[:, :, start:stop], k, mask.submask(start, stop, keys=s), s - t + start)
+    chunk_size = queries_per_chunk(q, s, module.weigh.score.elements_per_pair)
+    parts = [selection.take(q.new_zeros(*q.shape[:2], 0, s))]
+    for start in range(low, high, chunk_size):
+        stop = min(start + chunk_size, high)
+        weights = module.weigh(q[:, :, start:stop], k, mask.submask(start, stop, keys=s), s - t + start)
         skip = -(start - low) % step
-        kept.append(selection._replace(rows=slice(skip, None, step)).take(part))
-    return torch.cat(kept, dim=2)
+        parts.append(selection._replace(rows=slice(skip, None, step)).take(weights))
+    return torch.cat(parts, dim=2)
 
 
-def _joined(chunks: list[Tensor], q: Tensor, k: Tensor, wanted: Selection) -> Tensor:
-    """The chunks of one call as (b h t s); a causal chunk left out the keys ahead of it."""
-    weights = torch.cat([pad(part, (0, k.shape[-2] - part.shape[-1])) for part in chunks], dim=2)
-    return wanted.take(weights if q.shape[0] == k.shape[0] else unfold_hypotheses(weights, q.shape[0]))
+def _matches(name: str, only: str) -> bool:
+    return fnmatch.fnmatchcase(name, only) or fnmatch.fnmatchcase(f".{name}", only)
 
 
-def _join(name: str, before: Tensor, after: Tensor) -> Tensor:
-    """Two calls of one module, one after the other: rows are joined, keys that were not there yet get zero."""
+def _add_hooks(name: str, module: Attend, maps: dict[str, AttentionMap], selection: Selection) -> list[RemovableHandle]:
+    chunks: list[Tensor] = []  # weights of the current call by chunk, if they cannot be computed again
+
+    def clear_chunks(*_: Any) -> None:
+        chunks.clear()
+
+    def capture_chunk(_: nn.Module, __: Any, weights: Tensor) -> None:
+        chunks.append(weights.detach())
+
+    def add_map(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+        q, k, mask = _arguments(*inputs, **kwargs)
+        if chunks:
+            weights = _join_chunks(chunks, q, k, selection)
+        else:
+            weights = attention_weights(module, q, k, mask, selection=selection)
+        previous = maps.get(name)
+        if previous is not None:
+            weights = _join_calls(name, previous.weights, weights)
+        maps[name] = AttentionMap(weights, module.queries, module.keys)
+        chunks.clear()
+
+    hooks = [module.register_forward_hook(add_map, with_kwargs=True)]
+    if not isinstance(module.weigh.normalizer, Softmax):
+        hooks += [module.register_forward_pre_hook(clear_chunks), module.weigh.register_forward_hook(capture_chunk)]
+    return hooks
+
+
+def _arguments(q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> tuple[Tensor, Tensor, Mask]:
+    """Return queries, keys and mask of a call of `Attend`, whether passed by position or by keyword."""
+    return q, k.tensor if isinstance(k, ProjectedKeys) else k, mask
+
+
+def _join_chunks(chunks: list[Tensor], q: Tensor, k: Tensor, selection: Selection) -> Tensor:
+    """Join the chunks of one call to (b h t s); a causal chunk lacks the keys after its last query."""
+    weights = torch.cat([pad(chunk, (0, k.shape[-2] - chunk.shape[-1])) for chunk in chunks], dim=2)
+    return selection.take(weights if q.shape[0] == k.shape[0] else unfold_hypotheses(weights, q.shape[0]))
+
+
+def _join_calls(name: str, before: Tensor, after: Tensor) -> Tensor:
+    """Join two consecutive calls of a module along the queries; keys that were not yet present get weight zero."""
     if before.shape[:2] != after.shape[:2]:
         raise RegardError(
             f"record: {name} was called with batches of {before.shape[0]} and {after.shape[0]}; "
             "record one batch at a time"
         )
-    longest = max(before.shape[-1], after.shape[-1])
-    return torch.cat([pad(x, (0, longest - x.shape[-1])) for x in (before, after)], dim=2)
+    num_keys = max(before.shape[-1], after.shape[-1])
+    return torch.cat([pad(x, (0, num_keys - x.shape[-1])) for x in (before, after)], dim=2)

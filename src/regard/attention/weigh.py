@@ -1,4 +1,4 @@
-"""Weigh is the definition of attention: score, mask, normalise. No other place makes attention weights."""
+"""Weigh is the definition of attention weights: Normalize[f(Q, K) + M]. All attention weights are defined here."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from regard.core.errors import ConfigError
 
 
 class PositionBias(Protocol):
-    """A position scheme that lives inside the score (relative, rotary). `first` is the column of the first query among
-    the keys. `start` (b) is the column from which each row's places are counted, where rows are padded on the left;
-    a scheme that sees distances alone need not look at it. `dots` says whether `as_dot` gives what the score gives."""
+    """A position encoding that is part of the score (relative, rotary).
+
+    `query_offset` is the position of the first query among the keys. `start` (b) is the position at which each row
+    starts if rows are padded on the left; encodings of relative distances can ignore it. `is_dot_product` is True if
+    `as_dot` gives the same as `score`.
+    """
 
     is_dot_product: bool
 
     def score(
         self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
     ) -> Tensor:
-        """(b h t d), (b h s d) -> (b h t s), positions taken into account."""
+        """(b h t d), (b h s d) -> scores (b h t s) that include positions."""
 
     def as_dot(
         self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
     ) -> Dot | None:
-        """The same as an inner product, or None."""
+        """Return the same scores as an inner product, or None if they are not one."""
 
 
 class NoPositionBias:
-    """No position inside the score: the content alone decides."""
+    """No position in the score: it depends on the content alone."""
 
     is_dot_product = True
 
@@ -48,7 +51,7 @@ class NoPositionBias:
 
 
 class Weigh(nn.Module):
-    """Normalise[f(Q, K) + M]: queries (b h t d), projected keys (b h s d) -> weights (b h t s)."""
+    """Normalize[f(Q, K) + M]: queries (b h t d), projected keys (b h s d) -> weights (b h t s)."""
 
     def __init__(
         self, score: ScoreFunction, *, normalizer: nn.Module | None = None, position_bias: PositionBias | None = None
@@ -66,40 +69,40 @@ class Weigh(nn.Module):
         return weights
 
     def scores(self, q: Tensor, k: Tensor, query_offset: int | None = None, start: Tensor | None = None) -> Tensor:
-        """(b h t s) before mask and normaliser."""
+        """Return f(Q, K) (b h t s), before mask and normalizer."""
         query_offset = k.shape[-2] - q.shape[-2] if query_offset is None else query_offset
         return self.place.score(self.score, q, k, query_offset, start)
 
     def as_dot(self, q: Tensor, k: Tensor, start: Tensor | None = None) -> Dot | None:
-        """The scores as an inner product where that is possible and the normaliser is a softmax."""
+        """Return the scores as an inner product if they are one and the normalizer is a softmax, else None."""
         if not self.soft:
             return None
         return self.place.as_dot(self.score, q, k, k.shape[-2] - q.shape[-2], start)
 
     @property
     def scale(self) -> float | None:
-        """Where the scores are scale · q·k, normalised by a softmax: the scale."""
+        """The scale if the scores are scale · q·k and the normalizer is a softmax, else None."""
         return self.score.scale if self.soft and not self.depends_on_position else None
 
     @property
     def adds_products(self) -> bool:
-        """Are the scores sums of products, such as q·k + q·e[distance], that no single inner product gives?"""
+        """True if the scores are a sum of products, such as q·k + q·e[distance], that is not one inner product."""
         return self.soft and self.score.scale is not None and not self.place.is_dot_product
 
     @property
     def depends_on_position(self) -> bool:
-        """Does the score depend on where queries and keys stand?"""
+        """True if the score depends on the positions of queries and keys."""
         return not isinstance(self.place, NoPositionBias)
 
 
 def _check(score: Any, normalizer: Any) -> None:
-    """Names and functions in place of a score or a normaliser are named, with what to give instead."""
+    """Raise a ConfigError for a name or a function in place of a score or normalizer object."""
     if isinstance(score, str):
-        raise ConfigError(f"attention: score is the name {score!r}; make it: regard.score({score!r}, width)")
+        raise ConfigError(f"attention: score is the name {score!r}; create it: regard.score({score!r}, width)")
     if not isinstance(score, ScoreFunction):
         raise ConfigError(
-            f"attention: score is a {type(score).__name__}; give regard.score(name, width), or a class of your own "
-            "that extends ScoreFunction (CONTRIBUTING: Add a score)"
+            f"attention: score is a {type(score).__name__}; give regard.score(name, width), or a subclass of "
+            "ScoreFunction (CONTRIBUTING: Add a score)"
         )
     if isinstance(normalizer, str):
         raise ConfigError(
@@ -109,5 +112,5 @@ def _check(score: Any, normalizer: Any) -> None:
     if normalizer is not None and not isinstance(normalizer, nn.Module):
         raise ConfigError(
             f"attention: normalizer is a {type(normalizer).__name__}; give a module: Softmax() or Hard() of "
-            "regard.attention.normalizers, or your own (scores, allowed) -> weights"
+            "regard.attention.normalizers, or a custom one (scores, allowed) -> weights"
         )

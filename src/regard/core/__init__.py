@@ -1,1 +1,1 @@
-"""Rank 0: what every other package may lean on. Knows nothing of attention."""
+"""Rank 0: configuration, files, errors and interfaces that every other package may import. Nothing about attention."""

@@ -1,5 +1,5 @@
-"""Long work that can be given up: it asks now and then, and whoever started it may say no. Without anybody who does,
-nothing happens."""
+"""Cooperative cancellation: long computations call `check_cancelled()` between steps, which raises if the caller has
+cancelled. Without a caller it is a no-op."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from contextvars import ContextVar
 
 from regard.core.errors import RegardError
 
-CancellationCheck = Callable[[], None]  # raises where the work is to end
-_ask: ContextVar[CancellationCheck | None] = ContextVar("ask", default=None)
+CancellationCheck = Callable[[], None]  # raises `Cancelled` if the computation should stop
+_check: ContextVar[CancellationCheck | None] = ContextVar("cancellation_check", default=None)
 
 
 class Cancelled(RegardError):
-    """Work that nobody waits for any more, or that took too long."""
+    """A computation that was cancelled or timed out."""
 
 
 @contextmanager
 def cancellable(check: CancellationCheck) -> Iterator[None]:
-    """Inside, long work calls `ask` between its parts."""
-    token = _ask.set(check)
+    """Let `check_cancelled` call `check` inside the block."""
+    token = _check.set(check)
     try:
         yield
     finally:
-        _ask.reset(token)
+        _check.reset(token)
 
 
 def check_cancelled() -> None:
-    """Called between the parts of long work: here it ends if it is given up."""
-    ask = _ask.get()
-    if ask is not None:
-        ask()
+    """Raise if the current computation was cancelled; call this between the steps of long work."""
+    check = _check.get()
+    if check is not None:
+        check()

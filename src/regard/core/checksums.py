@@ -1,9 +1,7 @@
-"""Checksums of data, so that a run goes on with the data it was begun with or says what has changed.
+"""Checksums of training data and of the files in a run folder.
 
-`of_batches` and `of_rows` go through all there is; `of_files` reads a file once and remembers its checksum, by its
-place, size and time, in the cache folder.
-
-The files that a task keeps in a run folder, checked against the checksums in config.json.
+A resumed run compares the checksums of its data and reports changes. `hash_batches` and `hash_rows` read everything;
+`hash_file` caches the checksum of a large file by its path, size and modification time.
 """
 
 from __future__ import annotations
@@ -23,30 +21,31 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CHECKSUM_FOLDER = "checksums"
-_SMALL = 64 * 2**20  # bytes of a file that is read again rather than remembered
+MAX_UNCACHED_BYTES = 64 * 2**20  # a file up to this size is hashed every time
+MAX_TASK_FILE_BYTES = 2**28  # of a task's file in a run folder; vocabularies have a hundredth of it
 
 
 def hash_batches(batches: Iterable[Any]) -> str:
-    """Batches of tensors -> a checksum of everything in them."""
-    import torch  # reading a text needs checksums of files only, and no torch
+    """Batches of tensors -> a checksum of their types, shapes and values."""
+    import torch  # engines without torch only need checksums of files
 
     from regard.core.state_tree import map_tensors
 
     sha = hashlib.sha256()
 
-    def note(tensor: Tensor) -> Tensor:
+    def update(tensor: Tensor) -> Tensor:
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         sha.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
         sha.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
         return tensor
 
     for batch in batches:
-        map_tensors(batch, note)
+        map_tensors(batch, update)
     return sha.hexdigest()
 
 
 def hash_rows(rows: Iterable[Any]) -> str:
-    """Examples of plain values (texts, numbers, tuples of them) -> a checksum of all of them in their order."""
+    """Examples of plain values (strings, numbers, tuples of them) -> a checksum of all of them in order."""
     sha = hashlib.sha256()
     for row in rows:
         text = repr(row).encode(errors="surrogatepass")
@@ -55,49 +54,46 @@ def hash_rows(rows: Iterable[Any]) -> str:
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """Files -> a checksum of their content, wherever they lie."""
+    """Files -> a checksum of their contents in order, independent of their paths."""
     return hashlib.sha256(" ".join(hash_file(path) for path in paths).encode()).hexdigest()
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file; of a large one that has not changed it is remembered."""
-    facts = os.stat(path)
-    if facts.st_size <= _SMALL:
+    """Return the SHA-256 of a file; that of a large unchanged file comes from the cache folder."""
+    status = os.stat(path)
+    if status.st_size <= MAX_UNCACHED_BYTES:
         return file_sha256(path)
-    key = hashlib.sha256(f"{path.resolve()} {facts.st_size} {facts.st_mtime_ns} {facts.st_ino}".encode()).hexdigest()
-    note = cache_folder() / CHECKSUM_FOLDER / key
+    key = hashlib.sha256(f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {status.st_ino}".encode()).hexdigest()
+    cache_file = cache_folder() / CHECKSUM_FOLDER / key
     with suppress(OSError, ValueError):
-        return str(json.loads(note.read_text(encoding="utf-8"))["sha256"])
-    found = file_sha256(path)
+        return str(json.loads(cache_file.read_text(encoding="utf-8"))["sha256"])
+    checksum = file_sha256(path)
     with suppress(FileError):
-        write_text(note, json.dumps({"sha256": found, "path": str(path.resolve())}))
-    return found
+        write_text(cache_file, json.dumps({"sha256": checksum, "path": str(path.resolve())}))
+    return checksum
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """What is other than it was, in words; nothing where all is the same."""
-    gone = [f"{name} is no longer there" for name in before if name not in now]
-    new = [f"{name} is new" for name in now if name not in before]
-    other = [f"{name} has other content" for name in before if now.get(name, before[name]) != before[name]]
-    return [*other, *gone, *new]
-
-
-_LARGEST = 2**28  # bytes of a task's file; vocabularies have a hundredth of it
+    """Compare two tables name -> checksum; return one line per difference, empty if there is none."""
+    removed = [f"{name} is no longer there" for name in before if name not in now]
+    added = [f"{name} is new" for name in now if name not in before]
+    changed = [f"{name} has other content" for name in before if now.get(name, before[name]) != before[name]]
+    return [*changed, *removed, *added]
 
 
 def require_run_folder(folder: Path) -> None:
-    """A run folder that is not there is named."""
+    """Raise a CheckpointError if the run folder does not exist."""
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: no such run folder")
 
 
 def verify_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Every file, by its name in the folder, is as it was written, or the one that is not is named."""
+    """Check files of a run folder against their checksums (name -> SHA-256); raise an error for the first mismatch."""
     for name, expected in files.items():
         path = folder / name
         if not path.is_file():
             raise CheckpointError(f"{path}: missing; restore it from a copy of the run")
-        if path.stat().st_size > _LARGEST:
+        if path.stat().st_size > MAX_TASK_FILE_BYTES:
             raise CheckpointError(
                 f"{path}: {path.stat().st_size:,} bytes, more than a task writes; regard never wrote it"
             )

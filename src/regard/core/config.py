@@ -1,7 +1,8 @@
-"""Configuration: one frozen dataclass per file, read strictly from TOML and `key=value`, written whole as JSON.
+"""Configuration: frozen dataclasses, read strictly from TOML and `key=value` settings, written completely as JSON.
 
-Plain dataclasses rather than a validation library: the types used are few (int, float, bool, str, None, Literal, tuple,
-Path and nested dataclasses), errors can name the exact key and the nearest known one, and `regard --help` stays fast.
+Plain dataclasses are used instead of a validation library. The types are few (int, float, bool, str, None, Literal,
+tuple, Path and nested dataclasses), errors name the exact key and the closest valid one, and `regard --help` stays
+fast.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from regard.core.errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
 Table = dict[str, Any]
-MAX_INTEGER = 2**63  # what tensors count with ends before it
+MAX_INTEGER = 2**63  # integers must be smaller, to fit into an int64 tensor
 TYPE_NAMES: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
@@ -29,38 +30,38 @@ TYPE_NAMES: dict[Any, str] = {
 
 
 def read_toml(path: Path) -> Table:
-    """The table in a TOML file."""
+    """Return the table in a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such recipe") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
-        raise ConfigError(f"{path}: not valid TOML: {wrong}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
 
 
 def merge(base: Table, changes: Table) -> Table:
-    """`base` with `changes` laid over it, section by section."""
+    """Return `base` updated with `changes`, section by section."""
     merged = dict(base)
     for key, value in changes.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = merge(merged[key], value) if both else value
+        both_tables = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both_tables else value
     return merged
 
 
 def override(table: Table, settings: list[str]) -> Table:
-    """The table with `a.b=value` settings laid over it; values are TOML, or else plain text."""
+    """Return the table updated with `a.b=value` settings; values are TOML, or else plain text."""
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise ConfigError(f"setting {setting!r} is not of the form key=value, e.g. training.steps=1000")
-        change: Any = _value(text)
+        change: Any = _parse_value(text)
         for part in reversed(key.split(".")):
             change = {part: change}
         table = merge(table, change)
     return table
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -68,78 +69,80 @@ def _value(text: str) -> Any:
 
 
 def from_dict(cls: type[T], table: Table, section: str) -> T:
-    """A config object from a table; an unknown key or a wrong type is an error that names its path."""
+    """Build a config object from a table; errors name the path of the unknown key or of the value of the wrong type."""
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # cls is a dataclass type
     hints = typing.get_type_hints(cls) if table else {}
-    given: Table = {}
+    values: Table = {}
     for key, value in table.items():
         if key not in fields:
             raise ConfigError(f"{section}: no setting {key!r}; {did_you_mean(key, fields)}")
-        given[key] = _convert(hints[key], value, f"{section}.{key}")
+        values[key] = _convert(hints[key], value, f"{section}.{key}")
     for name, field in fields.items():
-        absent = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if absent and name not in given:
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and name not in values:
             raise ConfigError(f"{section}.{name}: must be given")
     try:
-        return cls(**given)
-    except ConfigError as wrong:
-        raise ConfigError(f"{section}: {wrong}") from None
+        return cls(**values)
+    except ConfigError as error:
+        raise ConfigError(f"{section}: {error}") from None
 
 
-def _convert(kind: Any, value: Any, where: str) -> Any:
-    origin = get_origin(kind)
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
-        return from_dict(kind, value, where)
+def _convert(annotation: Any, value: Any, path: str) -> Any:
+    origin = get_origin(annotation)
+    if dataclasses.is_dataclass(annotation) and isinstance(annotation, type) and isinstance(value, dict):
+        return from_dict(annotation, value, path)
     if origin is Literal:
-        if value in get_args(kind):
+        if value in get_args(annotation):
             return value
-        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(map(repr, get_args(kind)))}")
+        raise ConfigError(f"{path}: {value!r} is not one of {', '.join(map(repr, get_args(annotation)))}")
     if origin in (types.UnionType, typing.Union):
-        return _convert_union(get_args(kind), value, where)
+        return _convert_union(get_args(annotation), value, path)
     if origin is tuple and isinstance(value, str):  # columns=ko,en, as well as columns=['ko', 'en']
-        value = [_value(part.strip()) for part in value.split(",") if part.strip()]
+        value = [_parse_value(part.strip()) for part in value.split(",") if part.strip()]
     elif origin is tuple and not isinstance(value, list | tuple):
         value = [value]
     if origin is tuple:
-        inner = get_args(kind)
-        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
-        if len(kinds) != len(value):
-            raise ConfigError(f"{where}: expected {len(kinds)} values, got {len(value)}")
-        return tuple(_convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
-    return _convert_plain(kind, value, where)
+        arguments = get_args(annotation)
+        item_types = [arguments[0]] * len(value) if arguments[-1] is Ellipsis else list(arguments)
+        if len(item_types) != len(value):
+            raise ConfigError(f"{path}: expected {len(item_types)} values, got {len(value)}")
+        items = enumerate(zip(item_types, value, strict=True))
+        return tuple(_convert(item_type, item, f"{path}[{i}]") for i, (item_type, item) in items)
+    return _convert_plain(annotation, value, path)
 
 
-def _convert_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+def _convert_union(members: tuple[Any, ...], value: Any, path: str) -> Any:
     if value is None or value == "none":
-        if type(None) in kinds:
+        if type(None) in members:
             return None
-    for kind in kinds:
-        if kind is type(None):
+    for member in members:
+        if member is type(None):
             continue
         try:
-            return _convert(kind, value, where)
-        except ConfigError as wrong:
-            last = wrong
-    raise last
+            return _convert(member, value, path)
+        except ConfigError as error:
+            last_error = error
+    raise last_error
 
 
-def _convert_plain(kind: Any, value: Any, where: str) -> Any:
-    if kind is Path and isinstance(value, str):
+def _convert_plain(annotation: Any, value: Any, path: str) -> Any:
+    if annotation is Path and isinstance(value, str):
         return Path(value)
-    if kind is str and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)  # a name that is a number: data.source=1
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if annotation is str and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # a name of digits: data.source=1
+    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if kind is int and isinstance(value, int) and abs(value) >= MAX_INTEGER:
-        raise ConfigError(f"{where}: no whole number may be as large as {value}")
-    if isinstance(kind, type) and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+    if annotation is int and isinstance(value, int) and abs(value) >= MAX_INTEGER:
+        raise ConfigError(f"{path}: {value} is too large; whole numbers must be below 2^63")
+    is_bool_for_int = annotation is int and isinstance(value, bool)
+    if isinstance(annotation, type) and isinstance(value, annotation) and not is_bool_for_int:
         return value
-    wanted = TYPE_NAMES.get(kind, f"settings of its own, {where}.KEY=VALUE")
-    raise ConfigError(f"{where}: expected {wanted}, got {_as_given(value)}")
+    expected = TYPE_NAMES.get(annotation, f"a table of settings, {path}.KEY=VALUE")
+    raise ConfigError(f"{path}: expected {expected}, got {_format_value(value)}")
 
 
-def _as_given(value: Any) -> str:
-    """A value as one would write it in a setting: true, none, 'text', 3.5."""
+def _format_value(value: Any) -> str:
+    """Return a value as it is written in a setting: true, none, 'text', 3.5."""
     return str(value).lower() if value is None or isinstance(value, bool) else repr(value)
 
 
@@ -169,7 +172,7 @@ def check_fields(
 
 
 def to_dict(config: Any) -> Any:
-    """Plain values for JSON, defaults written out."""
+    """Return a config object as plain values for JSON, defaults included."""
     if dataclasses.is_dataclass(config) and not isinstance(config, type):
         return {field.name: to_dict(getattr(config, field.name)) for field in dataclasses.fields(config)}
     if isinstance(config, tuple | list):

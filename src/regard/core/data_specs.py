@@ -1,7 +1,8 @@
-"""What the data decided, as against the choices in a Config: vocabularies, lengths, classes. One family a kind of data.
+"""Data specs: the facts that the data determines, such as vocabulary sizes, lengths and classes.
 
-A task has sizes of one family (its file says which: `SPEC`), and a model's `build(config, sizes: Text)` says by its
-annotation which families it takes. A family of one's own is a frozen dataclass anywhere.
+Choices are in a Config instead. There is one spec class per kind of data. A task declares its spec class as `SPEC`; a
+model declares the ones it accepts by the annotation of `build(config, sizes: Seq2SeqSpec)`. Any frozen dataclass can be
+a spec.
 """
 
 from __future__ import annotations
@@ -17,76 +18,63 @@ from regard.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Tokens with a meaning of their own. Their numbers come first; a mark that was added later comes last of all
-    tokens, so that no other number moves."""
+    """Ids of the special tokens.
+
+    They come first. A special token added later gets the last id, so that no other id changes.
+    """
 
     pad: int = 0
     unk: int = 1
     bos: int = 2
     eos: int = 3
-    mask: int | None = None  # what a masked language model puts in place of a hidden token
+    mask: int | None = None  # [MASK] of a masked language model
 
     @property
     def first_regular_id(self) -> int:
-        """The lowest number of an ordinary token."""
+        """The lowest id of a token that is not special."""
         return max(self.pad, self.unk, self.bos, self.eos) + 1
 
 
 @dataclass(frozen=True)
 class Seq2SeqSpec:
-    """A text goes in, another one comes out."""
+    """Pairs of source and target texts."""
 
-    source_vocab_size: int  # tokens of the source vocabulary
-    target_vocab_size: int  # tokens of the target vocabulary
-    max_length: int  # longest sequence, in tokens, end mark included
+    source_vocab_size: int
+    target_vocab_size: int
+    max_length: int  # tokens of a sequence, EOS included
     special_tokens: SpecialTokens = SpecialTokens()
-    joint_vocab: bool = False  # source and target are one vocabulary
+    joint_vocab: bool = False  # source and target share one vocabulary
 
 
 @dataclass(frozen=True)
 class MusicSpec:
-    """Pieces of music as tokens, with conditions (composer, key, mode) that a piece may be given."""
+    """Pieces of music as tokens, with optional conditions (composer, key, mode)."""
 
-    num_conditions: int  # class tokens, marks included
-    vocab_size: int  # tokens of the encoding, marks included
-    max_length: int  # tokens that are remembered at once
+    num_conditions: int  # class tokens, special tokens included
+    vocab_size: int  # tokens of the encoding, special tokens included
+    max_length: int  # tokens of the context
     special_tokens: SpecialTokens = SpecialTokens()
-    crop_length: int | None = None  # tokens of a training example, where that is known
-    voices: int | None = None  # tokens of one time step; 0: the encoding has no steps; None: not known
-    steps_per_bar: int = 16  # time steps of a bar
-    has_fixed_tokens: bool = False  # some tokens may be given beforehand, wherever in the piece they are
-
-
-def spec_of(task: ModuleType) -> type:
-    """The family of sizes that a task's file declares."""
-    family = getattr(task, "SPEC", None)
-    if not isinstance(family, type):
-        raise ConfigError(f"{task.__name__}: it must say which sizes it has, for example SPEC = Seq2SeqSpec")
-    return family
-
-
-def accepts(model: ModuleType, spec: type) -> bool:
-    """Whether a model's file can be built from sizes of a family, by the annotation of its `build`."""
-    hint: Any = typing.get_type_hints(model.build).get("sizes", object)
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-    return any(kind is Any or (isinstance(kind, type) and issubclass(spec, kind)) for kind in kinds)
+    crop_length: int | None = None  # tokens of a training example; None: not known
+    voices: int | None = None  # tokens per time step; 0: the encoding has no time steps; None: not known
+    steps_per_bar: int = 16  # time steps
+    has_fixed_tokens: bool = False  # some tokens may be fixed in advance, anywhere in the piece
 
 
 @dataclass(frozen=True)
 class LanguageSpec:
-    """Plain text as tokens: what a language model reads and continues."""
+    """Plain text as tokens, for language models."""
 
-    vocab_size: int  # tokens of the vocabulary, marks included
-    max_length: int  # tokens that are seen at once: the context
+    vocab_size: int  # special tokens included
+    max_length: int  # tokens of the context
     special_tokens: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
 class DocumentSpec:
-    """Documents of sentences of tokens, each with a label, or with several."""
+    """Documents as sentences of tokens, each document with one or several labels."""
 
-    vocab_size: int  # tokens of the vocabulary, marks included
-    num_labels: int  # different labels
+    vocab_size: int  # special tokens included
+    num_labels: int
     max_length: int  # tokens of a document
     max_sentence_length: int  # tokens of a sentence
     max_sentences: int  # sentences of a document
@@ -96,44 +84,44 @@ class DocumentSpec:
 
 @dataclass(frozen=True)
 class TagTransitions:
-    """Which tag may stand first, which may follow which, and which may stand last; tags by number."""
+    """Tags that may come first, follow each other and come last, by tag index."""
 
     first: tuple[bool, ...]
-    follows: tuple[tuple[bool, ...], ...]  # follows[i][j]: tag j may stand behind tag i
+    follows: tuple[tuple[bool, ...], ...]  # follows[i][j]: tag j may follow tag i
     last: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
 class TaggingSpec:
-    """Sentences of units (words or characters), each with a tag; a unit is read as one token or several."""
+    """Sentences of units (words or characters), each with a tag. A unit has one or several tokens."""
 
-    vocab_size: int  # tokens of the vocabulary, marks included
-    num_characters: int  # letters that units are spelt with, marks included
+    vocab_size: int  # special tokens included
+    num_characters: int  # characters of units, special tokens included
     max_length: int  # tokens of a sentence
-    allowed_transitions: TagTransitions  # of the tags
+    allowed_transitions: TagTransitions
     special_tokens: SpecialTokens = SpecialTokens()
 
     @property
     def num_tags(self) -> int:
-        """How many tags there are."""
+        """The number of tags."""
         return len(self.allowed_transitions.first)
 
 
 @dataclass(frozen=True)
 class ImageGenerationSpec:
-    """Images that are made pixel by pixel: of a class, or from a smaller image, where the data has such."""
+    """Images that are generated pixel by pixel, conditioned on a class or a smaller image if the data has them."""
 
     height: int
     width: int
     channels: int
-    levels: int  # of brightness that are told apart
-    num_classes: int = 0  # 0: none
-    low_res_size: tuple[int, int] = (0, 0)  # rows and columns of the image that is to be enlarged; 0: none
+    levels: int  # intensity levels of a channel
+    num_classes: int = 0  # 0: no classes
+    low_res_size: tuple[int, int] = (0, 0)  # rows and columns of the image that is upscaled; 0: none
 
 
 @dataclass(frozen=True)
 class ImageClassificationSpec:
-    """Images that are looked at as a whole, each of a class."""
+    """Images, each with one class."""
 
     height: int
     width: int
@@ -143,7 +131,7 @@ class ImageClassificationSpec:
 
 @dataclass(frozen=True)
 class DetectionSpec:
-    """Images with objects in them, each with a class and a box."""
+    """Images with objects, each object with a class and a box."""
 
     height: int
     width: int
@@ -154,41 +142,56 @@ class DetectionSpec:
 
 @dataclass(frozen=True)
 class CaptioningSpec:
-    """Images, or what a net made of them, that are told in words."""
+    """Images, or features extracted from them, with captions."""
 
     height: int
     width: int
     channels: int
-    vocab_size: int  # tokens of the vocabulary, marks included
-    max_length: int  # tokens of a caption, end mark included
+    vocab_size: int  # special tokens included
+    max_length: int  # tokens of a caption, EOS included
     special_tokens: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
 class MaskedLMSpec:
-    """Plain text as tokens, some of which are covered and to be foretold."""
+    """Plain text as tokens, some of which are masked and predicted."""
 
-    vocab_size: int  # tokens of the vocabulary, marks included
-    max_length: int  # tokens that are seen at once, marks included
+    vocab_size: int  # special tokens included
+    max_length: int  # tokens of the context, special tokens included
     special_tokens: SpecialTokens = SpecialTokens()
-    has_pairs: bool = False  # a row holds two texts, and whether they belong together is to be told
+    has_pairs: bool = False  # a row holds two texts; the model also predicts if the second follows the first
 
 
 @dataclass(frozen=True)
 class EmbeddingSpec:
-    """Words that get a vector each."""
+    """Words, each with one embedding vector."""
 
-    vocab_size: int  # of the vocabulary, marks included
+    vocab_size: int  # special tokens included
     special_tokens: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
 class RecommendationSpec:
-    """Users who choose among items; both have profiles, fields of features side by side."""
+    """Users who choose items. Users and items have profiles: concatenated fields of features."""
 
-    num_users: int  # who have a number of their own, from 1 on; 0 stands for anyone else
-    num_items: int  # that have a number of their own, from 1 on; 0 stands for any other
-    user_field_dims: tuple[int, ...]  # features of each field of a user's profile
-    item_field_dims: tuple[int, ...]  # features of each field of an item's profile
-    max_length: int  # items of a history that are read
-    span_days: float = 1.0  # that the data spans
+    num_users: int  # users with an embedding, ids from 1; id 0 is any other user
+    num_items: int  # items with an embedding, ids from 1; id 0 is any other item
+    user_field_dims: tuple[int, ...]  # width of each field of a user profile
+    item_field_dims: tuple[int, ...]  # width of each field of an item profile
+    max_length: int  # items of a history that are used
+    span_days: float = 1.0  # time span of the data
+
+
+def spec_of(task: ModuleType) -> type:
+    """Return the spec class that a task module declares."""
+    spec = getattr(task, "SPEC", None)
+    if not isinstance(spec, type):
+        raise ConfigError(f"{task.__name__}: it has no data spec; declare one, for example SPEC = Seq2SeqSpec")
+    return spec
+
+
+def accepts(model: ModuleType, spec: type) -> bool:
+    """Return True if a model module accepts a spec class, by the annotation of `sizes` in its `build`."""
+    hint: Any = typing.get_type_hints(model.build).get("sizes", object)
+    accepted = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+    return any(kind is Any or (isinstance(kind, type) and issubclass(spec, kind)) for kind in accepted)

@@ -1,6 +1,6 @@
-"""The settings of a dataclass as its source has them: name, type, default and the comment beside it.
+"""Read dataclass settings from source code: name, type, default, and the comment at the end of the line.
 
-Read from the file without importing it, so that help texts need not wait for torch and nothing is written twice.
+The source is parsed, not imported, so that help texts do not import torch and settings are documented only once.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ class Setting(NamedTuple):
     """One field of a dataclass."""
 
     name: str
-    annotation: str  # its annotation, as written
-    default: str  # as written; "" where it must be given
-    comment: str  # the comment beside it
+    annotation: str  # source text
+    default: str  # source text; "" if the field has no default
+    comment: str  # the comment at the end of the line
 
 
 class Description(NamedTuple):
-    """A dataclass: its docstring's first line and its fields."""
+    """A dataclass: the first line of its docstring, and its fields."""
 
     summary: str
     settings: tuple[Setting, ...]
 
 
 def source_path(package: str, name: str) -> Path:
-    """The file of a listed name, or of a dotted name of another package."""
+    """Return the source file of a registered name, or of a dotted name from any package."""
     module = name if "." in name else f"{package}.{name}"
     parent, _, last = module.rpartition(".")
-    try:  # the parent's place, not the module's own: to find that, Python would import the parent
+    try:  # look up the parent: finding the module itself would import the parent
         spec = importlib.util.find_spec(parent)
     except ModuleNotFoundError:
         spec = None
@@ -47,12 +47,12 @@ def source_path(package: str, name: str) -> Path:
 
 
 def summary(path: Path) -> str:
-    """The first line of a file's docstring."""
+    """Return the first line of a module's docstring."""
     return _first_line(ast.parse(path.read_text(encoding="utf-8")))
 
 
 def describe(path: Path, name: str) -> Description | None:
-    """The dataclass `name` of a file, or of the file that it is imported from; None where there is none."""
+    """Describe the dataclass `name` that a file defines or imports; None if it does neither."""
     source = path.read_text(encoding="utf-8")
     comments = _comments(source)
     for node in ast.parse(source).body:
@@ -65,22 +65,22 @@ def describe(path: Path, name: str) -> Description | None:
 
 
 def read_constant(path: Path, name: str) -> Any:
-    """The value of a file's constant; what is not written in plain values stays source text. None where it has none."""
+    """Return the value of a module constant, None if there is none. Values that are not literals stay source text."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                return _plain(node.value)
+                return _literal(node.value)
     return None
 
 
-def _plain(node: ast.expr) -> Any:
+def _literal(node: ast.expr) -> Any:
     try:
         return ast.literal_eval(node)
     except ValueError:
         if isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
-            return {_plain(key): _plain(value) for key, value in pairs if key is not None}
+            return {_literal(key): _literal(value) for key, value in pairs if key is not None}
         return ast.unparse(node)
 
 
@@ -91,11 +91,11 @@ def _first_line(node: ast.Module | ast.ClassDef) -> str:
 def _setting(node: ast.AnnAssign, comments: dict[int, str]) -> Setting:
     default = "" if node.value is None else ast.unparse(node.value)
     lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    meaning = " ".join(comments[line] for line in lines if line in comments)
-    return Setting(ast.unparse(node.target), ast.unparse(node.annotation), default, meaning)
+    comment = " ".join(comments[line] for line in lines if line in comments)
+    return Setting(ast.unparse(node.target), ast.unparse(node.annotation), default, comment)
 
 
 def _comments(source: str) -> dict[int, str]:
-    """Line -> the comment at its end."""
+    """Return line number -> the comment on that line."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}

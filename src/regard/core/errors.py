@@ -1,6 +1,6 @@
-"""Errors a user can act on: each message names the thing, its value and the remedy, in one line.
+"""Exceptions that the user can act on, and helpers for their messages.
 
-Numbers with the word for what is counted.
+Every message is one line of the form `subject: problem; remedy` with the value that caused it.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-MAX_MESSAGE_CHARACTERS = 1500  # letters of a message; of a longer one the middle is left out
+MAX_MESSAGE_CHARACTERS = 1500  # the middle of a longer message is left out
 
 
 class RegardError(Exception):
-    """Something the user can mend. The command line prints it as one line and exits with its code."""
+    """An error that the user can fix. The command line prints it as one line and exits with its `code`."""
 
     code = 1
 
     def __str__(self) -> str:
-        """One line that can be shown anywhere, whatever was in the names of files and the values it tells of."""
+        """Return the message as one printable line, whatever file names and values it contains."""
         line = printable(" ".join(super().__str__().splitlines()))
         return (
             line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 400]} … {line[-300:]}"
@@ -25,11 +25,11 @@ class RegardError(Exception):
 
 
 class ConfigError(RegardError):
-    """A setting that is unknown, of the wrong type, or at odds with another one."""
+    """A setting that is unknown, has the wrong type, or contradicts another one."""
 
 
 class DataError(RegardError):
-    """A file that is missing, damaged or not what it should be."""
+    """A data file that is missing, damaged or has an unexpected format."""
 
 
 class FileError(RegardError):
@@ -37,7 +37,7 @@ class FileError(RegardError):
 
 
 class ShapeError(RegardError):
-    """Tensors that do not fit together."""
+    """Tensors whose shapes or types do not fit together."""
 
 
 class CheckpointError(RegardError):
@@ -45,7 +45,7 @@ class CheckpointError(RegardError):
 
 
 class TrustError(RegardError):
-    """A run of somebody else's that would run code or reach the network, without the user's word for it."""
+    """An untrusted run that would import code or access the network."""
 
 
 class MissingExtra(RegardError):
@@ -53,12 +53,12 @@ class MissingExtra(RegardError):
 
 
 def printable(text: str) -> str:
-    """The text without control codes, which would be obeyed by a terminal that shows it."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    """Replace control characters, which a terminal would interpret."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """'did you mean …?' for a misspelt name, or the list of what there is."""
+    """Return "did you mean …?" with the closest choice, or the list of choices if none is close."""
     options = sorted(choices)
     if not options:
         return "there is none"
@@ -69,5 +69,5 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def pluralize(count: int, noun: str) -> str:
-    """'1 error', '1,200 errors'."""
+    """Return the count with its noun: '1 error', '1,200 errors'."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")

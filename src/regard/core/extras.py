@@ -1,4 +1,4 @@
-"""Optional dependencies, imported where they are used."""
+"""Optional dependencies, imported on first use."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from regard.core.errors import MissingExtra
 
 
 def require(module: str, *, extra: str) -> Any:
-    """The imported module, or one line with the pip command that installs it."""
+    """Import and return a module; if it is not installed, raise an error with the pip command."""
     try:
         return importlib.import_module(module)
-    except ModuleNotFoundError as missing:
-        if missing.name is None or not module.startswith(missing.name.split(".")[0]):
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name.split(".")[0]):
             raise
         raise MissingExtra(f"{module} is not installed; run: pip install 'regard[{extra}]'") from None

@@ -1,4 +1,7 @@
-"""Files that are whole or not there: written beside, flushed to disk, moved into place. Nothing goes through a link."""
+"""Atomic file writes: write to a temporary file next to the target, flush it to disk, move it into place.
+
+Nothing is written through a link.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from pathlib import Path
 from regard.core.errors import ConfigError, FileError
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe that nobody writes to would wait for ever
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe without a writer would block forever
 _BINARY = getattr(os, "O_BINARY", 0)
-_LONGEST = 50  # characters of a name that are kept in the name of the file beside it: systems allow 255 bytes in all
+_MAX_NAME_CHARACTERS = 50  # of the target's name in the temporary name: file systems allow 255 bytes in total
 
 
 def cache_folder() -> Path:
@@ -30,20 +33,22 @@ def cache_folder() -> Path:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A new, empty file beside `path` to write to; afterwards it is flushed and moved there, or removed if anything
-    failed. Its name is its own, so that two processes never write to the same one."""
-    part = path.with_name(f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.part")
+    """Yield a new, empty file next to `path` to write to; it is moved to `path` afterwards, or removed after an error.
+
+    The temporary name is unique, so that two processes never write to the same file.
+    """
+    part = path.with_name(f".{path.name[:_MAX_NAME_CHARACTERS]}.{secrets.token_hex(4)}.part")
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666))
         yield part
         fsync(part)
         os.replace(part, path)
         fsync(path.parent)
-    except OSError as wrong:
-        reason = wrong.strerror or wrong
-        raise FileError(f"{path}: could not be written ({reason}); what was there before is untouched") from wrong
+    except OSError as error:
+        reason = error.strerror or error
+        raise FileError(f"{path}: could not be written ({reason}); the previous content is unchanged") from error
     finally:
-        with suppress(OSError):  # in a folder that became read-only it stays; it is never read, and removed on resuming
+        with suppress(OSError):  # stays if the folder became read-only; it is never read, and removed on resuming
             part.unlink(missing_ok=True)
 
 
@@ -53,7 +58,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
     If another process has created `path` in the meantime, its folder stays, unless `replace` is set.
     """
-    draft = path.with_name(f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.part")
+    draft = path.with_name(f".{path.name[:_MAX_NAME_CHARACTERS]}.{secrets.token_hex(4)}.part")
     try:
         draft.mkdir(parents=True)
         yield draft
@@ -69,8 +74,8 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def fsync(path: Path) -> None:
-    """Make sure that a file's content, or a folder's list of names, is on the disk."""
-    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+    """Flush a file's content, or a folder's list of names, to the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows cannot open folders
         return
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -80,22 +85,22 @@ def fsync(path: Path) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Put bytes into a file at once: all of them, or the file stays as it was."""
+    """Write bytes to a file atomically: after an error the file is unchanged. Missing folders are created."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as wrong:
-        raise FileError(f"{path}: could not be written ({wrong.strerror})") from None
+    except OSError as error:
+        raise FileError(f"{path}: could not be written ({error.strerror})") from None
     with atomic_write(path) as part:
         part.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
-    """The same for text, as UTF-8."""
+    """Write text to a file atomically, as UTF-8."""
     write_bytes(path, text.encode())
 
 
 def append_bytes(path: Path, data: bytes) -> None:
-    """More bytes at the end of a log; the file is made if it is not there."""
+    """Append bytes to a file, which is created if it does not exist."""
     with wrap_write_errors(path), open_for_update(path) as file:
         file.seek(0, os.SEEK_END)
         file.write(data)
@@ -103,26 +108,29 @@ def append_bytes(path: Path, data: bytes) -> None:
 
 @contextmanager
 def wrap_write_errors(path: Path) -> Iterator[None]:
-    """What the system says while a file is changed becomes one line that names the file."""
+    """Turn an OSError inside the block into a FileError that names the file."""
     try:
         yield
-    except OSError as wrong:
+    except OSError as error:
         raise FileError(
-            f"{path}: could not be written ({wrong.strerror}); what was there before is untouched"
-        ) from wrong
+            f"{path}: could not be written ({error.strerror}); the previous content is unchanged"
+        ) from error
 
 
 def open_for_update(path: Path) -> io.BufferedRandom:
-    """A file to read and to write to in place, made if it is not there. A link is refused; of a file that has several
-    names (a hard link) a copy takes the place of this one, so that the others keep their content."""
+    """Open a file for reading and writing in place; create it if it does not exist.
+
+    Symbolic links are refused. A file with several hard links is replaced by a copy first, so that the content under
+    its other names does not change.
+    """
     if path.is_symlink():
         raise FileError(f"{path}: a link; nothing in a run is written through a link: put a plain file in its place")
     handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK | _NO_WAIT | _BINARY, 0o666)
-    facts = os.fstat(handle)
-    if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
         return os.fdopen(handle, "r+b")
     os.close(handle)
-    if not stat.S_ISREG(facts.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise FileError(f"{path}: not a plain file; put one in its place")
     with atomic_write(path) as part:
         shutil.copyfile(path, part)
@@ -130,7 +138,7 @@ def open_for_update(path: Path) -> io.BufferedRandom:
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """An existing file to read from; what is no plain file (a pipe, a device, a folder) is an OSError."""
+    """Open an existing regular file for reading; a pipe, a device or a folder is an OSError."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -139,6 +147,6 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file as it stands."""
+    """Return the SHA-256 of a file's content."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

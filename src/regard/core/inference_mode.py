@@ -1,4 +1,4 @@
-"""A model while it is evaluated."""
+"""Evaluation mode as a context manager."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import torch
 
 @contextmanager
 def eval_mode(model: Any) -> Iterator[torch.device]:
-    """The model in evaluation mode, without gradients, and as it was afterwards; gives the device it is on."""
-    training = model.training
+    """Put the model into evaluation mode without gradients and yield its device; restore the mode afterwards."""
+    was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
             yield next(model.parameters()).device
     finally:
-        model.train(training)
+        model.train(was_training)

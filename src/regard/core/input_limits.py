@@ -1,5 +1,4 @@
-"""How large an input may be that a stranger sent. Whoever reads for strangers says so; for one's own files there is no
-bound but the reader's."""
+"""Size limits for untrusted inputs. Code that reads uploads sets a limit; local files are not limited."""
 
 from __future__ import annotations
 
@@ -9,21 +8,21 @@ from contextvars import ContextVar
 
 from regard.core.errors import DataError
 
-_pixels: ContextVar[int | None] = ContextVar("pixels", default=None)
+_max_pixels: ContextVar[int | None] = ContextVar("max_pixels", default=None)
 
 
 @contextmanager
 def limit_pixels(*, max_pixels: int) -> Iterator[None]:
-    """Inside, an image of more pixels is refused before it is unpacked."""
-    token = _pixels.set(max_pixels)
+    """Refuse larger images inside the block, before they are decompressed."""
+    token = _max_pixels.set(max_pixels)
     try:
         yield
     finally:
-        _pixels.reset(token)
+        _max_pixels.reset(token)
 
 
 def check_pixels(width: int, height: int, name: str) -> None:
-    """What an image's head says of its size, held against the bound."""
-    most = _pixels.get()
-    if most is not None and width * height > most:
-        raise DataError(f"{name}: {width}x{height} pixels; a request's image has at most {most:,}: scale it down")
+    """Raise a DataError if the size in an image's header exceeds the current limit."""
+    max_pixels = _max_pixels.get()
+    if max_pixels is not None and width * height > max_pixels:
+        raise DataError(f"{name}: {width}x{height} pixels; a request's image has at most {max_pixels:,}: scale it down")

@@ -1,31 +1,33 @@
-"""What a task shows of one input: axes whose items say what they are, answers, and a way to run the model again.
+"""Inspectable: the description of one prediction that pages, figures and comparisons display.
 
-This is all that pages, figures and comparisons get from a task; none of them knows the task. Attention modules name
-their axes (`Attend(queries="target", keys="source")`); `rows` and `columns` say which axis here such a name means.
-Where attention has levels, one name means several axes, one for each row of the batch: the words of the first
-sentence, of the second … Each such axis names its parent, so the map of a sentence's words belongs to that row of the
-document's map.
+A task returns an `Inspectable`: labeled axes, outputs, and functions that run the model again. Inspection code uses
+nothing else of a task.
+
+Attention modules name their axes (`Attend(queries="target", keys="source")`). `query_axes` and `key_axes` map such a
+name to an axis of this input. With hierarchical attention one name maps to several axes, one for each row of the batch:
+the words of the first sentence, of the second, and so on. Each of these axes names its parent item, so that the map of
+a sentence's words can be shown under that sentence's row of the document's map.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
 
 class Item(NamedTuple):
-    """One row or column of a map. What does not apply is None."""
+    """One row or column of an attention map. Fields that do not apply are None."""
 
     text: str
-    word: int | None = None  # the number of the word it belongs to
-    span: tuple[int, int] | None = None  # where it stands in the raw text
-    box: tuple[float, float, float, float] | None = None  # left, top, right, bottom in an image, as shares of its size
+    word: int | None = None  # index of the word it belongs to
+    span: tuple[int, int] | None = None  # character range in the raw text
+    box: tuple[float, float, float, float] | None = None  # left, top, right, bottom as fractions of the image size
     time: float | None = None  # seconds
     pitch: float | None = None
-    special: bool = False  # a mark, not content
+    special: bool = False  # a special token
 
 
 class Parent(NamedTuple):
@@ -37,12 +39,12 @@ class Parent(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """What the rows or columns of a map are."""
+    """The items along the rows or columns of an attention map."""
 
     items: tuple[Item, ...]
-    title: str  # what people call it: "source", "output", "words of sentence 2"
+    title: str  # displayed name: "source", "output", "words of sentence 2"
     parent: Parent | None = None
-    input: str = ""  # the name in Shown.inputs of the tensor whose entries are these items, in order; "": none
+    input: str = ""  # key in Inspectable.inputs of the tensor whose entries are these items, in order; "": none
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -51,23 +53,23 @@ class Axis:
 
 
 class AxisRef(NamedTuple):
-    """Which axis a recorded name means in one row of the batch."""
+    """The axis that a recorded axis name refers to in one row of the batch."""
 
     axis: str
     batch: int | None = 0  # None: in every row
 
 
 class Token(NamedTuple):
-    """One token of an answer, with what else might have stood there."""
+    """One token of an output, with its alternatives."""
 
     text: str
     score: float  # log p
-    alternatives: tuple[tuple[str, float], ...] = ()  # the likeliest tokens with their log p, best first
+    alternatives: tuple[tuple[str, float], ...] = ()  # the most likely tokens with their log p, best first
 
 
 @dataclass(frozen=True)
 class Output:
-    """One answer as it is shown."""
+    """One displayed output."""
 
     text: str
     score: float | None = None
@@ -76,7 +78,7 @@ class Output:
 
 
 class Truth(NamedTuple):
-    """What attention between two axes should find: true links between words (Item.word), key word and query word."""
+    """Reference alignment between two axes: pairs (key word, query word) of word indices (Item.word)."""
 
     queries: str
     keys: str
@@ -84,7 +86,7 @@ class Truth(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """Tokens worth showing and their names, for the picture of an embedding table."""
+    """A selection of tokens with labels, for the projection of an embedding table."""
 
     name: str
     size: int
@@ -92,27 +94,34 @@ class Vocabulary(NamedTuple):
     labels: tuple[str, ...]
 
 
+class Replay(Protocol):
+    """Runs the model once over the input and its output (teacher forcing)."""
+
+    def __call__(self) -> Tensor:
+        """Return the logits (n v) of the n predictions."""
+
+
 @dataclass(frozen=True)
 class Inspectable:
-    """One input, read and answered."""
+    """One input with its outputs, its axes, and functions that run the model again."""
 
-    title: str  # the input in a line
+    title: str  # the input as one line
     axes: dict[str, Axis]
-    query_axes: dict[str, tuple[AxisRef, ...]]  # the name of a module's query axis -> what it means here
-    key_axes: dict[str, tuple[AxisRef, ...]]  # the name of a module's key axis -> what it means here
+    query_axes: dict[str, tuple[AxisRef, ...]]  # a module's name of its query axis -> axes of this input
+    key_axes: dict[str, tuple[AxisRef, ...]]  # a module's name of its key axis -> axes of this input
     outputs: tuple[Output, ...]  # best first
-    replay: Callable[[], Tensor]  # runs the model once over input and answer -> logits (n v) of what was answered
-    predicted_ids: Tensor  # (n) which entry of each row of logits was the answer
-    seconds: float = 0.0  # that the answer took
-    answer_axis: str = ""  # the axis whose items the n answers are; "": the answer as a whole
-    # axis -> runs the model with each of its m items taken away in turn -> logits (m n v); where an axis is missing, an
-    # item is taken away by forbidding attention to look at it
+    replay: Replay
+    predicted_ids: Tensor  # (n) the predicted class of each row of the logits
+    seconds: float = 0.0  # duration of the prediction
+    answer_axis: str = ""  # the axis of the n predictions; "": one prediction for the entire input
+    # axis -> a function that removes each of its m items in turn and returns the logits (m n v);
+    # items of an axis without an entry are removed by masking attention to them
     ablations: Mapping[str, Callable[[], Tensor]] = field(default_factory=dict)
-    # axes of `without` whose items are taken out, so that those behind move up -> whether row i of the batch that the
-    # model reads is the input without item i; of the other axes places stay (a token is read as unknown)
+    # axes of `ablations` whose items are deleted, so that later items move up -> True if row i of the model's batch is
+    # the input without item i; on all other axes positions stay (the token is replaced by the unknown token)
     deletion_axes: Mapping[str, bool] = field(default_factory=dict)
-    inputs: Mapping[str, Tensor] = field(default_factory=dict)  # token numbers or features as they enter the model
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)  # token ids or features, as passed to the model
     truth: Truth | None = None
     vocabularies: tuple[Vocabulary, ...] = ()
-    views: tuple[str, ...] = ()  # views that suit it beside the common ones: names, or dotted names of other packages
-    extra: Mapping[str, Any] = field(default_factory=dict)  # plain values for those views (a piano roll, an image)
+    views: tuple[str, ...] = ()  # additional views: registered names, or dotted names from other packages
+    extra: Mapping[str, Any] = field(default_factory=dict)  # plain values for these views (a piano roll, an image)

@@ -1,4 +1,4 @@
-"""One answer of a model. Nothing here imports torch: what answers without it says its answers so too."""
+"""One output of a model. This module does not import torch, so that engines without torch can use it."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from regard.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class Prediction:
-    """One answer of a model."""
+    """One output of a model for one input."""
 
-    text: str  # one line that people read
-    score: float | None = None  # log probability, where there is one
-    rank: float | None = None  # what answers are ranked by, best first
-    value: Any = None  # the answer as an object of the task's own: notes, boxes, a label
-    # suffix (".mid", ".png", ".txt" for a drawing in a terminal) -> a function that makes the file's bytes
+    text: str  # one line of readable text
+    score: float | None = None  # log probability, if the task has one
+    rank: float | None = None  # the score that predictions are ranked by, best first
+    value: Any = None  # the output as an object of the task: notes, boxes, a label
+    # suffix (".mid", ".png", ".txt" for a drawing in a terminal) -> a function that returns the file's bytes
     files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()  # what had to be mended in the input, one line each
-    # what of the value is worth reading by a program, as plain values under names of their own: {"entities": […]}
+    remarks: tuple[str, ...] = ()  # corrections made to the input, one line each
+    # machine-readable parts of the value, as plain JSON values by name: {"entities": […]}
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         plain = {"text": self.text, "score": self.score, "rank": self.rank, **self.data}
         return plain | ({"remarks": list(self.remarks)} if self.remarks else {})
 
     def render(self, suffix: str) -> bytes:
-        """The bytes of a file of this kind, or an error that lists the kinds there are."""
+        """Return the bytes of a file with this suffix; an unknown suffix is an error that lists the available ones."""
         if suffix.lower() not in self.files:
-            kinds = ", ".join(self.files) or "none"
-            raise ConfigError(f"this answer cannot be written as {suffix or 'a file without a suffix'}; kinds: {kinds}")
+            available = ", ".join(self.files) or "none"
+            file_kind = suffix or "a file without a suffix"
+            raise ConfigError(f"this prediction cannot be written as {file_kind}; available: {available}")
         return self.files[suffix.lower()]()
 
     def save(self, path: Path | str) -> Path:
-        """Write it as a file of the kind that the name ends with."""
+        """Write the prediction to a file whose format is given by the suffix of the path."""
         target = Path(path)
         files.write_bytes(target, self.render(target.suffix))
         return target

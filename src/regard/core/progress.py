@@ -1,4 +1,4 @@
-"""How far a long piece of work is: a task says it, training draws it; where nobody watches nothing happens."""
+"""Progress of long computations: tasks report it, training displays it. Without a callback it is a no-op."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
-ProgressCallback = Callable[[float], None]  # gets the share that is done, 0 to 1
-_watcher: ContextVar[ProgressCallback | None] = ContextVar("watcher", default=None)
+ProgressCallback = Callable[[float], None]  # receives the completed fraction, 0 to 1
+_callback: ContextVar[ProgressCallback | None] = ContextVar("progress_callback", default=None)
 
 
 @contextmanager
 def progress_callback(callback: ProgressCallback) -> Iterator[None]:
-    """Inside, the watcher is told of all that is tracked."""
-    token = _watcher.set(callback)
+    """Report the progress of everything tracked inside the block to `callback`."""
+    token = _callback.set(callback)
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _callback.reset(token)
 
 
 def track(items: Iterable[T], total: float, size: Callable[[T], float] = lambda item: 1) -> Iterator[T]:
-    """The items, one by one; after each the share of `total` that they sum up to is told. `size` is an item's part."""
-    watcher, done = _watcher.get(), 0.0
+    """Yield the items, and report the completed fraction of `total` after each. `size` is the share of an item."""
+    callback, done = _callback.get(), 0.0
     for item in items:
         yield item
         done += size(item)
-        if watcher is not None:
-            watcher(min(1.0, done / total) if total else 1.0)
+        if callback is not None:
+            callback(min(1.0, done / total) if total else 1.0)

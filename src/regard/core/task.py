@@ -1,19 +1,25 @@
-"""What a task is: data, loss, scores, answers, and what there is to see. Everything generic asks the task.
+"""Task: data, loss, metrics, predictions and inspection of one kind of problem. Generic code only uses this interface.
 
-A task is one file in `tasks/`, or a module of one's own given by a dotted name. The file has
+A task is a package `tasks/NAME/`, or any module given by a dotted name. Its `__init__.py` has these constants:
 
-    VERB      what people call it: "translate"; command line, Python and server offer it under that name
-    VERBS     optional: all its verbs, where one `answer` serves several ("generate", "complete")
-    SPEC      the family of sizes it has (core.sizes), by which models that fit are found
-    DEFAULTS  a recipe's table, laid under every recipe of the task
-    DEMO      settings (key=value) of a training of about 90 seconds on built-in data
-    Config    a frozen dataclass: the [data] section of a recipe
-    Options   a frozen dataclass: what one can ask for in a single request, every field with a default and a comment
-    DATA_SETTINGS  the names in Config that say where the data lies; they may be others when a trained run is used (optional)
-    Evaluation  a frozen dataclass like Options: what an evaluation can be told (optional, see `evaluated`)
-    SERVER_LIMITS  the most that a stranger may ask a server for, by an option's name (optional; 1,000 of what is counted)
-    build(config, folder=None) -> Task    from the data, or from the files of a run folder where one is given
-    load(config, folder) -> Task          from a run folder, without reading the training data
+    VERB           str: the verb of the task, e.g. "translate"; the command line, Python and the server use it
+    VERBS          tuple of str, optional: all verbs, if `predict` serves several ("generate", "complete")
+    SPEC           class from core.data_specs: the data spec that the task has; models that accept it are compatible
+    DEFAULTS       dict: a recipe table that every recipe of the task overrides
+    DEMO           list of "key=value" settings for a training of about 90 seconds on built-in data
+    DATA_SETTINGS  tuple of str, optional: fields of Config that locate the data; they may change for a trained run
+    SERVER_LIMITS  dict, optional: option name -> upper limit for served requests (default 1,000)
+
+these frozen dataclasses, in which every field has an end-of-line comment for the help text:
+
+    Config         the [data] section of a recipe
+    Options        the options of a request; every field has a default
+    Evaluation     optional: the options of an evaluation, see `Task.with_evaluation_options`
+
+and these functions:
+
+    build(config, folder=None) -> Task   from the data; with `folder`, using the files of that run folder
+    load(config, folder) -> Task         from a run folder, without reading the training data
 """
 
 from __future__ import annotations
@@ -36,71 +42,71 @@ __all__ = ["Prediction", "Task"]
 
 
 class Task:
-    """The base of every task. `decoding` is the recipe's decoder (regard.decoding.Decoding), None where it has none."""
+    """Base class of all tasks.
 
-    spec: Any  # a value of the family that the file's SPEC names
+    In all methods `decoding` is the decoding strategy of the recipe (regard.decoding), None if it has none.
+    """
+
+    spec: Any  # an instance of the module's SPEC
     target_metric: TargetMetric
-    # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
+    # metric -> True if higher is better, for metrics that training.evaluation.metric may name besides the target metric
     higher_is_better: Mapping[str, bool] = MappingProxyType({})
-    evaluation_mode: str = "as the model is used"  # how the scores of an evaluation come about, for the model card
-    test_only: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
-    throughput_unit = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
-    verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
-    examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
-    comparison_inputs: tuple[
-        str, ...
-    ] = ()  # inputs like those that it will be given, on which engines are compared; (): examples
-    # whether what it draws for an input depends on nothing but the seed and the input's entry in `decoding.numbers`:
-    # a server then answers requests that draw together
+    evaluation_mode: str = "as the model is used"  # how evaluation outputs are computed, for the model card
+    test_only: bool = False  # all data is test data and is not split (see `as_test_data`)
+    throughput_unit = "tokens"  # the unit of Loss.count, for the throughput that training displays
+    verbs: tuple[str, ...] = ()  # the supported verbs of VERBS, if they depend on the settings; (): all
+    examples: tuple[str, ...] = ()  # example inputs for the demo, `regard check` and the server's start page
+    comparison_inputs: tuple[str, ...] = ()  # typical inputs on which engines are compared; (): `examples`
+    # True if samples depend only on the seed and the input's index, so that the server may batch sampling requests
     samples_by_index: bool = False
-    # suffixes of the files that `read` opens where a text is the path of one; (): it opens none; None: nobody has said
+    # suffixes of the files that `parse_input` opens when a text is a path; (): it opens none; None: not declared
     input_suffixes: tuple[str, ...] | None = None
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's global batches as example numbers; the same on every process."""
+        """Return the global batches of an epoch as arrays of example indices, the same on every process."""
         raise NotImplementedError
 
     def collate(self, examples: Indices) -> Any:
-        """A batch of tensors (a NamedTuple, so that core.tree can move it to a device)."""
+        """Return a batch of tensors: a NamedTuple, so that core.state_tree can move it to a device."""
         raise NotImplementedError
 
     def loss(self, model: Any, batch: Any) -> Loss:
-        """The training loss of a batch."""
+        """Return the training loss of a batch."""
         raise NotImplementedError
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Scores on a split ('valid' or 'test'), come about as `scored` says; the goal's metric is among them."""
+        """Return the metrics on a split ('valid' or 'test'), the target metric among them. See `evaluation_mode`."""
         raise NotImplementedError
 
     def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Further scores that `regard evaluate` prints but that are too slow to compute during training."""
+        """Return further metrics for `regard evaluate` that are too slow to compute during training."""
         return {}
 
     def signatures(self) -> dict[str, str]:
-        """How each score is computed, for others to repeat it."""
+        """Return metric -> a description of its computation, so that results can be reproduced."""
         return {}
 
     def as_test_data(self) -> Task:
-        """The same task for data that it was not trained on: what is no split of several is wholly for testing."""
-        other = copy.copy(self)
-        other.test_only = True
+        """Return a copy for data that the model was not trained on: data without splits is all test data."""
+        task = copy.copy(self)
+        task.test_only = True
         for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
-            delattr(other, name)  # data that was read
-        return other
+            delattr(task, name)  # data that was already read
+        return task
 
     def with_evaluation_options(self, options: Any) -> Task:
-        """The same task for an evaluation as it is asked for: `asked` is a value of the file's Evaluation."""
+        """Return the task with evaluation options applied; `options` is an instance of the module's Evaluation."""
         return self
 
     def data_summary(self) -> list[str]:
-        """The data in a few lines, said when training begins: examples of each split, the vocabulary, one example."""
+        """Return a few lines about the data for the start of training: split sizes, vocabulary, one example."""
         return []
 
     def fingerprint(self) -> dict[str, str]:
-        """Part of the data -> a checksum of it, by which a resumed run knows that it is the same (core.fingerprint).
+        """Return split -> checksum, by which a resumed run detects changed data (core.checksums).
 
-        Here all training batches of one epoch are gone through. A task that knows its other splits, or a cheaper way
-        for much data, overrides it; the names are what a user reads: "train", "valid", "test".
+        The default hashes all training batches of one epoch. Tasks with other splits, or with a cheaper way for large
+        data, override it. The user sees the keys: "train", "valid", "test".
         """
         with preserve_rng_state():
             return {"train": checksums.hash_batches(self._seeded(examples) for examples in self.epoch_batches(0, 0))}
@@ -110,48 +116,56 @@ class Task:
         return self.collate(examples)
 
     def token_texts(self, table: str = "") -> list[str]:
-        """The text of each token number, "" for marks, by which the rows of the table of embeddings with this name get
-        word vectors. Empty: there are none."""
+        """Return the text of each token id, "" for special tokens, to initialize an embedding table with word vectors.
+
+        `table` is the name of the embedding table. Empty if it has no texts.
+        """
         return []
 
     def data_warnings(self) -> list[str]:
-        """What a user should know of the data before training: what is left out, and why."""
+        """Return warnings about the data to print before training: what is left out, and why."""
         return []
 
     def save(self, folder: Path) -> None:
-        """Write what reading new input needs (a tokenizer, class names) beside the weights."""
+        """Write the files needed to read new inputs (a tokenizer, class names) into the run folder."""
 
     def parse_input(self, text: str) -> Any:
-        """What a user gives (a text, or the path of a file) -> an input, or an error that says what is wrong."""
+        """Text from the user (the input itself, or the path of a file) -> a parsed input; raise a DataError if invalid."""
         return text
 
     def parse_untrusted_text(self, text: str) -> Any:
-        """A text that somebody else sent, to an input. It is never taken for a path: a server opens no file of its own
-        because a request names one. A task whose `read` opens files says which (`opens`), and these are sent whole."""
+        """Text from a request -> a parsed input. The text is never interpreted as a path.
+
+        A task whose `parse_input` opens files declares them in `input_suffixes`; clients must upload such files.
+        """
         if self.input_suffixes is None and type(self).parse_input is not Task.parse_input:
-            raise DataError("the task of this run does not say which files it opens (Task.opens); it takes no requests")
+            raise DataError(
+                "the task of this run does not say which files it opens (Task.input_suffixes); it accepts no requests"
+            )
         if self.input_suffixes and text.strip():
-            kinds = ", ".join(self.input_suffixes)
-            raise DataError(f"the input of this run is a file ({kinds}); send the file itself, not where it lies")
+            suffixes = ", ".join(self.input_suffixes)
+            raise DataError(f"the input of this run is a file ({suffixes}); send the file itself, not its path")
         return self.parse_input(text)
 
     def decode_tokens(self, tokens: Sequence[int]) -> str:
-        """Tokens that have been decoded so far, as text for whoever reads along; "" where they are no text."""
+        """Return the text of the tokens decoded so far, for streaming; "" if the tokens are not text."""
         return ""
 
     def partial_text(self, parsed_input: Any, options: Any, tokens: Sequence[int]) -> str:
-        """The answer to an input as it will read, of which these tokens have been decoded so far."""
+        """Return the partial output for an input of which these tokens have been decoded."""
         return self.decode_tokens(tokens)
 
     def reference(self, parsed_input: Any) -> tuple[int, ...] | None:
-        """An input -> the token numbers of its true answer, end mark included, where the data has one: what a model is
-        looked at with while it learns. None for a task whose answers are not tokens."""
+        """Return the token ids of the reference output, EOS included, with which a model is inspected during training.
+
+        None if the data has no reference for this input, or if outputs are not tokens.
+        """
         return None
 
     def predict(self, model: Any, inputs: Sequence[Any], options: Any, decoding: Any) -> list[list[Prediction]]:
-        """Inputs -> for each its answers, best first. `options` is a value of the file's Options."""
+        """Parsed inputs -> the predictions for each, best first. `options` is an instance of the module's Options."""
         raise NotImplementedError
 
     def inspect(self, model: Any, parsed_input: Any, options: Any, decoding: Any) -> Inspectable:
-        """An input -> all that a page needs to show how the model answered it."""
+        """Return everything a page needs to show how the model computed the prediction for an input."""
         raise NotImplementedError

@@ -1,5 +1,7 @@
-"""Code that something else follows: a compiler, a tracer, a transform of functions (vmap, grad, jvp), a second
-derivative. There a branch on values breaks or is frozen, and a gradient written by hand has no gradient of its own."""
+"""Helpers for code that runs under torch.compile, tracing, export or functorch transforms.
+
+There a branch on tensor values fails or is frozen, and a custom autograd Function has no second derivative of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from torch.autograd import forward_ad
 
 
 def is_tracing() -> bool:
-    """Is a compiler, a tracer or a transform following? Then no value may be looked at, and operations are plain."""
+    """Return True under a compiler, a tracer or a transform: code must not branch on values, nor use custom kernels."""
     return (
         torch.compiler.is_compiling()
         or bool(torch._C._is_tracing())
@@ -20,23 +22,23 @@ def is_tracing() -> bool:
 
 
 def is_exporting() -> bool:
-    """Is a program being made for any size (torch.export, ONNX, a trace)? Then no branch may depend on a length."""
+    """Return True while a program for any size is built (torch.export, ONNX, a trace): no branch on a length."""
     return torch.compiler.is_exporting() if torch.compiler.is_compiling() else bool(torch._C._is_tracing())
 
 
 def is_transforming() -> bool:
-    """Is a transform of functions active (torch.func, forward-mode gradients)?"""
-    if torch.compiler.is_compiling():  # it has taken them apart already
+    """Return True under a functorch transform (vmap, grad, jvp) or forward-mode differentiation."""
+    if torch.compiler.is_compiling():  # the compiler has already resolved the transforms
         return False
     return bool(torch._C._are_functorch_transforms_active()) or forward_ad._current_level >= 0
 
 
 def gradients(fn: Callable[..., Tensor], inputs: Sequence[Tensor | None], grad: Tensor) -> list[Tensor | None]:
-    """Gradients of `plain(*inputs)`, made of operations that can be differentiated again; None where none is wanted.
+    """Return the differentiable gradients of `fn(*inputs)`, None for inputs that need none.
 
-    For the backward pass of an own Function: there gradients are enabled only if a second derivative is wanted.
+    For the backward pass of a custom autograd Function, where gradients are only enabled for a second derivative.
     """
     with torch.enable_grad():
-        wanted = [x for x in inputs if x is not None and x.requires_grad]
-        found = iter(torch.autograd.grad(fn(*inputs), wanted, grad, create_graph=True, allow_unused=True))
-    return [next(found) if x is not None and x.requires_grad else None for x in inputs]
+        leaves = [x for x in inputs if x is not None and x.requires_grad]
+        leaf_grads = iter(torch.autograd.grad(fn(*inputs), leaves, grad, create_graph=True, allow_unused=True))
+    return [next(leaf_grads) if x is not None and x.requires_grad else None for x in inputs]

@@ -1,8 +1,8 @@
-"""Which runs may import code of other packages, and fetch data over a network: those that were trained on this machine
-by this user, and those the user says to trust. Of all others the configuration is read, and neither is done.
+"""Trust: only trusted runs may import code from other packages or access the network.
 
-A run that is trained here is remembered by its id and the checksum of its config.json, in the file `trusted` of the
-cache folder. So a run that was changed, or made elsewhere, is not.
+A run is trusted if this user trained it on this machine, or passes --trust. The id of a run trained here and the
+checksum of its config.json are recorded in the file `trusted_runs` of the cache folder. A run that was modified or
+trained elsewhere is therefore not trusted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from regard.core.files import append_bytes, cache_folder, open_regular
 
 CONFIG_FILE = "config.json"
 TRUSTED_FILE = "trusted_runs"
-OLD_FILE = "trusted"  # its name before version 0.3; read, never written
-_LONGEST = 16 * 2**20  # bytes of a config.json
-_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-_stranger: ContextVar[Path | None] = ContextVar("stranger", default=None)  # the run that is being used without trust
+OLD_FILE = "trusted"  # the name before version 0.3; read, never written
+_MAX_CONFIG_BYTES = 16 * 2**20
+_DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+_untrusted_run: ContextVar[Path | None] = ContextVar("untrusted_run", default=None)  # the untrusted run in use
 
 
 def mark_trusted(run: Path) -> None:
-    """Note that a run was trained here. Where that cannot be written, it must be trusted by hand later on."""
-    line = _line(run)
+    """Record that a run was trained here. If the record cannot be written, the run needs --trust later."""
+    line = _trust_line(run)
     if line is not None and not is_trusted(run):
         with suppress(FileError, OSError):
             cache_folder().mkdir(parents=True, exist_ok=True)
@@ -37,8 +37,8 @@ def mark_trusted(run: Path) -> None:
 
 
 def is_trusted(run: Path) -> bool:
-    """Whether a run was trained here and its configuration is what it was then."""
-    line = _line(run)
+    """Return True if a run was trained here and its configuration has not changed since."""
+    line = _trust_line(run)
     return line is not None and any(line in _trusted_lines(cache_folder() / name) for name in (TRUSTED_FILE, OLD_FILE))
 
 
@@ -50,11 +50,11 @@ def _trusted_lines(path: Path) -> list[str]:
         return []
 
 
-def _line(run: Path) -> str | None:
-    """The run's id and the checksum of its configuration; None where there is no such file."""
+def _trust_line(run: Path) -> str | None:
+    """Return the run's id and the checksum of its configuration; None if it cannot be read."""
     try:
         with open_regular(run / CONFIG_FILE) as file:
-            content = file.read(_LONGEST)
+            content = file.read(_MAX_CONFIG_BYTES)
         table = json.loads(content)
         return f"{table.get('run')} {hashlib.sha256(content).hexdigest()}"
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -62,22 +62,22 @@ def _line(run: Path) -> str | None:
 
 
 def trust_scope(run: Path, *, trusted: bool) -> Any:
-    """A context in which a run is used: without trust nothing is imported or fetched for it."""
+    """Return a context for using a run; inside that of an untrusted run, imports and network access are refused."""
     return nullcontext() if trusted else _without_trust(run)
 
 
 @contextmanager
 def _without_trust(run: Path) -> Iterator[None]:
-    token = _stranger.set(run)
+    token = _untrusted_run.set(run)
     try:
         yield
     finally:
-        _stranger.reset(token)
+        _untrusted_run.reset(token)
 
 
 def check_import(name: str) -> None:
-    """Refuse to import a module of another package for a run that is not trusted; say what else it would import."""
-    run = _stranger.get()
+    """Raise a TrustError that lists the modules an untrusted run would import from other packages."""
+    run = _untrusted_run.get()
     if run is not None:
         names = ", ".join(dict.fromkeys([name, *external_modules(run)]))
         raise TrustError(
@@ -87,8 +87,8 @@ def check_import(name: str) -> None:
 
 
 def check_network(address: str) -> None:
-    """Refuse to fetch anything for a run that is not trusted."""
-    run = _stranger.get()
+    """Raise a TrustError if an untrusted run would access the network."""
+    run = _untrusted_run.get()
     if run is not None:
         raise TrustError(
             f"{run}: this run would fetch {address} over the network; it was not trained here, or its {CONFIG_FILE} has "
@@ -97,18 +97,19 @@ def check_network(address: str) -> None:
 
 
 def external_modules(run: Path) -> list[str]:
-    """The dotted names in a run's configuration, in the places where modules are chosen."""
+    """Return the dotted module names in the task, model and decoding settings of a run's configuration."""
     try:
         table = json.loads((run / CONFIG_FILE).read_bytes())
-        chosen = [table.get("task"), *(value for name in ("model", "decoding") for value in _texts(table.get(name)))]
+        names = [table.get("task"), *(text for name in ("model", "decoding") for text in _strings(table.get(name)))]
     except (OSError, ValueError, AttributeError, RecursionError):
         return []
-    return [name for name in chosen if isinstance(name, str) and _DOTTED.fullmatch(name)]
+    return [name for name in names if isinstance(name, str) and _DOTTED_NAME.fullmatch(name)]
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _strings(value: Any) -> Iterator[str]:
+    """Yield all strings in nested tables and lists."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
+            yield from _strings(item)

@@ -1,4 +1,4 @@
-"""The version, said once: the package metadata, the command line and every run folder take it from here."""
+"""The version, defined once: package metadata, the command line and run folders read it from here."""
 
 from __future__ import annotations
 

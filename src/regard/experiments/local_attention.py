@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from regard.core.data_specs import ImageGenerationSpec
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.experiments._experiment import (
     Cell,
     ClaimResult,

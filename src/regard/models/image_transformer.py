@@ -25,7 +25,7 @@ from regard.attention.image_layout import Layout, image_blocks_1d, image_blocks_
 from regard.attention.masks import NO_MASK, Mask
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.core.state_tree import Shared
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout

@@ -23,7 +23,8 @@ from regard.attention.masks import CAUSAL
 from regard.attention.weigh import NoPositionBias, PositionBias
 from regard.core.data_specs import MusicSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import MusicCondition, Padded
+from regard.core.protocols import Padded
+from regard.core.protocols.music import MusicCondition
 from regard.core.state_tree import Shared
 from regard.layers import positions
 from regard.layers.block import Block

@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.core.state_tree import Shared
 from regard.layers.pixel_readout import Categorical, LevelReadout, LogisticMixture
 from regard.layers.recurrent import repeat_per_hypothesis

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.core.data_specs import ImageGenerationSpec
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.decoding.strategies import sample
 from regard.models import image_transformer, pixel_cnn
 from regard.tasks.image_generation.generate import UNKNOWN, generate, generate_batch, progress_bar, teacher_forcing_loss

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.core.protocols import MusicCondition
+from regard.core.protocols.music import MusicCondition
 from regard.data.music import midi
 from regard.data.music.notes import Note
 from regard.decoding import strategy

@@ -1,1 +1,1 @@
-"""Kernels that compute `Attend` for one kind of mask or shape, each equal to the definition in `weigh.py`."""
+"""Kernels: fast paths of `Attend` for one kind of mask or shape, each equal to the definition in `weigh.py`."""

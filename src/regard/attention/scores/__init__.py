@@ -1,4 +1,7 @@
-"""One score a file, found by the file's name. Each has `class Score(ScoreFunction)`, made with (query, key width)."""
+"""Scores, one per module, registered by file name.
+
+Each module has `class Score(ScoreFunction)`, which is built from the widths of queries and keys.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from regard.core.registry import find
 
 
 def build(name: str, dim: int, key_dim: int | None = None) -> ScoreFunction:
-    """A fresh score by name, for queries of width `dim` and keys of width `key_dim` (default: the same)."""
-    score: ScoreFunction = _kind(name)(dim, key_dim)
+    """Build a score by name, for queries of width `dim` and keys of width `key_dim` (default: `dim`)."""
+    score: ScoreFunction = _score_class(name)(dim, key_dim)
     return score
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch's stub; a compiler lists no folders
-def _kind(name: str) -> type[ScoreFunction]:
-    kind: type[ScoreFunction] = find("regard.attention.scores", name).Score
-    return kind
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch's stub; a compiler cannot list folders
+def _score_class(name: str) -> type[ScoreFunction]:
+    score_class: type[ScoreFunction] = find("regard.attention.scores", name).Score
+    return score_class

@@ -9,7 +9,7 @@ from regard.attention.scores._tanh_kernel import tanh_scores
 
 
 class Score(ScoreFunction):
-    """w·tanh(Wq + Uk); Uk is made once per memory. Equal to `concat` when its W is [W U]."""
+    """w·tanh(Wq + Uk); Uk is computed once per key sequence. Equal to `concat` when its W is [W U]."""
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()

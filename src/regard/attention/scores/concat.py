@@ -1,4 +1,4 @@
-"""Concat score w·tanh(W[q; k]): Luong et al. 2015, section 3.1. The additive score, with the two inputs joined."""
+"""Concat score w·tanh(W[q; k]): Luong et al. 2015, section 3.1. The additive score of the concatenated inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from regard.attention.scores._tanh_kernel import tanh_scores
 
 
 class Score(ScoreFunction):
-    """w·tanh(W[q; k]); the half of W that meets the key is applied once per memory."""
+    """w·tanh(W[q; k]); the part of W that multiplies the key is applied once per key sequence."""
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from regard.attention.score import Dot, ScoreFunction
 
 
 class Score(ScoreFunction):
-    """q·W·k; W·k is made once per memory."""
+    """q·W·k; W·k is computed once per key sequence."""
 
     scale = 1.0
 

@@ -17,7 +17,7 @@ class Score(ScoreFunction):
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
         self.dim = self.key_dim = require_same_dim("scaled_dot", dim, key_dim)
-        self.scale = 1.0 / math.sqrt(max(1, dim))  # without features all scores are 0
+        self.scale = 1.0 / math.sqrt(max(1, dim))  # with d = 0 all scores are 0
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return (q * self.scale) @ k.mT  # (b h t s)

@@ -1,4 +1,4 @@
-"""Texts with gaps, and what a model that fills them is: what masked language models and their task agree on."""
+"""Interface between masked language models and the masked language task."""
 
 from __future__ import annotations
 
@@ -10,39 +10,38 @@ from regard.core.protocols import Padded, Readout
 
 
 class MaskedBatch(NamedTuple):
-    """Texts (b t) some of whose tokens are to be foretold. A model takes of it what it needs."""
+    """Texts (b t) in which the tokens of some positions are predicted. Each model uses the fields that it needs."""
 
-    input_tokens: Tensor  # (b t) tokens, most of the gaps covered by mask marks
-    tokens: Tensor  # (b t) the true tokens; where nobody knows them, as they are seen
+    input_tokens: Tensor  # (b t) most of the masked positions hold [MASK]
+    tokens: Tensor  # (b t) the true tokens; the input tokens if the true ones are not known
     lengths: Tensor  # (b)
-    prediction_mask: Tensor  # (b t) bool: the gaps
-    prediction_order: (
-        Tensor  # (b t) in which turn a gap is foretold, from 1 on; 0: no gap. Equal turns do not see each other
-    )
+    prediction_mask: Tensor  # (b t) bool: the masked positions, whose tokens are predicted
+    # (b t) prediction order of the masked positions, from 1; 0: not masked.
+    # Positions of equal order do not attend to each other.
+    prediction_order: Tensor
     segments: Tensor  # (b t) 0 for the first text of a pair, 1 for the second
 
     @property
     def inputs(self) -> Padded:
-        """What is seen, as a padded text."""
+        """The input tokens as a padded batch."""
         return Padded(self.input_tokens, self.lengths)
 
 
 class MaskedLMOutput(NamedTuple):
-    """What a model makes of texts with gaps."""
+    """Features of the masked positions and of the sequences."""
 
-    features: Tensor  # (n d) of each gap, row by row: what its readout takes
-    cls_features: Tensor | None = None  # (b d) of the first token of each text, for `pairs`
+    features: Tensor  # (n d) of the masked positions in row-major order: the input of the readout
+    cls_features: Tensor | None = None  # (b d) of the first token of each text, the input of `pairs`
 
 
 class MaskedLM(Protocol):
-    """A model that fills gaps."""
+    """A model that predicts masked tokens."""
 
     @property
     def readout(self) -> Readout: ...
 
     @property
     def pairs(self) -> Readout | None:
-        """Tells from the first token whether a second text follows the first: two classes; None: it cannot."""
+        """Binary classifier on the first token: does the second text follow the first? None if the model has none."""
 
-    def __call__(self, batch: MaskedBatch) -> MaskedLMOutput:
-        """Texts with gaps -> features of the gaps."""
+    def __call__(self, batch: MaskedBatch) -> MaskedLMOutput: ...

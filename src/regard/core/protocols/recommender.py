@@ -1,4 +1,4 @@
-"""Users, the items they choose among, and what a model of choices is: what such models and their task agree on."""
+"""Interface between recommendation models and the recommendation task: user and item batches, and the model's methods."""
 
 from __future__ import annotations
 
@@ -9,61 +9,63 @@ from torch import Tensor
 
 
 class ItemCatalog(NamedTuple):
-    """The items that there are to choose from."""
+    """The items that can be recommended."""
 
-    ids: Tensor  # (n) of each item's own vector; 0: it has none, and is known by its profile alone
+    ids: Tensor  # (n) row of each item in the embedding table; 0: no embedding, the item is described by its profile
     profiles: Tensor  # (n p)
 
     def take(self, indices: Tensor) -> ItemCatalog:
-        """Some of the items."""
+        """Return the catalog of the items at these indices."""
         return ItemCatalog(self.ids[indices], self.profiles[indices])
 
 
 class UserBatch(NamedTuple):
-    """Users and what they chose so far, oldest first, padding on the right."""
+    """Users with their histories, oldest event first, padded on the right."""
 
-    ids: Tensor  # (b) of each user's own vector; 0: a new user
+    ids: Tensor  # (b) row of each user in the embedding table; 0: a new user
     profiles: Tensor  # (b p)
-    history: Tensor  # (b t) places on the shelf
-    ratings: Tensor  # (b t) from -1 to 1; 0 where there are none
+    history: Tensor  # (b t) indices into the catalog
+    ratings: Tensor  # (b t) from -1 to 1; 0 if there are none
     times: Tensor  # (b t) days
     lengths: Tensor  # (b)
 
 
 class StateContributions(NamedTuple):
-    """A state as a sum: what each thing that is known of a user adds to it."""
+    """A user state as a sum of contributions: one for each profile field and each event of the history."""
 
     contributions: Tensor  # (r d)
-    weights: Tensor  # (r) attention, mean of the heads
+    weights: Tensor  # (r) attention weights, averaged over heads
 
 
 class RecommenderModel(Protocol):
-    """A model of what is chosen next, and of what is thought of it."""
+    """A model that predicts the next item a user chooses and the user's ratings."""
 
     @property
     def fields(self) -> Sequence[int]:
-        """The widths of the fields of a user's profile, which the model reads one by one; none: it reads no profile."""
+        """Widths of the fields of a user profile, which are embedded one by one; empty if profiles are not used."""
 
     def states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
-        """(b 1+t d): what is known of each user before the first choice and after each one."""
+        """(b 1+t d): the state of each user before the first event and after each event."""
 
     def gates(self, states: Tensor) -> Tensor:
-        """(m d) -> (m h): the log of each head's share of the choice."""
+        """(m d) -> (m h): the log of the mixture weight of each head."""
 
     def scores(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
-        """(m d) -> (m h n): how well each item suits, by every head, before the softmax over items."""
+        """(m d) -> (m h n): the score of each item under each head, before the softmax over items."""
 
     def query_key_vectors(self, states: Tensor, catalog: ItemCatalog) -> tuple[Tensor, Tensor] | None:
-        """Queries (h m e) and keys (h n e) whose inner products are the scores; None where the score is not one."""
+        """Queries (h m e) and keys (h n e) whose inner products are the scores; None if the score is not one."""
 
     def context(self, states: Tensor, catalog: ItemCatalog) -> Tensor | None:
-        """(m d) -> (m e): the items' values, weighed by how well each suits; None where the model has no values."""
+        """(m d) -> (m e): the item values, weighted by attention; None if the model has no values."""
 
     def rating_logits(
         self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None
     ) -> Tensor:
-        """Places on the shelf (b k) -> (b k): what each user will think of those items, as logits, told by the part of
-        the history that is in sight (b k t); none given: by all of it."""
+        """Catalog indices (b k) -> (b k): predicted ratings of these items by each user, as logits.
+
+        `history_mask` (b k t) selects the events that the prediction may use; None: all of them.
+        """
 
     def state_contributions(self, users: UserBatch, catalog: ItemCatalog) -> StateContributions | None:
-        """One user -> the last state as a sum over what is known; None where the model has no such sum."""
+        """One user -> the last state as a sum of contributions; None if the model's state is not such a sum."""

@@ -1,4 +1,4 @@
-"""What answers without torch know of a task: how its inputs become rows of tokens, and what is found answers."""
+"""Interface between a text task and engines that predict without torch: encode inputs, decode hypotheses."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ TokenRows = list[list[int]]
 
 
 class TextCodec(Protocol):
-    """A task by its run folder alone. A module data/text/TASK_codec.py has `load(data, folder)`, which makes one of the [data]
-    section of a recipe and the files of a run, and VERBS, the task's own."""
+    """Encoder and decoder of a text task, built from its run folder alone.
+
+    The engine supplies the search between encoding and decoding. A module data/text/TASK_codec.py has VERBS, the verbs
+    of the task, and `load(data, folder)`, which builds a codec from the [data] section of a recipe and a run's files.
+    """
 
     @property
     def special_tokens(self) -> SpecialTokens: ...
 
     def search_settings(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What is asked and the settings of the decoder -> those of the one search that answers it; None where one
-        search is not enough."""
+        """Request options and decoder settings -> the settings of the search; None if one search is not enough."""
 
     def encode_texts(self, texts: Sequence[str]) -> TokenRows:
-        """Texts -> the rows that a search reads; an empty row is answered without one. What cannot be read is an
-        error."""
+        """Texts -> token rows for the search. An empty row needs no search. A text that cannot be read is an error."""
 
     def max_new_tokens(self, row: Sequence[int]) -> int:
-        """The most tokens that the answer to a row may have."""
+        """Return the maximum number of tokens in the output for a row."""
 
     def decode_hypotheses(self, hypotheses: Sequence[Sequence[Hypothesis]]) -> list[list[Prediction]]:
-        """Hypotheses of each row, best first -> answers; none of an empty row."""
+        """Hypotheses of each row, best first -> predictions; an empty row has no hypotheses."""

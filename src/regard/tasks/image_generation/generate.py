@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.inference_mode import eval_mode
-from regard.core.protocols import ImageCondition, ImageGenerator
+from regard.core.protocols.image_generator import ImageCondition, ImageGenerator
 from regard.core.seed import combine_seeds
 from regard.core.state_tree import map_tensors
 from regard.decoding.strategies import sample

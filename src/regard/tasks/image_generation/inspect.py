@@ -15,7 +15,7 @@ from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, visible_
 from regard.core.data_specs import ImageGenerationSpec as PixelSizes
 from regard.core.errors import DataError
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
-from regard.core.protocols import ImageCondition, ImageGenerator
+from regard.core.protocols.image_generator import ImageCondition, ImageGenerator
 from regard.core.task import Prediction
 from regard.data.images import drawing
 from regard.data.images.image_files import Pixels, encode_png

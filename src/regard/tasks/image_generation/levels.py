@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.core.data_specs import ImageGenerationSpec as PixelSizes
 from regard.core.extras import require
-from regard.core.protocols import ImageCondition
+from regard.core.protocols.image_generator import ImageCondition
 from regard.data.images.image_files import Pixels, to_image
 from regard.data.images.resize import to_brightness, to_levels, to_random_levels
 

@@ -17,7 +17,8 @@ from regard.core.errors import ConfigError, DataError
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
-from regard.core.protocols import ImageGenerator, Indices, Loss, TargetMetric
+from regard.core.protocols import Indices, Loss, TargetMetric
+from regard.core.protocols.image_generator import ImageGenerator
 from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.builtin import digits

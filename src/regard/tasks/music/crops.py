@@ -20,7 +20,8 @@ from torch import Tensor
 from regard.core.data_specs import SpecialTokens
 from regard.core.inference_mode import eval_mode
 from regard.core.progress import track
-from regard.core.protocols import Decoder, Indices, Loss, MusicCondition, Padded
+from regard.core.protocols import Decoder, Indices, Loss, Padded
+from regard.core.protocols.music import MusicCondition
 from regard.core.seed import combine_seeds
 from regard.data import batching
 from regard.data.music.dataset import Piece

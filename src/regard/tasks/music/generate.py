@@ -17,7 +17,8 @@ from torch import Tensor
 
 from regard.core.data_specs import MusicSpec
 from regard.core.inference_mode import eval_mode
-from regard.core.protocols import Decoder, MusicCondition, Padded, Readout, State
+from regard.core.protocols import Decoder, Padded, Readout, State
+from regard.core.protocols.music import MusicCondition
 from regard.core.state_tree import map_tensors, repeat_rows
 from regard.data.music import statistics
 from regard.data.music.encoding import Encoding, TokenArray

@@ -21,7 +21,8 @@ from regard.core.data_specs import MusicSpec, SpecialTokens
 from regard.core.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
-from regard.core.protocols import Decoder, Indices, Loss, MusicCondition, Padded, TargetMetric
+from regard.core.protocols import Decoder, Indices, Loss, Padded, TargetMetric
+from regard.core.protocols.music import MusicCondition
 from regard.core.task import Prediction, Task
 from regard.data.music import dataset
 from regard.data.music.dataset import MusicCollection, Piece
