@@ -6,7 +6,7 @@ Only sequences with allowed transitions have a probability, so the best sequence
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,19 +24,6 @@ class Transitions(NamedTuple):
     first: Tensor  # (v)
     follows: Tensor  # (v v), from row to column
     last: Tensor  # (v)
-
-
-class TagDistribution(Protocol):
-    """Distribution over tag sequences, given logits (b t v) and lengths (b)."""
-
-    def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
-        """(b): log p(tags) of each sequence."""
-
-    def marginals(self, logits: Tensor, lengths: Tensor) -> Tensor:
-        """(b t v): marginal probability of each tag at each position; zeros at padding."""
-
-    def transitions(self) -> Transitions:
-        """Return the transition scores for Viterbi decoding."""
 
 
 class AllowedTransitions(nn.Module):
@@ -70,14 +57,17 @@ class IndependentTags(nn.Module):
         self.allowed = AllowedTransitions(allowed_transitions)
 
     def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """(b): log p of each tag sequence."""
         mask = _token_mask(logits, lengths)
         selected = logits.log_softmax(dim=-1).gather(2, tags.masked_fill(~mask, 0)[..., None])[..., 0]
         return torch.where(mask, selected, 0.0).sum(dim=1)
 
     def marginals(self, logits: Tensor, lengths: Tensor) -> Tensor:
+        """(b t v): probability of each tag at each position; zeros at padding."""
         return logits.softmax(dim=-1) * _token_mask(logits, lengths)[..., None]
 
     def transitions(self) -> Transitions:
+        """Return the transition scores for Viterbi decoding."""
         return self.allowed()  # type: ignore[no-any-return]  # nn.Module's call is untyped
 
 
@@ -93,10 +83,12 @@ class LinearChain(nn.Module):
         self.last = nn.Parameter(torch.zeros(size))
 
     def transitions(self) -> Transitions:
+        """Return the transition scores for Viterbi decoding."""
         allowed: Transitions = self.allowed()
         return Transitions(self.first + allowed.first, self.follows + allowed.follows, self.last + allowed.last)
 
     def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """(b): log p of each tag sequence."""
         return self.score(logits, tags, lengths) - self.log_partition(logits, lengths)
 
     def log_partition(self, logits: Tensor, lengths: Tensor) -> Tensor:
@@ -122,7 +114,8 @@ class LinearChain(nn.Module):
         )
 
     def marginals(self, logits: Tensor, lengths: Tensor) -> Tensor:
-        """Return the gradient of log Z, which equals the result of the forward-backward algorithm."""
+        """(b t v): marginal probabilities, as the gradient of log Z, which equals the result of the forward-backward
+        algorithm."""
         with torch.enable_grad():
             leaf_logits = logits.detach().requires_grad_()
             return torch.autograd.grad(self.log_partition(leaf_logits, lengths).sum(), leaf_logits)[0]
