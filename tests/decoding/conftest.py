@@ -1,4 +1,4 @@
-"""Small models that have every kind of state a decoder may meet, and the truth about them."""
+"""Small models with every kind of state that a strategy may have to reorder, and reference implementations."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from regard.core.protocols import Hypothesis
 from regard.core.state_tree import Shared
 from regard.decoding.strategy import build
 
-MARKS = SpecialTokens()
+SPECIAL_TOKENS = SpecialTokens()
 
 
 class Past(NamedTuple):
-    """As a cache of keys and values: grows by one column a step."""
+    """Cache of keys and values that grows by one column per step."""
 
     keys: Tensor  # (r t d)
     values: Tensor  # (r t d)
 
     def _join(self, other: Past, *, shared: bool) -> Past:
-        """Rows below each other, the shorter ones with zeros on the left, which add nothing to what is looked up."""
+        """Concatenate the rows; the shorter cache is padded with zeros on the left, which do not change the weighted
+        sum."""
         length = max(self.keys.shape[1], other.keys.shape[1])
         longer = [[pad(x, (0, 0, length - x.shape[1], 0)) for x in past] for past in (self, other)]
         return Past(*(torch.cat(parts) for parts in zip(*longer, strict=True)))
@@ -41,7 +42,7 @@ class RecurrentState(NamedTuple):
 
 
 class Recurrent(nn.Module):
-    """A GRU whose logits hang on every part of its state: a wrong order of any of them shows."""
+    """A GRU whose logits depend on every part of its state, so that any wrong row order changes them."""
 
     def __init__(self, size: int = 6, dim: int = 8, *, seed: int = 0) -> None:
         super().__init__()
@@ -76,7 +77,7 @@ class Recurrent(nn.Module):
 
 
 class Bigram(nn.Module):
-    """Log probabilities read from a table: what comes after a token is known exactly."""
+    """Logits from a table: the distribution after each token is known exactly."""
 
     def __init__(self, table: Tensor) -> None:
         super().__init__()
@@ -95,30 +96,34 @@ class Bigram(nn.Module):
 
 @torch.no_grad()
 def teacher_forced(model: Any, source: Tensor, tokens: tuple[int, ...]) -> float:
-    """The log probability of the tokens and the end mark, in one pass over all of them."""
-    logits, _ = model(torch.tensor([[MARKS.bos, *tokens]]), model.start(source))
-    chosen = torch.tensor([*tokens, MARKS.eos])[:, None]
+    """Return the log probability of the tokens and EOS, computed in one forward pass."""
+    logits, _ = model(torch.tensor([[SPECIAL_TOKENS.bos, *tokens]]), model.start(source))
+    chosen = torch.tensor([*tokens, SPECIAL_TOKENS.eos])[:, None]
     return float(logits[0].log_softmax(-1).gather(1, chosen).double().sum())
 
 
 def exhaustive(model: Any, source: Tensor, *, limit: int, penalty: float, size: int = 6) -> list[Hypothesis]:
-    """Every output up to the limit, best first."""
-    letters = [token for token in range(size) if token not in (MARKS.pad, MARKS.bos, MARKS.eos)]
-    outputs = [text for n in range(limit + 1) for text in itertools.product(letters, repeat=n)]
-    scores = [teacher_forced(model, source, text) for text in outputs]
-    found = [Hypothesis(text, s, s / (len(text) + 1) ** penalty) for text, s in zip(outputs, scores, strict=True)]
-    return sorted(found, key=lambda hypothesis: -hypothesis.rank_score)
+    """Return all outputs up to the limit, best first."""
+    vocabulary = [
+        token for token in range(size) if token not in (SPECIAL_TOKENS.pad, SPECIAL_TOKENS.bos, SPECIAL_TOKENS.eos)
+    ]
+    outputs = [tokens for n in range(limit + 1) for tokens in itertools.product(vocabulary, repeat=n)]
+    scores = [teacher_forced(model, source, tokens) for tokens in outputs]
+    hypotheses = [
+        Hypothesis(tokens, s, s / (len(tokens) + 1) ** penalty) for tokens, s in zip(outputs, scores, strict=True)
+    ]
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.rank_score)
 
 
 def run(decoder: Any, model: Any, source: Any, *, limits: list[int], **settings: Any) -> list[list[Hypothesis]]:
-    """Decode from the start."""
+    """Decode from the initial state."""
     with torch.no_grad():
         state = model.start(source)
     decoding = build(decoder.__name__.rpartition(".")[2], **settings)
-    return decoding(model, state, marks=MARKS, limits=torch.tensor(limits))
+    return decoding(model, state, special_tokens=SPECIAL_TOKENS, limits=torch.tensor(limits))
 
 
 @pytest.fixture
 def toys() -> SimpleNamespace:
     parts: list[Callable[..., Any]] = [Recurrent, Bigram, teacher_forced, exhaustive, run]
-    return SimpleNamespace(marks=MARKS, **{part.__name__: part for part in parts})
+    return SimpleNamespace(special_tokens=SPECIAL_TOKENS, **{part.__name__: part for part in parts})

@@ -1,4 +1,5 @@
-"""Search in steps: a step is a value, sources are finished once, and joining at any step changes nobody's output."""
+"""Search in steps: a state is immutable, every source finishes once, and merging at any step does not change
+outputs."""
 
 import pytest
 import torch
@@ -10,9 +11,9 @@ DECODERS = pytest.mark.parametrize(
     "decoding",
     [
         build("greedy"),
-        build("beam", width=4, nbest=3),
-        build("beam", width=3, length_penalty=0.0, no_repeat=2, min_length=3),
-        build("sample", samples=3, temperature=2.0),
+        build("beam", beam_width=4, nbest=3),
+        build("beam", beam_width=3, length_penalty=0.0, no_repeat_ngram_size=2, min_length=3),
+        build("sample", num_samples=3, temperature=2.0),
     ],
     ids=lambda decoding: f"{decoding.name}{decoding.width}",
 )
@@ -23,99 +24,99 @@ def model(toys):
     return toys.Recurrent(9)
 
 
-def search(toys, model, decoding, **how):
-    return decoding.search(model, marks=toys.marks, **how)
+def search(toys, model, decoding, **options):
+    return decoding.search(model, special_tokens=toys.special_tokens, **options)
 
 
-def begin(one, model, source, limits, **how):
+def start(loop, model, source, limits, **options):
     with torch.no_grad():
-        return one.begin(model.start(source), torch.tensor(limits), **how)
+        return loop.start(model.start(source), torch.tensor(limits), **options)
 
 
-def finish(one, running):
-    """What is finished of a running search, by source."""
-    found = {}
-    while running.sources.numel():
-        running, finished = one.step(running)
-        assert not found.keys() & finished.keys()
-        found |= finished
-    return found
+def finish(loop, running):
+    """Return the hypotheses of the sources that finish, by source id."""
+    results = {}
+    while running.source_ids.numel():
+        running, finished = loop.step(running)
+        assert not results.keys() & finished.keys()
+        results |= finished
+    return results
 
 
-def alike(one, other):
-    assert one.keys() == other.keys()
-    for source in one:
-        assert [h.tokens for h in one[source]] == [h.tokens for h in other[source]]
+def assert_alike(actual, expected):
+    assert actual.keys() == expected.keys()
+    for source in actual:
+        assert [h.tokens for h in actual[source]] == [h.tokens for h in expected[source]]
         for index in (1, 2):
-            assert [h[index] for h in one[source]] == pytest.approx([h[index] for h in other[source]], abs=1e-4)
+            assert [h[index] for h in actual[source]] == pytest.approx([h[index] for h in expected[source]], abs=1e-4)
 
 
 @DECODERS
-def test_a_loop_over_steps_is_the_whole(toys, model, decoding):
-    one, source = search(toys, model, decoding), torch.randn(4, 8)
+def test_run_equals_a_loop_over_steps(toys, model, decoding):
+    loop, source = search(toys, model, decoding), torch.randn(4, 8)
     with torch.no_grad():
-        whole = one.run(model.start(source), limits=torch.tensor(LIMITS))
-    assert finish(one, begin(one, model, source, LIMITS)) == dict(enumerate(whole))
+        whole = loop.run(model.start(source), limits=torch.tensor(LIMITS))
+    assert finish(loop, start(loop, model, source, LIMITS)) == dict(enumerate(whole))
 
 
 @DECODERS
-def test_a_step_is_a_value(toys, model, decoding):
-    one = search(toys, model, decoding)
-    running = begin(one, model, torch.randn(4, 8), LIMITS)
+def test_a_step_does_not_change_the_state(toys, model, decoding):
+    loop = search(toys, model, decoding)
+    running = start(loop, model, torch.randn(4, 8), LIMITS)
     for _ in range(3):
-        running, _ = one.step(running)
-    assert finish(one, running) == finish(one, running)
+        running, _ = loop.step(running)
+    assert finish(loop, running) == finish(loop, running)
 
 
 @DECODERS
 @pytest.mark.parametrize("later", [0, 1, 3, 6, 20])
 @pytest.mark.parametrize("ahead", [0, 2])
-def test_joined_is_apart(toys, model, decoding, later, ahead):
-    """`more` has made `ahead` steps of its own when it joins after `later` steps."""
-    one = search(toys, model, decoding)
+def test_merged_sources_are_decoded_as_if_alone(toys, model, decoding, later, ahead):
+    """`incoming` has made `ahead` steps when it is merged after `later` steps."""
+    loop = search(toys, model, decoding)
     first, second = torch.randn(4, 8), torch.randn(3, 8)
-    apart = finish(one, begin(one, model, first, LIMITS))
-    apart |= {4 + source: found for source, found in finish(one, begin(one, model, second, [5, 9, 3])).items()}
-    running, more = begin(one, model, first, LIMITS), begin(one, model, second, [5, 9, 3])
-    found = {}
+    separate = finish(loop, start(loop, model, first, LIMITS))
+    separate |= {4 + source: results for source, results in finish(loop, start(loop, model, second, [5, 9, 3])).items()}
+    running, incoming = start(loop, model, first, LIMITS), start(loop, model, second, [5, 9, 3])
+    results = {}
     for _ in range(later):
-        running, finished = one.step(running) if running.sources.numel() else (running, {})
-        found |= finished
+        running, finished = loop.step(running) if running.source_ids.numel() else (running, {})
+        results |= finished
     for _ in range(ahead):
-        more, finished = one.step(more)
-        found |= {4 + source: each for source, each in finished.items()}
-    alike(found | finish(one, one.join(running, more)), apart)
+        incoming, finished = loop.step(incoming)
+        results |= {4 + source: hypotheses for source, hypotheses in finished.items()}
+    assert_alike(results | finish(loop, loop.merge(running, incoming)), separate)
 
 
 @DECODERS
-def test_one_after_the_other(toys, model, decoding):
-    """As a server does it: a source joins at every step, and those that are finished leave."""
-    one, sources = search(toys, model, decoding), torch.randn(9, 8)
-    alone = {i: finish(one, begin(one, model, sources[i : i + 1], [3 + i]))[0] for i in range(9)}
-    running, found = begin(one, model, sources[:1], [3]), {}
+def test_merging_a_source_at_every_step(toys, model, decoding):
+    """As in a server: a source is merged at every step, and finished sources leave the batch."""
+    loop, sources = search(toys, model, decoding), torch.randn(9, 8)
+    alone = {i: finish(loop, start(loop, model, sources[i : i + 1], [3 + i]))[0] for i in range(9)}
+    running, results = start(loop, model, sources[:1], [3]), {}
     for i in range(1, 9):
-        running, finished = one.step(running)
-        found |= finished
-        running = one.join(running, begin(one, model, sources[i : i + 1], [3 + i]))
-        assert running.tokens.shape[2] == running.lengths.max()  # padding that nobody needs is cut off
-    alike(found | finish(one, running), alone)
+        running, finished = loop.step(running)
+        results |= finished
+        running = loop.merge(running, start(loop, model, sources[i : i + 1], [3 + i]))
+        assert running.tokens.shape[2] == running.lengths.max()  # unnecessary padding is removed
+    assert_alike(results | finish(loop, running), alone)
 
 
-def test_draws_depend_on_the_source_s_number(toys, model):
-    one, source = search(toys, model, build("sample", temperature=4.0)), torch.randn(1, 8).expand(3, -1)
+def test_samples_depend_on_the_sample_index(toys, model):
+    loop, source = search(toys, model, build("sample", temperature=4.0)), torch.randn(1, 8).expand(3, -1)
     with torch.no_grad():
         state = model.start(source)
     limits = torch.tensor([12] * 3)
-    counted, turned, same = (
-        one.run(state, limits=limits, sample_indices=None if numbers is None else torch.tensor(numbers))
-        for numbers in (None, [2, 1, 0], [5, 5, 5])
+    default, reverse, same = (
+        loop.run(state, limits=limits, sample_indices=None if indices is None else torch.tensor(indices))
+        for indices in (None, [2, 1, 0], [5, 5, 5])
     )
-    assert counted == turned[::-1] and len({found[0].tokens for found in counted}) == 3
-    assert len({found[0].tokens for found in same}) == 1
+    assert default == reverse[::-1] and len({hypotheses[0].tokens for hypotheses in default}) == 3
+    assert len({hypotheses[0].tokens for hypotheses in same}) == 1
 
 
 class Climbing:
-    """Each token is greater than the one before it, and nothing ends before two."""
+    """Each token id is greater than the previous one, and EOS is not allowed before two tokens."""
 
     def allowed(self, history):
         tokens = torch.arange(9).expand(len(history), -1)
@@ -125,10 +126,10 @@ class Climbing:
 
 
 @DECODERS
-def test_a_grammar_sees_each_source_s_own_tokens(toys, model, decoding):
-    one = search(toys, model, decoding, grammar=Climbing())
-    running, _ = one.step(begin(one, model, torch.randn(2, 8), [5, 6]))
-    running = one.join(running, begin(one, model, torch.randn(2, 8), [4, 5]))
-    for hypotheses in finish(one, running).values():
+def test_a_grammar_gets_the_tokens_without_padding(toys, model, decoding):
+    loop = search(toys, model, decoding, grammar=Climbing())
+    running, _ = loop.step(start(loop, model, torch.randn(2, 8), [5, 6]))
+    running = loop.merge(running, start(loop, model, torch.randn(2, 8), [4, 5]))
+    for hypotheses in finish(loop, running).values():
         for tokens, _, _ in hypotheses:
             assert list(tokens) == sorted(set(tokens)) and min(tokens, default=4) > 3

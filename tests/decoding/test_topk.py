@@ -1,4 +1,4 @@
-"""The k greatest: as torch.topk, with ties settled."""
+"""top_k equals torch.topk, with deterministic ties."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def test_ties_go_to_the_leftmost(size, k, levels, forbidden, seed):
     assert torch.equal(columns, expected_columns)
 
 
-def test_input_is_left_alone():
+def test_the_input_is_not_modified():
     scores = torch.randn(3, 8000)
     before = scores.clone()
     top_k(scores, 5)
@@ -47,7 +47,7 @@ def test_input_is_left_alone():
 
 
 def test_ties_across_blocks():
-    """A block with a greater maximum is found first; its other entries still stand behind equal ones to their left."""
+    """A block with a larger maximum is selected first; its other entries still rank after equal ones to their left."""
     scores = torch.zeros(1, 20 * BLOCK_COLUMNS)
     scores[0, [3 * BLOCK_COLUMNS, 3 * BLOCK_COLUMNS + 1, 9 * BLOCK_COLUMNS, 9 * BLOCK_COLUMNS + 1]] = torch.tensor(
         [4.0, 3.0, 5.0, 3.0]

@@ -1,6 +1,6 @@
-"""What an output may not contain: log probabilities -> log probabilities with -inf where a token is forbidden.
+"""Output constraints: set the log probabilities of forbidden tokens to -inf.
 
-The others keep their value, so that a hypothesis is scored by what the model said and not by what was left over.
+The other log probabilities are not renormalized, so the score of a hypothesis is the score under the model.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from regard.core.config import check_fields
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 
@@ -18,31 +19,26 @@ NEG_INF = -torch.inf
 
 
 class Constraints(Protocol):
-    """The settings every decoder's Config has."""
+    """Settings that the Config of every decoding strategy has."""
 
     @property
     def min_length(self) -> int:
-        """Tokens before the end mark may come (a smaller limit wins)."""
+        """Minimum number of tokens before EOS; the length limit takes precedence."""
 
     @property
     def no_repeat_ngram_size(self) -> int:
-        """No n-gram of this size comes twice; 0: they may."""
+        """Size of the n-grams that may occur only once; 0: repetition is allowed."""
 
     @property
     def suppress_tokens(self) -> tuple[int, ...]:
-        """Tokens that never come. With the end mark among them every output is as long as its limit."""
+        """Token ids that are never generated. With EOS among them every output has the maximum length."""
 
 
 def check_constraints(constraints: Constraints) -> None:
-    """Raise an error for a setting that cannot be."""
-    if constraints.min_length < 0:
-        raise ConfigError(f"min_length is {constraints.min_length}; it must be 0 or more")
-    if constraints.no_repeat_ngram_size < 0:
-        raise ConfigError(
-            f"no_repeat_ngram_size is {constraints.no_repeat_ngram_size}; it must be an n-gram size, or 0 to allow repetition"
-        )
+    """Raise a ConfigError for an invalid setting."""
+    check_fields(constraints, at_least_0=("min_length", "no_repeat_ngram_size"))
     if any(token < 0 for token in constraints.suppress_tokens):
-        raise ConfigError(f"suppress_tokens holds {min(constraints.suppress_tokens)}; token numbers are 0 or more")
+        raise ConfigError(f"suppress_tokens contains {min(constraints.suppress_tokens)}; token ids must be at least 0")
 
 
 def apply_constraints(
@@ -55,15 +51,16 @@ def apply_constraints(
     constraints: Constraints,
     allowed: Tensor | None = None,
 ) -> Tensor:
-    """Log probabilities (r v) after the tokens (r t), with -inf for what may not come next. Changes `scores`.
+    """Log probabilities (r v) after the tokens (r t) -> the same with -inf for forbidden tokens. Modifies `scores`.
 
-    The last `lengths` (r) of the tokens are a row's own, those before them padding. A row that is `full` (r; None: none
-    is) may only end, whatever else is asked; so may a row in which all tokens are forbidden. `allowed` (r v) is what a
-    grammar leaves.
+    Only the last `lengths` (r) tokens of a row are real; those before them are padding. A row that is `at_limit` (r;
+    None: none is) may only generate EOS, regardless of the other constraints. The same holds for a row in which all
+    tokens are forbidden. `allowed` (r v) is the mask of a grammar.
     """
-    few = scores.shape[1] <= len(constraints.suppress_tokens) + 3  # so few that all of them may be forbidden one by one
-    stuck = bool(constraints.no_repeat_ngram_size) or allowed is not None or few  # whether a row may be
-    end = scores[:, special_tokens.eos].clone() if stuck or at_limit is not None else None
+    # A small vocabulary: the suppressed tokens, PAD, BOS and EOS may be all of it.
+    is_small = scores.shape[1] <= len(constraints.suppress_tokens) + 3
+    may_be_empty = bool(constraints.no_repeat_ngram_size) or allowed is not None or is_small
+    eos_scores = scores[:, special_tokens.eos].clone() if may_be_empty or at_limit is not None else None
     _forbid(scores, (special_tokens.pad, special_tokens.bos, *constraints.suppress_tokens))
     if constraints.no_repeat_ngram_size:
         forbid_repeated_ngrams(
@@ -73,34 +70,37 @@ def apply_constraints(
         scores[:, special_tokens.eos].masked_fill_(lengths < constraints.min_length, NEG_INF)
     if allowed is not None:
         scores.masked_fill_(~allowed, NEG_INF)
-    if stuck:
+    if may_be_empty:
         empty = scores.amax(dim=1) == NEG_INF
         at_limit = empty if at_limit is None else at_limit | empty
-    if at_limit is not None and end is not None and bool(at_limit.any()):
+    if at_limit is not None and eos_scores is not None and bool(at_limit.any()):
         scores[at_limit] = NEG_INF
-        scores[at_limit, special_tokens.eos] = end[at_limit]
+        scores[at_limit, special_tokens.eos] = eos_scores[at_limit]
     return scores
 
 
 def _forbid(scores: Tensor, tokens: tuple[int, ...]) -> None:
-    size = scores.shape[1]
-    if max(tokens) >= size:
-        raise ConfigError(f"suppress_tokens holds {max(tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}")
+    vocab_size = scores.shape[1]
+    if max(tokens) >= vocab_size:
+        raise ConfigError(
+            f"suppress_tokens contains {max(tokens)}, but the vocabulary has {vocab_size} tokens: 0 to {vocab_size - 1}"
+        )
     scores.index_fill_(1, _columns(tokens, scores.device), NEG_INF)
 
 
-@lru_cache(maxsize=16)  # the same at every step
+@lru_cache(maxsize=16)  # called with the same arguments at every step
 def _columns(tokens: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor(tokens, device=device)
 
 
 def forbid_repeated_ngrams(scores: Tensor, history: Tensor, *, ngram_size: int, dummy_token: int) -> None:
-    """Scores (r v) with -inf for tokens that would complete an n-gram of the tokens (r t) again, and for `spare`."""
+    """Set the scores (r v) of tokens that would repeat an n-gram of the history (r t), and of `dummy_token`, to
+    -inf."""
     length = history.shape[1]
     if length < ngram_size:
         return
-    grams = history.unfold(1, ngram_size, 1)  # (r, t - size + 1, size); padding among them is met by no recent token
-    recent = history[:, None, length - ngram_size + 1 :]  # what the next token would complete
-    repeated = (grams[..., :-1] == recent).all(dim=2)
-    # Grams that do not match write to a column that is forbidden in any case.
-    scores.scatter_(1, torch.where(repeated, grams[..., -1], dummy_token), NEG_INF)
+    ngrams = history.unfold(1, ngram_size, 1)  # (r, t - n + 1, n); padding never matches the recent tokens
+    recent = history[:, None, length - ngram_size + 1 :]  # the prefix of the n-gram that the next token completes
+    repeated = (ngrams[..., :-1] == recent).all(dim=2)
+    # n-grams that do not match write to a column that is forbidden anyway.
+    scores.scatter_(1, torch.where(repeated, ngrams[..., -1], dummy_token), NEG_INF)

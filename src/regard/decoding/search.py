@@ -1,9 +1,12 @@
-"""Search in steps, the same for all decoders: feed the last tokens, let the decoder choose, set aside what has ended.
+"""Search loop shared by all decoding strategies: run the model, let the strategy choose, collect finished hypotheses.
 
-`begin` makes a value of sources that are to be decoded, `step` adds a token to each, `join` sets sources that begin
-later beside those that run. A corpus is a loop over `step`; a server joins a request whenever one comes. Everything is
-kept in tensors of `s` sources × `w` rows, a row for each hypothesis that still grows. Rows and sources that have ended
-leave the batch, so that they cost nothing; the state is reordered by `core.tree` alone.
+Hypotheses are ranked here: `Search._collect_ended` divides the log probability of an ended hypothesis by its length to
+the power of `length_penalty`, and `Search._finish` sorts by the result.
+
+`start` creates the search state of a batch of sources, `step` adds one token to every hypothesis, and `merge` adds
+sources that start later. A corpus is decoded by a loop over `step`; a server merges new requests between steps. The
+tensors have `s` sources × `w` rows, one row per growing hypothesis. Finished rows and sources are removed from the
+batch. The model state is only reordered by functions of `core.state_tree`.
 """
 
 from __future__ import annotations
@@ -25,66 +28,64 @@ from regard.core.state_tree import repeat_rows, select, select_sources
 from regard.decoding.constraints import Constraints, apply_constraints
 from regard.decoding.stopping import ShrinkingBeam, StoppingRule
 
-EMPTY_ROW_SCORE = -torch.inf  # the sum of a row without a hypothesis
+EMPTY_ROW_SCORE = -torch.inf  # log probability of a row without a hypothesis
 SHRINK_THRESHOLD = (
     7 / 8
-)  # the batch is made smaller when no more than this share of it is left: copying caches has a price
-HypothesesBySource = dict[int, list[Hypothesis]]  # by source
+)  # compact the batch when at most this share of its rows is in use, as copying caches costs time
+HypothesesBySource = dict[int, list[Hypothesis]]  # by source id
 
 
 class SearchState(NamedTuple):
-    """Sources that are being decoded, and their hypotheses that still grow."""
+    """Sources that are being decoded, and their growing hypotheses."""
 
     state: State
-    next_input: Tensor  # (s w) the tokens that the model reads next
-    tokens: Tensor  # (s w t) decoded so far, padded on the left where a source began later than others
-    lengths: Tensor  # (s) how many of these tokens are the source's own
-    cum_log_probs: Tensor  # (s w) of log probabilities
-    root_index: Tensor  # (s w) which of its source's first rows a hypothesis comes from
-    uniforms: Tensor  # (s l n) a random number for each lane and step; none for a decoder that does not draw
-    capacity: Tensor  # (s) how many more hypotheses the source may have
-    best_ended_scores: Tensor  # (s n) rank scores of the best that have ended, best first
-    limits: Tensor  # (s) the greatest length
-    source_ids: Tensor  # (s) their numbers, counted in the order in which they were begun
-    ended: HypothesesBySource  # what has ended of the sources that are not finished
-    num_started: int  # how many sources there were, finished ones included
-    min_steps_to_limit: int  # no source reaches its limit in fewer steps than this
+    next_input: Tensor  # (s w) next input tokens of the model
+    tokens: Tensor  # (s w t) generated so far, padded on the left for sources that started later
+    lengths: Tensor  # (s) number of generated tokens, without padding
+    cum_log_probs: Tensor  # (s w) sums of log probabilities
+    root_index: Tensor  # (s w) initial row of the source from which the hypothesis descends
+    uniforms: Tensor  # (s l n) a random number per initial row and step; empty if the strategy does not sample
+    capacity: Tensor  # (s) number of hypotheses that may still grow
+    best_ended_scores: Tensor  # (s n) rank scores of the best ended hypotheses, best first
+    limits: Tensor  # (s) maximum lengths
+    source_ids: Tensor  # (s) source ids, in the order in which the sources were started
+    ended: HypothesesBySource  # ended hypotheses of unfinished sources
+    num_started: int  # number of sources started, including finished ones
+    min_steps_to_limit: int  # no source reaches its limit in fewer steps
 
 
 class Candidates(NamedTuple):
-    """What the hypotheses may become, per source; those whose sum is -inf are none."""
+    """Possible continuations of the hypotheses of each source; entries with log probability -inf are unused."""
 
-    parents: Tensor  # (s k) the row that is continued
+    parents: Tensor  # (s k) row that is continued
     tokens: Tensor  # (s k)
-    cum_log_probs: Tensor  # (s k) with the token
+    cum_log_probs: Tensor  # (s k) including the token
 
 
-def _no_draws(limits: Tensor, numbers: Tensor) -> Tensor:
+def _no_uniforms(limits: Tensor, sample_indices: Tensor) -> Tensor:
     return limits.new_empty(limits.numel(), 0, 0)
 
 
 @dataclass(frozen=True)
 class StrategySpec:
-    """What a decoder is: how it chooses, how many hypotheses a source has, and how they are ranked."""
+    """Definition of a decoding strategy: choice of candidates, number of hypotheses and ranking."""
 
-    choose: Callable[[Tensor, SearchState], Candidates]  # given log probabilities (s w v), -inf for what is forbidden
-    initial_width: int = 1  # rows at the start
-    capacity: int = 1  # hypotheses searched for
-    nbest: int = 1  # hypotheses wanted
-    length_penalty: float = 0.0
-    draw_uniforms: Callable[[Tensor, Tensor], Tensor] = (
-        _no_draws  # limits (s) and numbers (s) -> random numbers (s l n)
-    )
-    stopping_rule: StoppingRule = field(default_factory=ShrinkingBeam)  # when a source is over
+    choose: Callable[[Tensor, SearchState], Candidates]  # log probabilities (s w v), -inf for forbidden tokens
+    initial_width: int = 1  # rows per source at the start
+    capacity: int = 1  # hypotheses that may grow at the same time
+    nbest: int = 1  # hypotheses to return
+    length_penalty: float = 0.0  # exponent of the length by which log probabilities are divided for ranking
+    draw_uniforms: Callable[[Tensor, Tensor], Tensor] = _no_uniforms  # limits (s), sample indices (s) -> (s l n)
+    stopping_rule: StoppingRule = field(default_factory=ShrinkingBeam)  # decides when a source is finished
 
     @property
     def num_compared(self) -> int:
-        """How many of the ended hypotheses of a source the growing ones are compared with."""
+        """Number of ended hypotheses per source with which the growing ones are compared."""
         return self.stopping_rule.num_compared(nbest=self.nbest, capacity=self.capacity)
 
 
 class Search:
-    """A decoder applied to a model: what stays the same from step to step."""
+    """A decoding strategy applied to a model."""
 
     def __init__(
         self,
@@ -101,14 +102,14 @@ class Search:
     def run(
         self, state: State, *, limits: Tensor, first_input: Tensor | None = None, sample_indices: Tensor | None = None
     ) -> list[list[Hypothesis]]:
-        """The arguments of `begin` -> the hypotheses of each source, best first."""
+        """Arguments of `start` -> hypotheses of each source, best first."""
         if limits.numel() == 0:
             return []
-        running = self.start(state, limits, first_input=first_input, sample_indices=sample_indices)
+        search_state = self.start(state, limits, first_input=first_input, sample_indices=sample_indices)
         hypotheses: HypothesesBySource = {}
-        while running.source_ids.numel():
+        while search_state.source_ids.numel():
             check_cancelled()
-            running, finished = self.step(running)
+            search_state, finished = self.step(search_state)
             hypotheses |= finished
         return [hypotheses[source] for source in range(limits.numel())]
 
@@ -116,35 +117,37 @@ class Search:
     def start(
         self, state: State, limits: Tensor, *, first_input: Tensor | None = None, sample_indices: Tensor | None = None
     ) -> SearchState:
-        """The state before the first token, one row a source, and the greatest length of each (s).
+        """Return the search state before the first token.
 
-        At its limit a hypothesis is ended, and the end mark counted, as if the decoder had chosen it. So a score is
-        always the teacher-forced score of the tokens and the end mark. `first` (s) is the token to feed first, in
-        place of the start mark: the last of a prompt whose other tokens the state has seen. What a source draws
-        depends on its entry in `numbers` (s) alone, which counts from 0 unless given.
+        `state` is the model state with one row per source, `limits` (s) are the maximum lengths. At its limit a
+        hypothesis is ended with EOS, whose log probability is counted. So a score is always the teacher-forced score of
+        the tokens and EOS. `first_input` (s) is the first input token in place of BOS: the last token of a prompt whose
+        other tokens are in the state. The samples of a source depend only on its entry in `sample_indices` (s), by
+        default 0, 1, 2, …
         """
         if state_tree.batch_size(state) != limits.numel():
             raise ShapeError(
-                f"limits has {limits.numel()} entries, the state {state_tree.batch_size(state)} rows; give one per source"
+                f"limits has {limits.numel()} entries but the state has {state_tree.batch_size(state)} rows; "
+                "pass one limit per source"
             )
-        sources, lanes = limits.numel(), self.spec.initial_width
+        sources, width = limits.numel(), self.spec.initial_width
         limits = limits.clamp(min=0)
-        order = torch.arange(sources, device=limits.device)
-        fed = torch.full_like(limits, self.special_tokens.bos) if first_input is None else first_input
+        source_ids = torch.arange(sources, device=limits.device)
+        next_input = torch.full_like(limits, self.special_tokens.bos) if first_input is None else first_input
         return SearchState(
-            state=repeat_rows(state, lanes) if lanes > 1 else state,
-            next_input=fed[:, None].expand(sources, lanes),
-            tokens=limits.new_empty(sources, lanes, 0),
+            state=repeat_rows(state, width) if width > 1 else state,
+            next_input=next_input[:, None].expand(sources, width),
+            tokens=limits.new_empty(sources, width, 0),
             lengths=torch.zeros_like(limits),
-            cum_log_probs=torch.zeros(sources, lanes, dtype=torch.float64, device=limits.device),
-            root_index=torch.arange(lanes, device=limits.device).expand(sources, lanes),
-            uniforms=self.spec.draw_uniforms(limits, order if sample_indices is None else sample_indices),
+            cum_log_probs=torch.zeros(sources, width, dtype=torch.float64, device=limits.device),
+            root_index=torch.arange(width, device=limits.device).expand(sources, width),
+            uniforms=self.spec.draw_uniforms(limits, source_ids if sample_indices is None else sample_indices),
             capacity=torch.full_like(limits, self.spec.capacity),
             best_ended_scores=torch.full(
                 (sources, self.spec.num_compared), EMPTY_ROW_SCORE, dtype=torch.float64, device=limits.device
             ),
             limits=limits,
-            source_ids=order,
+            source_ids=source_ids,
             ended={},
             num_started=sources,
             min_steps_to_limit=int(limits.min()) if sources else 0,
@@ -152,21 +155,21 @@ class Search:
 
     @torch.inference_mode()
     def step(self, search_state: SearchState) -> tuple[SearchState, HypothesesBySource]:
-        """One token more for every hypothesis -> what runs on, and the hypotheses of the sources that are finished."""
+        """Add one token to every hypothesis -> the new state, and the hypotheses of the sources that are finished."""
         scores, state = self._score(search_state)
         candidates, search_state = self.spec.choose(scores, search_state), search_state._replace(state=state)
         if self._all_grow(search_state, candidates):
             return _grow(search_state, candidates), {}
-        search_state, candidates = self._set_aside(search_state, candidates)
+        search_state, candidates = self._collect_ended(search_state, candidates)
         alive = candidates.cum_log_probs > EMPTY_ROW_SCORE
-        going = alive.any(dim=1)
-        search_state, finished = self._finish(search_state, going)
-        return _grow(*_shrink(search_state, candidates, alive=alive, going=going)), finished
+        unfinished = alive.any(dim=1)
+        search_state, finished = self._finish(search_state, unfinished)
+        return _grow(*_shrink(search_state, candidates, alive=alive, unfinished=unfinished)), finished
 
     @torch.inference_mode()
     def merge(self, search_state: SearchState, incoming: SearchState) -> SearchState:
-        """Sources beside others that may have begun earlier; each is decoded as if it were alone. Those of `more` are
-        numbered after those of `running`."""
+        """Append sources that start later; each is decoded as if it were alone. The sources of `incoming` get the ids
+        after those of `search_state`."""
         incoming = incoming._replace(
             source_ids=incoming.source_ids + search_state.num_started,
             ended={source + search_state.num_started: hypotheses for source, hypotheses in incoming.ended.items()},
@@ -180,31 +183,31 @@ class Search:
         length = max(int(part.lengths.max()) for part in (search_state, incoming))
         steps = max(part.uniforms.shape[2] for part in (search_state, incoming))
         parts = [
-            _widened(part, width, length=length, steps=steps, mark=self.special_tokens.pad)
+            _padded(part, width, length=length, steps=steps, pad_token=self.special_tokens.pad)
             for part in (search_state, incoming)
         ]
-        joined = state_tree.concat_states(
+        merged = state_tree.concat_states(
             *(part._replace(ended=None, num_started=0, min_steps_to_limit=0) for part in parts)
-        )  # type: ignore[arg-type]  # plain values are joined below
+        )
         ended = search_state.ended | incoming.ended
-        return joined._replace(
+        return merged._replace(
             ended=ended,
             num_started=incoming.num_started,
             min_steps_to_limit=min(search_state.min_steps_to_limit, incoming.min_steps_to_limit),
         )
 
-    def _score(self, running: SearchState) -> tuple[Tensor, State]:
-        logits, state = self.model(running.next_input.reshape(-1, 1), running.state)
+    def _score(self, search_state: SearchState) -> tuple[Tensor, State]:
+        logits, state = self.model(search_state.next_input.reshape(-1, 1), search_state.state)
         scores = _log_softmax(logits[:, -1].float())
-        sources, width, _ = running.tokens.shape
-        lengths = running.lengths.repeat_interleave(width) if width > 1 else running.lengths
-        history = running.tokens.flatten(0, 1)
+        sources, width, _ = search_state.tokens.shape
+        lengths = search_state.lengths.repeat_interleave(width) if width > 1 else search_state.lengths
+        history = search_state.tokens.flatten(0, 1)
         apply_constraints(
             scores,
             history,
             lengths=lengths,
-            at_limit=(running.limits <= running.lengths).repeat_interleave(width)
-            if running.min_steps_to_limit <= 0
+            at_limit=(search_state.limits <= search_state.lengths).repeat_interleave(width)
+            if search_state.min_steps_to_limit <= 0
             else None,
             allowed=None if self.grammar is None else _allowed(self.grammar, history, lengths),
             special_tokens=self.special_tokens,
@@ -212,142 +215,167 @@ class Search:
         )
         return scores.view(sources, width, -1), state
 
-    def _all_grow(self, running: SearchState, candidates: Candidates) -> bool:
-        """Whether nothing has ended so far and nothing does now, so that there is nothing to compare: the rule."""
-        fit = not running.ended and candidates.cum_log_probs.shape[1] <= self.spec.capacity
-        return fit and bool(
-            ((candidates.tokens != self.special_tokens.eos) & (candidates.cum_log_probs > EMPTY_ROW_SCORE)).all()
+    def _all_grow(self, search_state: SearchState, candidates: Candidates) -> bool:
+        """Return True if no hypothesis has ended, which is the most frequent case: nothing needs to be compared."""
+        within_capacity = candidates.cum_log_probs.shape[1] <= self.spec.capacity
+        return (
+            not search_state.ended
+            and within_capacity
+            and bool(
+                ((candidates.tokens != self.special_tokens.eos) & (candidates.cum_log_probs > EMPTY_ROW_SCORE)).all()
+            )
         )
 
-    def _set_aside(self, running: SearchState, candidates: Candidates) -> tuple[SearchState, Candidates]:
-        """Move the candidates that end to `ended`, and drop those that cannot come among the n best any more."""
-        alive, ends = candidates.cum_log_probs > EMPTY_ROW_SCORE, candidates.tokens == self.special_tokens.eos
-        done = alive & ends & (alive.cumsum(dim=1) <= running.capacity[:, None])
+    def _collect_ended(self, search_state: SearchState, candidates: Candidates) -> tuple[SearchState, Candidates]:
+        """Move the candidates that end to `ended`, and drop those that cannot reach the n best any more.
+
+        An ended hypothesis is ranked by  log P(y) / |y|^length_penalty,  |y| including EOS.
+        """
+        alive, is_eos = candidates.cum_log_probs > EMPTY_ROW_SCORE, candidates.tokens == self.special_tokens.eos
+        is_ended = alive & is_eos & (alive.cumsum(dim=1) <= search_state.capacity[:, None])
         penalty = self.spec.length_penalty
-        if bool(done.any()):
-            ranks = (
-                candidates.cum_log_probs.masked_fill(~done, EMPTY_ROW_SCORE)
-                / (running.lengths[:, None] + 1).double() ** penalty
+        if bool(is_ended.any()):
+            rank_scores = (
+                candidates.cum_log_probs.masked_fill(~is_ended, EMPTY_ROW_SCORE)
+                / (search_state.lengths[:, None] + 1).double() ** penalty
             )
-            kept = torch.cat([running.best_ended_scores, ranks], dim=1).topk(self.spec.num_compared, dim=1).values
-            ended = _noted(running, candidates, done=done, ranks=ranks)
-            capacity = self.spec.stopping_rule.remaining_capacity(running.capacity, done.sum(dim=1))
-            running = running._replace(best_ended_scores=kept, ended=ended, capacity=capacity)
-        grows = alive & ~ends
+            best_scores = (
+                torch.cat([search_state.best_ended_scores, rank_scores], dim=1)
+                .topk(self.spec.num_compared, dim=1)
+                .values
+            )
+            ended = _with_ended(search_state, candidates, is_ended=is_ended, rank_scores=rank_scores)
+            capacity = self.spec.stopping_rule.remaining_capacity(search_state.capacity, is_ended.sum(dim=1))
+            search_state = search_state._replace(best_ended_scores=best_scores, ended=ended, capacity=capacity)
+        is_growing = alive & ~is_eos
         sums = candidates.cum_log_probs.masked_fill(
-            ~grows | (grows.cumsum(dim=1) > running.capacity[:, None]), EMPTY_ROW_SCORE
+            ~is_growing | (is_growing.cumsum(dim=1) > search_state.capacity[:, None]), EMPTY_ROW_SCORE
         )
-        # Log probabilities only lower a sum, and a penalty helps most at the greatest length: where the rule ranks by
-        # it, no continuation can rank above this. A source that cannot better what it has is over.
+        # With ShrinkingBeam an upper bound: log probabilities only decrease a sum, and the penalty helps most at full
+        # length. A source is finished if `best` does not exceed the worst ended hypothesis that is compared.
         best = (
             sums.amax(dim=1)
-            / self.spec.stopping_rule.ranking_length(running.lengths, running.limits).double() ** penalty
+            / self.spec.stopping_rule.ranking_length(search_state.lengths, search_state.limits).double() ** penalty
         )
-        return running, candidates._replace(
-            cum_log_probs=sums.masked_fill((best <= running.best_ended_scores[:, -1])[:, None], EMPTY_ROW_SCORE)
+        return search_state, candidates._replace(
+            cum_log_probs=sums.masked_fill((best <= search_state.best_ended_scores[:, -1])[:, None], EMPTY_ROW_SCORE)
         )
 
-    def _finish(self, running: SearchState, going: Tensor) -> tuple[SearchState, HypothesesBySource]:
-        """Take the hypotheses of sources that have nothing left to grow out of `ended`."""
-        over = ~going & (running.cum_log_probs > EMPTY_ROW_SCORE).any(
-            dim=1
-        )  # those that were over before are in the batch at most
-        ended, finished = dict(running.ended), dict[int, list[Hypothesis]]()
-        for source in running.source_ids[over].tolist():
+    def _finish(self, search_state: SearchState, unfinished: Tensor) -> tuple[SearchState, HypothesesBySource]:
+        """Remove the sources without a growing hypothesis from `ended` and return their hypotheses, best rank score
+        first."""
+        # Sources that finished earlier may still be in the batch, without hypotheses.
+        has_hypotheses = (search_state.cum_log_probs > EMPTY_ROW_SCORE).any(dim=1)
+        is_finished = ~unfinished & has_hypotheses
+        ended, finished = dict(search_state.ended), dict[int, list[Hypothesis]]()
+        for source in search_state.source_ids[is_finished].tolist():
             hypotheses = ended.pop(source, [])
             if not hypotheses:
                 raise CheckpointError(
-                    f"source {source}: the model's log probabilities are not finite; its weights are damaged or "
+                    f"source {source}: the model's log probabilities are not finite; the weights are damaged or "
                     "diverged: load an earlier checkpoint or train with a lower learning rate"
                 )
-            ranked = sorted(hypotheses, key=lambda each: -each.rank_score)  # of equals the one that ended first
+            ranked = sorted(hypotheses, key=lambda hypothesis: -hypothesis.rank_score)  # ties: the one that ended first
             finished[source] = ranked[: self.spec.nbest]
-        return running._replace(ended=ended), finished
+        return search_state._replace(ended=ended), finished
 
 
 def _log_softmax(logits: Tensor) -> Tensor:
-    """(r v) -> (r v), in place: on a CPU twice as fast as the logsumexp alone, and nothing leaves the cache."""
+    """(r v) -> (r v), in place: on a CPU twice as fast as logsumexp alone, and the data stays in the cache."""
     scores: Tensor = torch.ops.aten._log_softmax.out(logits, 1, False, out=logits)
     return scores
 
 
 def _allowed(grammar: Grammar, history: Tensor, lengths: Tensor) -> Tensor:
-    """Tokens (r t), of which the last `lengths` (r) are a row's own -> (r v) bool, by the grammar."""
+    """History (r t), of which the last `lengths` (r) tokens are real -> (r v) bool, the mask of the grammar."""
     sizes = lengths.unique().tolist()
     groups = [(lengths == length).nonzero().flatten() for length in sizes]
     parts = [grammar.allowed(history[rows, history.shape[1] - n :]) for rows, n in zip(groups, sizes, strict=True)]
     return torch.cat(parts)[torch.cat(groups).argsort()] if len(parts) > 1 else parts[0]
 
 
-def _noted(running: SearchState, candidates: Candidates, *, done: Tensor, ranks: Tensor) -> HypothesesBySource:
-    """What has ended so far, together with the candidates that end now."""
-    ended = dict(running.ended)
-    source, place = done.nonzero(as_tuple=True)
-    rows = running.tokens[source, candidates.parents[source, place]]
-    facts = (
-        running.source_ids[source],
-        running.lengths[source],
-        candidates.cum_log_probs[source, place],
-        ranks[source, place],
+def _with_ended(
+    search_state: SearchState, candidates: Candidates, *, is_ended: Tensor, rank_scores: Tensor
+) -> HypothesesBySource:
+    """Return the ended hypotheses together with the candidates that end now."""
+    ended = dict(search_state.ended)
+    source, column = is_ended.nonzero(as_tuple=True)
+    rows = search_state.tokens[source, candidates.parents[source, column]]
+    values = (
+        search_state.source_ids[source],
+        search_state.lengths[source],
+        candidates.cum_log_probs[source, column],
+        rank_scores[source, column],
     )
-    for tokens, number, length, total, rank in zip(rows.tolist(), *(fact.tolist() for fact in facts), strict=True):
-        hypothesis = Hypothesis(tuple(tokens[len(tokens) - length :]), score=total, rank_score=rank)
-        ended[number] = [*ended.get(number, []), hypothesis]
+    for tokens, source_id, length, score, rank_score in zip(
+        rows.tolist(), *(value.tolist() for value in values), strict=True
+    ):
+        hypothesis = Hypothesis(tuple(tokens[len(tokens) - length :]), score=score, rank_score=rank_score)
+        ended[source_id] = [*ended.get(source_id, []), hypothesis]
     return ended
 
 
 def _shrink(
-    running: SearchState, candidates: Candidates, *, alive: Tensor, going: Tensor
+    search_state: SearchState, candidates: Candidates, *, alive: Tensor, unfinished: Tensor
 ) -> tuple[SearchState, Candidates]:
-    """Drop finished sources and empty rows from the batch, once that saves more than copying the caches costs, or once
-    one of them has reached its limit, behind which a model may have no places."""
-    width, past = int(alive.sum(dim=1).max()), ~going & (running.lengths >= running.limits)
-    if int(going.sum()) * width > SHRINK_THRESHOLD * alive.numel() and not bool(past.any()):
-        return running, candidates
-    if not bool(going.all()):
-        left = going.nonzero().flatten()
-        state = select_sources(running.state, left, width=running.cum_log_probs.shape[1]) if width else None
-        kept = select(running._replace(state=None, ended=None), left)  # type: ignore[arg-type]  # both are put back
-        running = kept._replace(state=state, ended=running.ended)
-        candidates, alive = select(candidates, left), alive[left]
+    """Remove finished sources and empty rows from the batch if that saves more than copying the caches costs. Also do
+    so if a finished source has reached its limit, since the model may have no positions beyond it."""
+    width, at_limit = int(alive.sum(dim=1).max()), ~unfinished & (search_state.lengths >= search_state.limits)
+    if int(unfinished.sum()) * width > SHRINK_THRESHOLD * alive.numel() and not bool(at_limit.any()):
+        return search_state, candidates
+    if not bool(unfinished.all()):
+        remaining = unfinished.nonzero().flatten()
+        state = (
+            select_sources(search_state.state, remaining, width=search_state.cum_log_probs.shape[1]) if width else None
+        )
+        selected = select(search_state._replace(state=None, ended=None), remaining)  # type: ignore[arg-type]  # both are restored below
+        search_state = selected._replace(state=state, ended=search_state.ended)
+        candidates, alive = select(candidates, remaining), alive[remaining]
     order = (~alive).int().argsort(dim=1, stable=True)[:, :width]
-    return running, Candidates(*(part.gather(1, order) for part in candidates))
+    return search_state, Candidates(*(part.gather(1, order) for part in candidates))
 
 
-def _grow(running: SearchState, candidates: Candidates) -> SearchState:
-    """Every row becomes what its candidate says: the tokens of the parent and one more."""
-    sources, width, length = running.tokens.shape
+def _grow(search_state: SearchState, candidates: Candidates) -> SearchState:
+    """Replace every row by its candidate: the tokens of the parent and one more."""
+    sources, width, length = search_state.tokens.shape
     parents, new = candidates.parents, candidates.tokens
-    running = running._replace(
+    search_state = search_state._replace(
         next_input=new,
         cum_log_probs=candidates.cum_log_probs,
-        lengths=running.lengths + 1,
-        min_steps_to_limit=running.min_steps_to_limit - 1,
+        lengths=search_state.lengths + 1,
+        min_steps_to_limit=search_state.min_steps_to_limit - 1,
     )
-    if width == parents.shape[1] == 1:  # every row goes on by itself
-        return running._replace(tokens=torch.cat([running.tokens, new[:, :, None]], dim=2))
-    tokens = running.tokens.gather(1, parents[:, :, None].expand(-1, -1, length))
-    state, order = running.state, (torch.arange(sources, device=parents.device)[:, None] * width + parents).flatten()
+    if width == parents.shape[1] == 1:  # every row continues itself
+        return search_state._replace(tokens=torch.cat([search_state.tokens, new[:, :, None]], dim=2))
+    tokens = search_state.tokens.gather(1, parents[:, :, None].expand(-1, -1, length))
+    state, order = (
+        search_state.state,
+        (torch.arange(sources, device=parents.device)[:, None] * width + parents).flatten(),
+    )
     if order.numel() and not torch.equal(order, torch.arange(sources * width, device=order.device)):
         state = select(state, order)
-    return running._replace(
+    return search_state._replace(
         state=state,
         tokens=torch.cat([tokens, new[:, :, None]], dim=2),
-        root_index=running.root_index.gather(1, parents),
+        root_index=search_state.root_index.gather(1, parents),
     )
 
 
-def _widened(running: SearchState, width: int, *, length: int, steps: int, mark: int) -> SearchState:
-    """The same with `width` rows a source (those added hold nothing), `length` tokens and `steps` draws."""
-    sources, rows = running.cum_log_probs.shape
-    more = width - rows
-    own = torch.arange(rows, device=running.cum_log_probs.device)
-    places = torch.cat([own, own.new_zeros(more)]) + rows * torch.arange(sources, device=own.device)[:, None]
-    return running._replace(
-        state=select(running.state, places.flatten()) if more else running.state,
-        next_input=pad(running.next_input, (0, more), value=mark),
-        tokens=pad(running.tokens, (length - running.tokens.shape[2], 0, 0, more), value=mark),
-        cum_log_probs=pad(running.cum_log_probs, (0, more), value=EMPTY_ROW_SCORE),
-        root_index=pad(running.root_index, (0, more)),
-        uniforms=pad(running.uniforms, (0, steps - running.uniforms.shape[2])),
+def _padded(search_state: SearchState, width: int, *, length: int, steps: int, pad_token: int) -> SearchState:
+    """Return the state with `width` rows per source (the added rows are empty), `length` tokens and `steps` random
+    numbers."""
+    sources, rows = search_state.cum_log_probs.shape
+    num_added = width - rows
+    row_indices = torch.arange(rows, device=search_state.cum_log_probs.device)
+    state_rows = (
+        torch.cat([row_indices, row_indices.new_zeros(num_added)])
+        + rows * torch.arange(sources, device=row_indices.device)[:, None]
+    )
+    return search_state._replace(
+        state=select(search_state.state, state_rows.flatten()) if num_added else search_state.state,
+        next_input=pad(search_state.next_input, (0, num_added), value=pad_token),
+        tokens=pad(search_state.tokens, (length - search_state.tokens.shape[2], 0, 0, num_added), value=pad_token),
+        cum_log_probs=pad(search_state.cum_log_probs, (0, num_added), value=EMPTY_ROW_SCORE),
+        root_index=pad(search_state.root_index, (0, num_added)),
+        uniforms=pad(search_state.uniforms, (0, steps - search_state.uniforms.shape[2])),
     )

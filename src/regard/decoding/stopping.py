@@ -1,4 +1,4 @@
-"""When a source is over: what becomes of the places of hypotheses that ended, and when no other can rank higher."""
+"""Stopping rules: how many hypotheses may grow after others have ended, and when a source is finished."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from torch import Tensor
 
 
 class StoppingRule(Protocol):
-    """How many hypotheses may grow after some have ended, and how long they must be compared with those."""
+    """Rule for the remaining capacity of a source and for comparing growing with ended hypotheses."""
 
     def remaining_capacity(self, capacity: Tensor, ended: Tensor) -> Tensor:
-        """How many hypotheses a source may have (s), how many ended just now (s) -> how many it may have then."""
+        """Capacity (s) and the number of hypotheses that ended in this step (s) -> remaining capacity (s)."""
 
     def num_compared(self, *, nbest: int, capacity: int) -> int:
-        """With how many of the ended a growing one is compared: the source is over when it beats none of them."""
+        """Return the number of ended hypotheses with which growing ones are compared. The source is finished if no
+        growing one beats the worst of them."""
 
     def ranking_length(self, lengths: Tensor, limits: Tensor) -> Tensor:
-        """Tokens so far (s) and the greatest length (s) -> the length at which a growing one is ranked for that."""
+        """Current lengths (s) and maximum lengths (s) -> lengths at which growing hypotheses are ranked."""
 
 
 class ShrinkingBeam:
-    """A hypothesis that ends keeps its place. A growing one is ranked as if it went on to the greatest length for
-    nothing, which is more than it can reach: stopping loses nothing."""
+    """An ended hypothesis keeps its slot in the beam. A growing one is ranked as if it reached the maximum length
+    without further cost, which is an upper bound: no better hypothesis is missed."""
 
     def remaining_capacity(self, capacity: Tensor, ended: Tensor) -> Tensor:
         return capacity - ended
@@ -35,8 +36,8 @@ class ShrinkingBeam:
 
 
 class FullBeam:
-    """A hypothesis that ends leaves its place to another. The source is over when as many have ended as it has places
-    and the best growing one, ranked as it stands, is no better than any of them."""
+    """An ended hypothesis frees its slot in the beam. The source is finished when as many hypotheses have ended as the
+    beam has slots and the best growing one, at its current length, does not rank above any of them."""
 
     def remaining_capacity(self, capacity: Tensor, ended: Tensor) -> Tensor:
         return capacity

@@ -1,6 +1,8 @@
-"""Search: greedy, beam, full beam, sampling, after a prefix; one file each. Each has a `Config` and
-`plan(config) -> Plan`, from which `Search` makes steps. Decoders know `start`, `features`, `readout` of a model and
-never which model it is."""
+"""Decoding strategies: greedy, beam, full beam, sampling, forced prefix; one file per strategy in `strategies/`.
+
+Each file has a `Config` and `build(config) -> StrategySpec`, which `Search` runs step by step. A strategy uses `start`,
+`features` and `readout` of a model and does not depend on the model's class.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,17 @@ __all__ = [
     "n_best",
     "optimize_for_decoding",
 ]
-MAX_NBEST = 1_000  # hypotheses of one source that are searched for: each is a row of a batch
+MAX_NBEST = 1_000  # hypotheses per source; each is a row of the batch
 
 
 def build(name: str, **settings: Any) -> DecodingStrategy:
-    """A decoder by its name, with settings: build("beam", width=8)."""
+    """Return a strategy by name with settings, for example build("beam", beam_width=8)."""
     return DecodingStrategy(name, find("regard.decoding.strategies", name).Config(**settings))
 
 
 def optimize_for_decoding(model: Decoder, precision: str = "float32") -> Decoder:
-    """An equal model that decodes faster, of the weights as they are now; the model itself where it has none."""
+    """Return an equivalent model that decodes faster, a snapshot of the current weights; the model itself if there is
+    none."""
     faster: Decoder = model.for_decoding(precision) if hasattr(model, "for_decoding") else model
     return faster
 
@@ -43,27 +46,29 @@ def optimize_for_decoding(model: Decoder, precision: str = "float32") -> Decoder
 def n_best(
     search_fn: Callable[[DecodingStrategy], list[list[Hypothesis]]], decoding: DecodingStrategy, *, count: int
 ) -> list[list[Hypothesis]]:
-    """The `count` best hypotheses of each source. The first of them is the one without asking for more; where a wider
-    beam is needed for the others, they are its best."""
-    wide = decoding.with_nbest(count)
-    found = search_fn(wide)
-    if wide.name == decoding.name and wide.width == decoding.width:
-        return found
-    penalty = float(getattr(wide.config, "length_penalty", 0.0))
-    firsts = (own[0] for own in search_fn(decoding))
+    """Return the `count` best hypotheses of each source.
+
+    The first is the one found without asking for more. If the others need a wider beam, they are the best of that beam.
+    """
+    wide_decoding = decoding.with_nbest(count)
+    hypotheses = search_fn(wide_decoding)
+    if wide_decoding.name == decoding.name and wide_decoding.width == decoding.width:
+        return hypotheses
+    penalty = float(getattr(wide_decoding.config, "length_penalty", 0.0))
+    firsts = (single[0] for single in search_fn(decoding))
     return [
         [
             first._replace(rank_score=first.score / (len(first.tokens) + 1) ** penalty),
-            *(each for each in others if each.tokens != first.tokens),
+            *(hypothesis for hypothesis in candidates if hypothesis.tokens != first.tokens),
         ][:count]
-        for first, others in zip(firsts, found, strict=True)
+        for first, candidates in zip(firsts, hypotheses, strict=True)
     ]
 
 
 class DecoderInputs(NamedTuple):
-    """What is to be decoded: see Search.begin."""
+    """Inputs of a search; see `Search.start`."""
 
-    state: State  # before the first token, one row a source
+    state: State  # before the first token, one row per source
     special_tokens: SpecialTokens
     limits: Tensor  # (s)
     first_input: Tensor | None = None  # (s)
@@ -73,59 +78,64 @@ class DecoderInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class DecodingStrategy:
-    """A decoder by its name, and its settings: the [decoding] section of a recipe."""
+    """A strategy by name and its settings: the [decoding] section of a recipe."""
 
     name: str
     config: Any
 
     @property
     def width(self) -> int:
-        """How many hypotheses of a source stand side by side."""
+        """Number of hypotheses per source that are decoded together."""
         return int(getattr(self.config, "beam_width", getattr(self.config, "num_samples", 1)))
 
     def has_setting(self, setting: str) -> bool:
-        """Whether the decoder has such a setting."""
+        """Return True if the strategy has this setting."""
         return any(field.name == setting for field in fields(self.config))
 
     def with_settings(self, **settings: Any) -> DecodingStrategy:
-        """The same decoder with other settings."""
+        """Return the strategy with changed settings."""
         return replace(self, config=replace(self.config, **settings))
 
     def with_nbest(self, count: int) -> DecodingStrategy:
-        """The search for the `count` best: a beam at least as wide. 1 leaves the decoder as it is."""
+        """Return a strategy for the `count` best hypotheses: a beam that is at least as wide. For 1 it is unchanged."""
         if count == 1:
             return self
         if count > MAX_NBEST:
-            raise ConfigError(f"nbest={count} is too many to search for; ask for at most {MAX_NBEST}")
+            raise ConfigError(f"nbest={count} is too large; request at most {MAX_NBEST}")
         if self.has_setting("beam_width") and self.has_setting("nbest"):
-            return self.with_settings(width=max(self.config.width, count), nbest=count)
+            return self.with_settings(beam_width=max(self.config.beam_width, count), nbest=count)
         return self.as_strategy("beam", beam_width=max(5, count), nbest=count)
 
     def with_overrides(self, **settings: Any) -> DecodingStrategy:
-        """The decoder with the settings that are not None; sampling, if it does not have them all, and greedy search at
-        temperature 0."""
-        given = {name: value for name, value in settings.items() if value is not None}
-        if given.get("temperature") == 0:
+        """Return the strategy with the settings that are not None. If it does not have all of them, return sampling;
+        for temperature 0, greedy search."""
+        overrides = {name: value for name, value in settings.items() if value is not None}
+        if overrides.get("temperature") == 0:
             return self.as_strategy("greedy")
-        return self.with_settings(**given) if all(map(self.has_setting, given)) else self.as_strategy("sample", **given)
+        return (
+            self.with_settings(**overrides)
+            if all(map(self.has_setting, overrides))
+            else self.as_strategy("sample", **overrides)
+        )
 
     def as_strategy(self, name: str, **settings: Any) -> DecodingStrategy:
-        """Another decoder with the same constraints."""
+        """Return another strategy with the same constraints."""
         config = find("regard.decoding.strategies", name).Config
-        kept = {
+        shared = {
             field.name: getattr(self.config, field.name) for field in fields(config) if self.has_setting(field.name)
         }
-        return replace(self, name=name, config=config(**kept | settings))
+        return replace(self, name=name, config=config(**shared | settings))
 
     def sample_indices(self, count: int) -> list[int]:
-        """So many inputs -> the number by which each draws: its place. Where inputs of several requests are answered
-        together, each request counts its own (serve/continuous_batching.py)."""
+        """Return the sampling index of each of `count` inputs: its position. A server that decodes inputs of several
+        requests together counts per request (serve/continuous_batching.py)."""
         return list(range(count))
 
     def search(self, model: Decoder, *, special_tokens: SpecialTokens, grammar: Grammar | None = None) -> Search:
-        """The decoder applied to a model, to be run step by step; tokens that a grammar does not allow never come."""
-        plan: StrategySpec = find("regard.decoding.strategies", self.name).plan(self.config)
-        return Search(model, plan, special_tokens=special_tokens, constraints=self.config, grammar=grammar)
+        """Return the search of this strategy with a model, to be run step by step. Tokens that the grammar does not
+        allow are never generated."""
+        spec: StrategySpec = find("regard.decoding.strategies", self.name).build(self.config)
+        return Search(model, spec, special_tokens=special_tokens, constraints=self.config, grammar=grammar)
 
     def __call__(
         self,
@@ -138,12 +148,12 @@ class DecodingStrategy:
         sample_indices: Tensor | None = None,
         grammar: Grammar | None = None,
     ) -> list[list[Hypothesis]]:
-        """The state before the first token, one row a source -> hypotheses of each source, best first (Search.begin
-        says what the arguments are)."""
+        """Model state before the first token, one row per source -> hypotheses of each source, best first. See
+        `Search.start` for the arguments."""
         return self.decode(model, DecoderInputs(state, special_tokens, limits, first_input, sample_indices, grammar))
 
     def decode(self, model: Decoder, inputs: DecoderInputs) -> list[list[Hypothesis]]:
-        """The same of one value: what a decoder that searches in a way of its own overrides."""
+        """Same as calling the strategy, with one argument; strategies with a different search override it."""
         search = self.search(model, special_tokens=inputs.special_tokens, grammar=inputs.grammar)
         return search.run(
             inputs.state, limits=inputs.limits, first_input=inputs.first_input, sample_indices=inputs.sample_indices

@@ -1,1 +1,1 @@
-"""Rank 2: trainable parts around the mechanisms."""
+"""Trainable layers around the attention mechanisms."""

@@ -1,7 +1,7 @@
-"""The Transformer block: self-attention, attention over a source where there is one, a feed-forward network.
+"""The Transformer block: self-attention, optional cross-attention, feed-forward network.
 
-Vaswani et al. 2017, section 3.1. It is bidirectional or causal by the mask that it is given; norm and residual stand
-around each part. Encoders, decoders and decoder-only models are stacks of it.
+Vaswani et al. 2017, section 3.1. The block is bidirectional or causal depending on its mask; each part has a norm and a
+residual connection. Encoders, decoders and decoder-only models are stacks of blocks.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from regard.layers.norm import PostNorm, PreNorm
 
 
 class Block(nn.Module):
-    """Features (b t d) and the past -> features (b t d) and the past with them."""
+    """Features (b t d) and the KV cache -> features (b t d) and the extended KV cache."""
 
     self_attn: MultiHeadAttention
-    cross_attn: MultiHeadAttention  # only where the block looks at a source
+    cross_attn: MultiHeadAttention  # only in blocks with cross-attention
     feedforward: FeedForward
 
     def __init__(
@@ -51,28 +51,28 @@ class Block(nn.Module):
         source: KV | None = None,
         extra: Tensor | None = None,
     ) -> tuple[Tensor, KV]:
-        """`mask` says what the queries may look at of the past and of themselves; `beside` (b t n) are features that
-        reach the score of the self-attention as they are."""
-        memory = past
+        """`mask` selects the keys visible to each query, in the past and in the input itself. `extra` (b t n): features
+        appended to queries and keys of the self-attention without projection."""
+        cache = past
 
-        def look_back(y: Tensor) -> Tensor:
-            nonlocal memory
+        def attend_self(y: Tensor) -> Tensor:
+            nonlocal cache
             queries, new = self.self_attn.project_qkv(y, extra=extra)
-            memory = new if past is None else past.append(new)
-            return self.self_attn.attend_to(queries, memory, mask)
+            cache = new if past is None else past.append(new)
+            return self.self_attn.attend_to(queries, cache, mask)
 
-        x = self.around_self(x, look_back)
+        x = self.around_self(x, attend_self)
         if source is not None:
-            looked_at = source
-            x = self.around_cross(x, lambda y: self.cross_attn(y, looked_at))
+            source_kv = source
+            x = self.around_cross(x, lambda y: self.cross_attn(y, source_kv))
         x = self.around_feedforward(x, self.feedforward)
-        assert memory is not None
-        return x, memory
+        assert cache is not None
+        return x, cache
 
     def empty_cache(self, like: Tensor) -> KV:
-        """The past before the first token, for as many rows as `like` has."""
+        """Return the KV cache before the first token, with the batch size of `like`."""
         return self.self_attn.empty_cache(like)
 
     def project_kv(self, source: Tensor, mask: Mask) -> KV:
-        """A source (b s d) as this block looks at it; `mask` says which of its columns are there."""
+        """Source features (b s d) -> keys and values for the cross-attention; `mask` excludes padding."""
         return self.cross_attn.project_kv(source)._replace(mask=mask)

@@ -1,4 +1,4 @@
-"""Images to a grid of features: convolutions, the places of the cells, and one more layer that joins both."""
+"""CNN image encoder: images to a grid of features with position encodings."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from regard.layers.positions._two_dimensional import Position2D
 
 
 class Backbone(nn.Module):
-    """(b c h w) -> (b d h/stride w/stride): convolutions, each halving both sides, with one more on each level."""
+    """(b c h w) -> (b d h/stride w/stride): per level a convolution of stride 2 and one of stride 1."""
 
     def __init__(self, channels: int, dim: int, *, stride: int) -> None:
         super().__init__()
-        count = stride.bit_length() - 1
-        widths = [channels, *(max(8, dim >> (count - 1 - number)) for number in range(count - 1)), dim]
+        num_levels = stride.bit_length() - 1
+        widths = [channels, *(max(8, dim >> (num_levels - 1 - level)) for level in range(num_levels - 1)), dim]
         parts: list[nn.Module] = []
-        for inner, outer in pairwise(widths):
-            for width, step in ((inner, 2), (outer, 1)):
-                convolution = nn.Conv2d(width, outer, 3, stride=step, padding=1, bias=False)
-                parts += [convolution, nn.BatchNorm2d(outer), nn.ReLU()]
+        for in_width, out_width in pairwise(widths):
+            for width, conv_stride in ((in_width, 2), (out_width, 1)):
+                convolution = nn.Conv2d(width, out_width, 3, stride=conv_stride, padding=1, bias=False)
+                parts += [convolution, nn.BatchNorm2d(out_width), nn.ReLU()]
         self.parts = nn.Sequential(*parts)
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.parts(x)
-        return made
+        features: Tensor = self.parts(x)
+        return features
 
 
 class GridEncoder(nn.Module):
-    """(b c h w) -> (b s d): the cells of an image row by row, each with what is there and where it is."""
+    """(b c h w) -> (b s d): the cells of the grid in raster order, each with its content and its position."""
 
     def __init__(self, backbone: nn.Module, inner: int, position: Position2D) -> None:
         super().__init__()
@@ -39,5 +39,5 @@ class GridEncoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         cells = self.backbone(x).flatten(2).mT  # (b s d)
-        made: Tensor = self.norm(self.into(cells).relu() + self.plane.encode_raster())
-        return made
+        features: Tensor = self.norm(self.into(cells).relu() + self.plane.encode_raster())
+        return features

@@ -1,7 +1,5 @@
-"""Tokens to features, places included: Vaswani et al. 2017, sections 3.4 and 3.5.
-
-Words of documents to features: a table, dropout, and words that are read as unknown now and then in training.
-"""
+"""Token embeddings: scaled and with positions (Vaswani et al. 2017, sections 3.4 and 3.5), scaled word vectors for
+recurrent networks, and embeddings with word dropout."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from regard.layers.positions._base import PositionScheme
 
 
 class Embedding(nn.Module):
-    """(b t) -> (b t d): √d · E[token], with its place; another scale than √d where one is given."""
+    """(b t) -> (b t d): √d · E[token] plus the position encoding; `scale` replaces √d."""
 
     def __init__(
         self, table: nn.Embedding, position: PositionScheme, *, dropout: float, scale: float | None = None
@@ -28,36 +26,26 @@ class Embedding(nn.Module):
         self.scale = math.sqrt(table.embedding_dim) if scale is None else scale
 
     def forward(self, tokens: Tensor, start: Tensor | int = 0) -> Tensor:
-        placed: Tensor = self.dropout(self.position(self.table(tokens) * self.scale, start))
-        return placed
+        x: Tensor = self.dropout(self.position(self.table(tokens) * self.scale, start))
+        return x
 
 
 class WordVectors(nn.Embedding):
-    """(b t) -> (b t d): scale · E[token]. By √d a recurrent network reads unit variance, and tied logits are small."""
+    """(b t) -> (b t d): scale · E[token]. With √d the inputs of a recurrent network have unit variance, and tied logits
+    are small."""
 
     def __init__(self, vocab_size: int, dim: int, *, pad: int, scale: float = 0.0) -> None:
         super().__init__(vocab_size, dim, padding_idx=pad)
-        _begin(self)
+        _init_table(self)
         self.scale = scale or math.sqrt(dim)
 
     def forward(self, tokens: Tensor) -> Tensor:
         return super().forward(tokens) * self.scale
 
 
-def embedding_table(vocab_size: int, dim: int, *, pad: int) -> nn.Embedding:
-    """A fresh table with a zero row for padding, sized so that √d · E has unit variance and tied logits start small."""
-    fresh = nn.Embedding(vocab_size, dim, padding_idx=pad)
-    _begin(fresh)
-    return fresh
-
-
-def _begin(table: nn.Embedding) -> None:
-    nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
-    nn.init.zeros_(table.weight[table.padding_idx])
-
-
 class WordDropoutEmbedding(nn.Module):
-    """Tokens (…) -> features (… d). A word left out (Iyyer et al. 2015, section 3) makes the others count."""
+    """Tokens (…) -> features (… d), with word dropout: in training some tokens are replaced by UNK (Iyyer et al. 2015,
+    section 3)."""
 
     def __init__(
         self, vocab_size: int, dim: int, *, special_tokens: SpecialTokens, dropout: float, word_dropout: float
@@ -71,7 +59,20 @@ class WordDropoutEmbedding(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         if self.training and self.word_dropout:
-            left_out = torch.rand(tokens.shape, device=tokens.device) < self.word_dropout
-            tokens = tokens.masked_fill(left_out, self.unknown)
+            dropped = torch.rand(tokens.shape, device=tokens.device) < self.word_dropout
+            tokens = tokens.masked_fill(dropped, self.unknown)
         features: Tensor = self.dropout(self.table(tokens))
         return features
+
+
+def embedding_table(vocab_size: int, dim: int, *, pad: int) -> nn.Embedding:
+    """Return a new table with a zero row for padding, initialized so that √d · E has unit variance and tied logits
+    start small."""
+    table = nn.Embedding(vocab_size, dim, padding_idx=pad)
+    _init_table(table)
+    return table
+
+
+def _init_table(table: nn.Embedding) -> None:
+    nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
+    nn.init.zeros_(table.weight[table.padding_idx])

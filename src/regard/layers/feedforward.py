@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network max(0, xW1 + b1)W2 + b2: Vaswani et al. 2017, equation 2."""
+"""Position-wise feed-forward network max(0, xW1 + b1)W2 + b2: Vaswani et al. 2017, equation 2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
 
 
 class FeedForward(nn.Module):
-    """(… d) -> (… d) through a hidden layer; the activation is max(0, x) unless another is given (GELU in BERT)."""
+    """(… d) -> (… d) with one hidden layer; the default activation is max(0, x), GELU in BERT."""
 
     def __init__(
         self, dim: int, hidden: int, *, dropout: float = 0.0, activation: Callable[[Tensor], Tensor] = relu

@@ -1,7 +1,7 @@
-"""A cache that holds no more of an image than what is yet to be looked at, and attention over it.
+"""KV cache for images that keeps only the keys that are still needed, and attention over it.
 
-A model of an image in the order of making (attention/image_layout.py) needs of the past only the memory of the block that is
-being made, and what blocks to come may look at. When a block is finished, keys that no later place can see are let go.
+While an image is generated in blocks (attention/image_layout.py), the current block needs its memory, and later blocks
+need parts of the past. When a block is finished, keys that no later position can attend to are dropped.
 """
 
 from __future__ import annotations
@@ -23,84 +23,91 @@ from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 
 class QueryChunk(NamedTuple):
-    """Some queries of one block, and what they look at: the memory of the block and its places up to the last."""
+    """Consecutive queries of one block and their keys: the memory of the block and its positions up to the last
+    query."""
 
     num_queries: int
     kv: KV
 
 
 class ImageKVCache(NamedTuple):
-    """What is remembered of an image of which `place` places are made."""
+    """KV cache of an image of which `position` positions have been generated."""
 
     layout: Layout
     position: int
-    current: KV  # what the block that is being made looks at: its memory, then its own places so far
-    later: KV  # what only blocks to come look at
-    full: KV | None = None  # all places, as long as they are those of one chunk
-    chunks: tuple[QueryChunk, ...] = ()  # what the queries of the latest chunk look at
+    current: KV  # keys of the current block: its memory, then its positions so far
+    later: KV  # keys that only later blocks attend to
+    full: KV | None = None  # all positions, if they came in one chunk
+    chunks: tuple[QueryChunk, ...] = ()  # queries of the latest chunk and their keys
 
     @staticmethod
     def empty(layout: Layout, empty_kv: KV) -> ImageKVCache:
-        """Nothing is made yet; `none` is a memory without columns."""
+        """Return the cache before the first position; `empty_kv` is a KV cache without columns."""
         return ImageKVCache(layout, 0, empty_kv, empty_kv)
 
     def append(self, new: KV) -> ImageKVCache:
-        """The window with the keys of the next places behind it."""
+        """Return the cache extended by the keys of the next positions."""
         if self.position + new.length > self.layout.length:
             raise ShapeError(
-                f"the image has {self.layout.length} places, but there are {self.position + new.length}; it is finished"
+                f"the image has {self.layout.length} positions but the cache would get {self.position + new.length}; "
+                "the image is complete"
             )
         if self.position == 0 and new.length > 1:
             return self._replace(position=new.length, full=new, chunks=())
-        return self._begun()._grown(new)
+        return self._as_incremental()._extended(new)
 
-    def _grown(self, new: KV) -> ImageKVCache:
-        window, pieces, done = self, [], 0
+    def _extended(self, new: KV) -> ImageKVCache:
+        cache, chunks, done = self, [], 0
         while done < new.length:
-            count = min(_end(self.layout, window.position) - window.position, new.length - done)
+            count = min(_block_end(self.layout, cache.position) - cache.position, new.length - done)
             part = new if count == new.length else _columns(new, slice(done, done + count))
-            near = window.current.append(part)
-            pieces.append(QueryChunk(count, near))
-            window, done = window._replace(position=window.position + count, current=near)._turned(), done + count
-        return window._replace(chunks=tuple(pieces))
+            current = cache.current.append(part)
+            chunks.append(QueryChunk(count, current))
+            cache, done = (
+                cache._replace(position=cache.position + count, current=current)._advanced_block(),
+                done + count,
+            )
+        return cache._replace(chunks=tuple(chunks))
 
-    def _turned(self) -> ImageKVCache:
-        """At the end of a block: the memory of the next one; what no place to come looks at is let go."""
-        if self.position < _end(self.layout, self.position - 1) or self.position == self.layout.length:
+    def _advanced_block(self) -> ImageKVCache:
+        """At the end of a block select the memory of the next one and drop keys that are not needed any more."""
+        if self.position < _block_end(self.layout, self.position - 1) or self.position == self.layout.length:
             return self
-        near, elsewhere = _kept(self.layout, self.layout.block_of(self.position - 1))
-        both = self.later.append(self.current) if self.later.length else self.current
-        return self._replace(current=_columns(both, near), later=_columns(both, elsewhere))
+        current, later = _columns_at_block_end(self.layout, self.layout.block_of(self.position - 1))
+        available = self.later.append(self.current) if self.later.length else self.current
+        return self._replace(current=_columns(available, current), later=_columns(available, later))
 
-    def _begun(self) -> ImageKVCache:
-        """The window as it would be if the places of `whole` had come one by one."""
+    def _as_incremental(self) -> ImageKVCache:
+        """Return the cache as if the positions of `full` had been appended one by one."""
         if self.full is None:
             return self
         if self.position == self.layout.length:
             return self._replace(full=None)
         block = self.layout.block_of(self.position)
-        memory, later = visible_positions(self.layout, block), _later(self.layout, block)
-        own = torch.arange(self.layout.bounds(block)[0], self.position)
-        near, elsewhere = (_columns(self.full, places) for places in (torch.cat([memory, own]), later))
-        return self._replace(current=near, later=elsewhere, full=None)
+        memory, later = visible_positions(self.layout, block), _later_positions(self.layout, block)
+        block_positions = torch.arange(self.layout.bounds(block)[0], self.position)
+        current, later_kv = (
+            _columns(self.full, positions) for positions in (torch.cat([memory, block_positions]), later)
+        )
+        return self._replace(current=current, later=later_kv, full=None)
 
     def _walk_tensors(self, change: Callable[[Tensor], Tensor]) -> ImageKVCache:
-        """For core.tree."""
-        near, elsewhere = self.current._walk_tensors(change), self.later._walk_tensors(change)
-        whole = None if self.full is None else self.full._walk_tensors(change)
-        return self._replace(current=near, later=elsewhere, full=whole, chunks=())
+        """Implements core.state_tree."""
+        current, later = self.current._walk_tensors(change), self.later._walk_tensors(change)
+        full = None if self.full is None else self.full._walk_tensors(change)
+        return self._replace(current=current, later=later, full=full, chunks=())
 
 
 class ImageMultiHeadAttention(MultiHeadAttention):
-    """Multi-head attention inside an image that is made in the order of `layout`: block by block where the image is
-    there from its first place on, over the window alone while it is being made."""
+    """Multi-head attention in an image generated in the order of `layout`: block by block if the input starts at the
+    first position, otherwise over the cache."""
 
     def __init__(self, attend: Attend, dims: HeadDims, *, layout: Layout) -> None:
         super().__init__(attend, dims)
         self.layout = layout
 
     def attend_to(self, q: Tensor, cache: KV | ImageKVCache, mask: Mask = NO_MASK) -> Tensor:
-        """Queries of every head over the window that ends with them -> (b t d)."""
+        """Queries of every head (b h t d) at the end of the cache -> (b t d)."""
         if isinstance(cache, KV):
             return super().attend_to(q, cache, mask)
         joined: Tensor = self.o(attend_image_cache(self.attend, q, cache).transpose(1, 2).flatten(2))
@@ -108,48 +115,51 @@ class ImageMultiHeadAttention(MultiHeadAttention):
 
 
 def attend_image_cache(attend: Attend, q: Tensor, cache: ImageKVCache) -> Tensor:
-    """Queries of the latest chunk (b h t d) -> what they see of the window (b h t e)."""
+    """Queries of the latest chunk (b h t d) -> attended values (b h t e)."""
     if cache.full is not None:
-        whole: Tensor = attend(q, cache.full.k, cache.full.v, causal_image_mask(cache.layout))
-        return whole
-    own = q.split([piece.num_queries for piece in cache.chunks], dim=2)
+        attended: Tensor = attend(q, cache.full.k, cache.full.v, causal_image_mask(cache.layout))
+        return attended
+    query_chunks = q.split([chunk.num_queries for chunk in cache.chunks], dim=2)
     parts = [
-        attend(queries, piece.kv.k, piece.kv.v, Mask.causal()) for queries, piece in zip(own, cache.chunks, strict=True)
+        attend(queries, chunk.kv.k, chunk.kv.v, Mask.causal())
+        for queries, chunk in zip(query_chunks, cache.chunks, strict=True)
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 
 
 def causal_image_mask(layout: Layout) -> Mask:
-    """Who may look at whom in an image that is made in the order of `layout`."""
+    """Return the mask of an image generated in the order of `layout`."""
     region = Mask.block(layout.query, layout.memory) if isinstance(layout, ImageBlocks1D) else Mask.image_blocks(layout)
     return region & Mask.causal()
 
 
 @lru_cache(maxsize=2**16)
-def _end(layout: Layout, place: int) -> int:
-    """The first place behind the block of a place."""
-    return layout.bounds(layout.block_of(place))[1]
+def _block_end(layout: Layout, position: int) -> int:
+    """Return the first position after the block of a position."""
+    return layout.bounds(layout.block_of(position))[1]
 
 
 @lru_cache(maxsize=4096)
-def _later(layout: Layout, block: int) -> Tensor:
-    """The places before a block that it does not look at itself, but a later one may."""
-    places = retained_positions(layout, block)
-    return places[~torch.isin(places, visible_positions(layout, block))]
+def _later_positions(layout: Layout, block: int) -> Tensor:
+    """Positions before a block that are not in its memory but may be in that of a later block."""
+    positions = retained_positions(layout, block)
+    return positions[~torch.isin(positions, visible_positions(layout, block))]
 
 
 @lru_cache(maxsize=4096)
-def _kept(layout: Layout, block: int) -> tuple[Tensor, Tensor]:
-    """At the end of a block: which columns of `elsewhere` and `near`, in this order, the next block looks at, and which
-    only a later one."""
-    held = torch.cat([_later(layout, block), visible_positions(layout, block), torch.arange(*layout.bounds(block))])
-    places, columns = held.sort()
-    wishes = visible_positions(layout, block + 1), _later(layout, block + 1)
-    return columns[torch.searchsorted(places, wishes[0])], columns[torch.searchsorted(places, wishes[1])]
+def _columns_at_block_end(layout: Layout, block: int) -> tuple[Tensor, Tensor]:
+    """At the end of a block: columns of `later` and `current`, concatenated, that the next block attends to, and those
+    that only later blocks attend to."""
+    cached = torch.cat(
+        [_later_positions(layout, block), visible_positions(layout, block), torch.arange(*layout.bounds(block))]
+    )
+    positions, columns = cached.sort()
+    needed = visible_positions(layout, block + 1), _later_positions(layout, block + 1)
+    return columns[torch.searchsorted(positions, needed[0])], columns[torch.searchsorted(positions, needed[1])]
 
 
-def _columns(memory: KV, which: Tensor | slice) -> KV:
-    if isinstance(which, slice):
-        return KV.of(ProjectedKeys(memory.k.tensor[:, :, which]), memory.v[:, :, which])
-    which = which.to(memory.keys.device)
-    return KV.of(ProjectedKeys(memory.k.tensor.index_select(2, which)), memory.v.index_select(2, which))
+def _columns(kv: KV, indices: Tensor | slice) -> KV:
+    if isinstance(indices, slice):
+        return KV.of(ProjectedKeys(kv.k.tensor[:, :, indices]), kv.v[:, :, indices])
+    indices = indices.to(kv.keys.device)
+    return KV.of(ProjectedKeys(kv.k.tensor.index_select(2, indices)), kv.v.index_select(2, indices))

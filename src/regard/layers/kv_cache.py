@@ -1,4 +1,4 @@
-"""Keys and values, projected and split into heads: what a query looks at. An empty cache is one of length zero."""
+"""Key/value cache of one attention layer, split into heads. An empty cache has length zero."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import ProjectedKeys
 from regard.core.state_tree import map_tensors
 
-COLUMNS_PER_SPARE = 16  # a cache that must be copied gets one spare column for each so many that it has
+COLUMNS_PER_SPARE = 16  # a copied cache gets one spare column per this many columns
 
 
 class CacheOwner:
-    """How many columns of a cache's tensors are in use. A cache may be extended in place only by the state that owns
-    its last column; any other state copies first."""
+    """Number of used columns of a cache's tensors. Only the state that owns the last column may extend the cache in
+    place; any other state copies first."""
 
     def __init__(self, used: int) -> None:
         self.used = used
 
 
 class KV(NamedTuple):
-    """The memory of one attention layer. It is a value, though a longer one may share its tensors."""
+    """Keys and values of one attention layer. It is immutable, though a longer one may share its tensors."""
 
-    keys: Tensor  # (b h n d), projected for the layer's score; the columns from `length` on are spare, and finite
+    keys: Tensor  # (b h n d), projected for the layer's score; columns from `length` on are spare, and finite
     values: Tensor  # (b h n e)
     length: int
-    mask: Mask = NO_MASK  # which columns are padding
+    mask: Mask = NO_MASK  # excludes padding
     owner: CacheOwner | None = None
 
     @staticmethod
@@ -51,11 +51,11 @@ class KV(NamedTuple):
 
     @property
     def position(self) -> Tensor | int:
-        """The place of the next column; one for each row (b) where rows are padded on the left."""
+        """Position of the next column; one per row (b) if rows are padded on the left."""
         return self.length if self.mask.start is None else self.length - self.mask.start
 
     def append(self, new: KV) -> KV:
-        """The memory with `new` behind it; where no gradient is wanted, written into spare columns."""
+        """Return the cache extended by `new`; without gradients it is written into spare columns."""
         if self.length == 0:
             return new
         if new.keys.requires_grad or self.keys.requires_grad:
@@ -64,8 +64,8 @@ class KV(NamedTuple):
         return self.extend(new.k, new.v)
 
     def extend(self, projected: ProjectedKeys, v: Tensor) -> KV:
-        """The memory with keys (b h t d) and values (b h t e) behind it, without gradients; it has spare columns up to
-        whole vectors, over which attention is fast."""
+        """Return the cache extended by keys (b h t d) and values (b h t e), without gradients. Its length is padded to
+        full vectors, over which attention is fast."""
         k = projected.tensor
         keys, values, owner, length = self.keys, self.values, self.owner, self.length + k.shape[2]
         if owner is None or owner.used != self.length or length > keys.shape[2] or not _writable(keys):
@@ -78,7 +78,7 @@ class KV(NamedTuple):
         return KV(keys, values, length, self.mask, owner)
 
     def _walk_tensors(self, change: Callable[[Tensor], Tensor]) -> KV:
-        """For core.tree. A changed cache is a copy, and its own."""
+        """Implements core.state_tree. A changed cache is a copy with its own owner."""
         keys = change(self.keys)
         if keys is self.keys:
             return self
@@ -87,11 +87,11 @@ class KV(NamedTuple):
         return KV(keys, change(self.values), self.length, mask, owner)
 
     def _join(self, other: KV, *, shared: bool) -> KV:
-        """For core.tree: the rows of two memories one below the other. The shorter one is padded: on the right in the
-        memory of a source (`shared`), else on the left, so that both go on with the same column."""
+        """Implements core.state_tree: concatenate the rows of two caches. The shorter one is padded: on the right if it
+        belongs to a source (`shared`), else on the left, so that both continue at the same column."""
         if shared:
             length = max(self.length, other.length)
-            present = [pad(_present(memory), (0, length - memory.length)) for memory in (self, other)]
+            present = [pad(_present(kv), (0, length - kv.length)) for kv in (self, other)]
             return KV(
                 _stacked(self.k.tensor, other.k.tensor, length, left=False),
                 _stacked(self.v, other.v, length, left=False),
@@ -111,12 +111,12 @@ class KV(NamedTuple):
 
 
 def _first(x: Tensor, length: int) -> Tensor:
-    """(b h n d) -> (b h s d), as it is where no column is spare."""
+    """(b h n d) -> (b h s d), the used columns."""
     return x if x.shape[2] == length else x.narrow(2, 0, length)
 
 
 def _writable(x: Tensor) -> bool:
-    """Tensors of the inference mode may not be written outside of it."""
+    """Return False for inference tensors outside of inference mode, which may not be modified."""
     return torch.is_inference_mode_enabled() or not x.is_inference()
 
 
@@ -125,23 +125,24 @@ def _shares_storage(a: Tensor, b: Tensor) -> bool:
 
 
 def _wider(x: Tensor, new: Tensor, columns: int) -> Tensor:
-    """A copy of a cache (b h n …) with so many columns, the further ones zero; as wide as what is to be written."""
+    """Return a copy of a cache (b h n …) with `columns` columns, the added ones zero; an empty cache takes its width
+    from `new`."""
     if x.shape[2] == 0:
         return new.new_zeros(*new.shape[:2], columns, new.shape[3])
     return pad(x, (0, 0, 0, columns - x.shape[2]))
 
 
-def _present(memory: KV) -> Tensor:
-    """(b s) bool: which columns are there."""
-    there = torch.ones(memory.keys.shape[0], memory.length, dtype=torch.bool, device=memory.keys.device)
-    return there if memory.mask.keys is None else there & memory.mask.keys
+def _present(kv: KV) -> Tensor:
+    """(b s) bool: True for columns that are not padding."""
+    present = torch.ones(kv.keys.shape[0], kv.length, dtype=torch.bool, device=kv.keys.device)
+    return present if kv.mask.keys is None else present & kv.mask.keys
 
 
-def _without_unused(memory: KV) -> tuple[Tensor, Tensor, Tensor]:
-    """Keys, values and the start of each row, without the columns that belonged to rows which have left since."""
-    if memory.mask.keys is not None or memory.mask.pairs is not None:
-        raise ValueError("a memory with a mask of keys is joined only as the memory of a source, inside Shared")
-    k, v, start = memory.k.tensor, memory.v, memory.mask.start
+def _without_unused(kv: KV) -> tuple[Tensor, Tensor, Tensor]:
+    """Return keys, values and the start of each row, without leading columns that no remaining row uses."""
+    if kv.mask.keys is not None or kv.mask.pairs is not None:
+        raise ValueError("a cache with a key mask can only be joined as the cache of a source, inside Shared")
+    k, v, start = kv.k.tensor, kv.v, kv.mask.start
     if start is None:
         return k, v, torch.zeros(k.shape[0], dtype=torch.long, device=k.device)
     unused = int(start.min()) if start.numel() else 0
@@ -149,7 +150,8 @@ def _without_unused(memory: KV) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _stacked(a: Tensor, b: Tensor, length: int, *, left: bool) -> Tensor:
-    """(b h s d) and (b h s d) -> (b+b h n d) with zeros on the left or right of the shorter one, n in whole vectors."""
+    """(b h s d) and (b h s d) -> (b+b h n d), the shorter one padded with zeros on the left or right, n padded to full
+    vectors."""
     rows, width = len(a) + len(b), max(a.shape[3], b.shape[3])  # an empty cache may have no width yet
     stacked = a.new_zeros(rows, a.shape[1], padded_length(length) if length else 0, width)
     for x, part in ((a, stacked[: len(a)]), (b, stacked[len(a) :])):

@@ -1,4 +1,4 @@
-"""An attention layer: the adaptive weights W_Q, W_K, W_V before the mechanism, the heads joined through W_O behind it.
+"""Multi-head attention layer: projections W_Q, W_K, W_V, the attention mechanism, and the output projection W_O.
 
 Vaswani et al. 2017, section 3.2.2. With one head and an additive score it is Bahdanau's attention.
 """
@@ -20,12 +20,12 @@ from regard.core.tracing import is_tracing
 from regard.layers.kv_cache import KV
 from regard.layers.linear import Linear
 
-MIN_FUSED_ROWS = 256  # below, joining the weights takes longer than one product saves
+MIN_FUSED_ROWS = 256  # below, concatenating the weights costs more than one product saves
 
 
 @dataclass(frozen=True)
 class HeadDims:
-    """Widths of what comes in (D_Q, D_K, D_V), of one head (for scoring, for values), and of what goes out."""
+    """Input widths (D_Q, D_K, D_V), widths inside a head (for scoring, for values), and output width."""
 
     query_dim: int
     key_dim: int
@@ -38,32 +38,33 @@ class HeadDims:
     def __post_init__(self) -> None:
         for name, width in vars(self).items():
             if width < 1:
-                raise ConfigError(f"Widths: {name}={width}; every width and the number of heads is at least 1")
+                raise ConfigError(f"HeadDims: {name}={width} must be at least 1")
 
     @staticmethod
     def split_evenly(dim: int, num_heads: int) -> HeadDims:
-        """The width is divided among the heads, as in the Transformer."""
+        """Divide the width among the heads, as in the Transformer."""
         if num_heads < 1 or dim % num_heads:
             raise ConfigError(
-                f"dim={dim} cannot be divided among heads={num_heads}; choose a multiple of {max(1, num_heads)}, or Widths.each"
+                f"dim={dim} cannot be divided among heads={num_heads}; "
+                f"choose a multiple of {max(1, num_heads)}, or HeadDims.per_head"
             )
         return HeadDims(dim, dim, dim, dim, num_heads, dim // num_heads, dim // num_heads)
 
     @staticmethod
     def per_head(dim: int, num_heads: int, head_dim: int) -> HeadDims:
-        """Every head has a width of its own choosing."""
+        """Set the width of a head independently of `dim`."""
         return HeadDims(dim, dim, dim, dim, num_heads, head_dim, head_dim)
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention around an `Attend`."""
+    """Multi-head attention with an `Attend` module."""
 
     def __init__(self, attend: Attend, dims: HeadDims) -> None:
         super().__init__()
         score = attend.weigh.score
         if {score.dim, score.key_dim} - {None, dims.head_dim}:
             raise ConfigError(
-                f"Heads: the score is for width {score.dim} but a head has {dims.head_dim}; make it for that"
+                f"MultiHeadAttention: the score has dim={score.dim} but head_dim={dims.head_dim}; they must be equal"
             )
         self.attend = attend
         self.heads = dims.num_heads
@@ -76,10 +77,10 @@ class MultiHeadAttention(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def project_qkv(self, x: Tensor, *, extra: Tensor | None = None) -> tuple[Tensor, KV]:
-        """(b t d) that looks at itself -> queries, keys and values of every head, by one product where that is faster:
-        in training on a CPU."""
+        """(b t d) -> queries, keys and values of every head, for self-attention. Uses one product if that is faster: in
+        training on a CPU."""
         layers = (self.q, self.k, self.v)
-        if not (x.dim() == 3 and all(x.shape[-1] == layer.in_features for layer in layers) and _can_join(x, layers)):
+        if not (x.dim() == 3 and all(x.shape[-1] == layer.in_features for layer in layers) and _can_fuse(x, layers)):
             return self.project_q(x, extra), self.project_kv(x, extra=extra)
         weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
         parts = linear(x, weight, bias).split([layer.out_features for layer in layers], dim=-1)
@@ -88,52 +89,56 @@ class MultiHeadAttention(nn.Module):
         return concat_extra(q, extra), KV.of(ProjectedKeys(concat_extra(keys, extra)), v)
 
     def project_q(self, x: Tensor, extra: Tensor | None = None) -> Tensor:
-        """(b t d), and features (b t n) beside them -> queries of every head."""
+        """(b t d), and extra features (b t n) -> queries of every head."""
         return concat_extra(self._split("queries", x, self.q), extra)
 
     def project_kv(self, keys: Tensor, values: Tensor | None = None, *, extra: Tensor | None = None) -> KV:
-        """(b s d) -> keys and values of every head; values come from `keys` unless given. `beside` (b s n) are features
-        that reach the score as they are, beside those of every key."""
+        """(b s d) -> keys and values of every head; values are computed from `keys` by default. `extra` (b s n):
+        features appended to the keys of every head without projection."""
         values = keys if values is None else values
         k = self.attend.project(self._split("keys", keys, self.k))
         return KV.of(ProjectedKeys(concat_extra(k.tensor, extra)), self._split("values", values, self.v))
 
     def forward(self, x: Tensor, kv: KV, mask: Mask = NO_MASK, extra: Tensor | None = None) -> Tensor:
-        """Queries (b t d), and features (b t n) beside them, over a memory -> (b t d)."""
+        """Queries (b t d), and extra features (b t n), over keys and values -> (b t d)."""
         return self.attend_to(self.project_q(x, extra), kv, mask)
 
     def attend_to(self, q: Tensor, kv: KV, mask: Mask = NO_MASK) -> Tensor:
-        """Queries of every head over a memory -> (b t d)."""
-        mixed = self.attend(q, kv.k, kv.v, mask & kv.mask)  # (b h t e)
-        joined: Tensor = self.o(mixed.transpose(1, 2).flatten(2))
-        return joined
+        """Queries of every head over keys and values -> (b t d)."""
+        attended = self.attend(q, kv.k, kv.v, mask & kv.mask)  # (b h t e)
+        projected: Tensor = self.o(attended.transpose(1, 2).flatten(2))
+        return projected
 
     def empty_cache(self, like: Tensor) -> KV:
-        """A memory of length zero for as many rows as `like` has."""
-        none = like.new_zeros(like.shape[0], 0, self.k.in_features)
-        return self.project_kv(none, none.new_zeros(like.shape[0], 0, self.v.in_features))
+        """Return a KV cache of length zero with the batch size of `like`."""
+        empty = like.new_zeros(like.shape[0], 0, self.k.in_features)
+        return self.project_kv(empty, empty.new_zeros(like.shape[0], 0, self.v.in_features))
 
     def _split(self, name: str, x: Tensor, layer: nn.Linear) -> Tensor:
         """(b t d) -> (b h t e)."""
         if x.dim() != 3 or x.shape[-1] != layer.in_features:
-            raise ShapeError(f"Heads: {name} have shape {tuple(x.shape)}; give (batch, length, {layer.in_features})")
+            raise ShapeError(
+                f"MultiHeadAttention: {name} have shape {tuple(x.shape)}; pass (batch, length, {layer.in_features})"
+            )
         projected: Tensor = layer(x)
         width = layer.out_features // self.heads
-        here = projected.shape[-1] // width  # fewer than all where heads are spread over processes
-        return projected.view(*x.shape[:2], here, width).transpose(1, 2)
+        num_heads = projected.shape[-1] // width  # fewer than all if heads are sharded over processes
+        return projected.view(*x.shape[:2], num_heads, width).transpose(1, 2)
 
 
-def _can_join(x: Tensor, layers: Sequence[nn.Module]) -> bool:
-    """Whether layers of one input are plain ones, whose products may be made as one; small products gain by it."""
-    plain = all(
+def _can_fuse(x: Tensor, layers: Sequence[nn.Module]) -> bool:
+    """Return True if the layers are plain linear layers whose products may be computed as one; small products gain
+    most."""
+    are_plain = all(
         type(layer) is Linear and type(layer.weight) is nn.Parameter and not layer._forward_hooks for layer in layers
     )
-    wanted = torch.is_grad_enabled() and not torch.is_autocast_enabled(x.device.type) and not is_tracing()
-    return plain and wanted and x.device.type == "cpu" and x.shape[0] * x.shape[1] >= MIN_FUSED_ROWS
+    is_training = torch.is_grad_enabled() and not torch.is_autocast_enabled(x.device.type) and not is_tracing()
+    return are_plain and is_training and x.device.type == "cpu" and x.shape[0] * x.shape[1] >= MIN_FUSED_ROWS
 
 
 def concat_extra(x: Tensor, extra: Tensor | None) -> Tensor:
-    """Features of every head (b h t d) and others (b t n) -> (b h t d+n), the others the same in every head."""
+    """Features of every head (b h t d), extra features (b t n) -> (b h t d+n), the extra features repeated for every
+    head."""
     if extra is None:
         return x
     return torch.cat([x, extra[:, None].to(x.dtype).expand(*x.shape[:-1], -1)], dim=-1)

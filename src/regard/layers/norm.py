@@ -1,4 +1,4 @@
-"""Around a sublayer: the residual connection (He et al. 2016), layer normalisation (Ba et al. 2016) and dropout."""
+"""Residual connection (He et al. 2016), layer normalization (Ba et al. 2016) and dropout around a sublayer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Sublayer = Callable[[Tensor], Tensor]
 
 
 class PreNorm(nn.Module):
-    """x + f(norm(x)): trains without warm-up (Xiong et al. 2020); a stack of these ends with a norm of its own."""
+    """x + f(norm(x)): trains without warm-up (Xiong et al. 2020); a stack of these needs a final norm."""
 
     def __init__(self, dim: int, dropout: float) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class PreNorm(nn.Module):
 
     @staticmethod
     def final_norm(dim: int) -> nn.Module:
-        """What ends a stack."""
+        """Return the norm after the last layer of a stack."""
         return nn.LayerNorm(dim)
 
 
@@ -42,12 +42,12 @@ class PostNorm(nn.Module):
 
     @staticmethod
     def final_norm(dim: int) -> nn.Module:
-        """What ends a stack: nothing."""
+        """Return an identity: a stack of post-norm layers needs no final norm."""
         return nn.Identity()
 
 
 def with_norm_eps(model: nn.Module, eps: float) -> nn.Module:
-    """The model, whose normalisations add this to the variance: BERT has 1e-12, PyTorch 1e-5."""
+    """Set the eps of every LayerNorm of the model and return it: BERT has 1e-12, PyTorch 1e-5."""
     for module in model.modules():
         if isinstance(module, nn.LayerNorm):
             module.eps = eps

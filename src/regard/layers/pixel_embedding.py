@@ -1,6 +1,6 @@
-"""Images as sequences of places: what each place is, what enters there, and what of its surroundings is known.
+"""Input embeddings for images as sequences of positions: position encoding, previous levels, neighboring pixels.
 
-Parmar et al. 2018, section 3.1: a place is told by its row, its column and its channel.
+Parmar et al. 2018, section 3.1: a position is encoded by its row, its column and its channel.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from regard.layers.positions.sinusoidal import sinusoids
 
 
 class PixelPositions(NamedTuple):
-    """Where each place of a sequence is in the image. With `each` a place is one channel, else a whole pixel."""
+    """Row, column and channel of every position of a sequence. A position is one channel or a complete pixel."""
 
     rows: Tensor  # (t)
     columns: Tensor  # (t)
-    channels: Tensor  # (t) 0 where a place is a pixel
-    channels_per_position: int  # channels of a place
-    positions_per_pixel: int  # places of a pixel
+    channels: Tensor  # (t) 0 if a position is a pixel
+    channels_per_position: int  # channels per position
+    positions_per_pixel: int  # positions per pixel
 
     @staticmethod
     def from_order(order: Tensor, sizes: ImageGenerationSpec, *, channels_per_position: int) -> PixelPositions:
-        """`order` (t): where each place is in the raster order of the image, counted in places."""
+        """`order` (t): raster index of each position of the sequence, counted in positions."""
         per_pixel = sizes.channels // channels_per_position
         pixels = order // per_pixel
         return PixelPositions(
@@ -35,86 +35,94 @@ class PixelPositions(NamedTuple):
         )
 
     def raster_indices(self, sizes: ImageGenerationSpec) -> Tensor:
-        """(t) or (t c): where the levels of each place are in the raster order of all levels."""
+        """(t) or (t c): raster indices of the levels of each position."""
         first = (self.rows * sizes.width + self.columns) * sizes.channels + self.channels
         return first if self.channels_per_position == 1 else first[:, None] + torch.arange(self.channels_per_position)
 
 
 class PixelEmbedding(nn.Module):
-    """The levels of the place before -> features (b t d), to which belongs `ground`: which place it is that comes."""
+    """Levels of the previous position -> features (b t d); `position_features` encodes the position that is
+    predicted."""
 
     def __init__(self, dim: int, position: Position2D, positions: PixelPositions, *, levels: int) -> None:
         super().__init__()
         self.levels, self.plane = levels, position
-        kinds = positions.positions_per_pixel
-        self.level = nn.Embedding(max(kinds, positions.channels_per_position) * (levels + 1), dim)
-        self.channel = nn.Embedding(kinds, dim)
+        positions_per_pixel = positions.positions_per_pixel
+        self.level = nn.Embedding(max(positions_per_pixel, positions.channels_per_position) * (levels + 1), dim)
+        self.channel = nn.Embedding(positions_per_pixel, dim)
         nn.init.normal_(self.channel.weight, std=0.02)
-        with torch.no_grad():  # near levels begin alike
-            near = sinusoids(torch.arange(levels) * (256 / levels), dim).repeat(
-                max(kinds, positions.channels_per_position), 1, 1
+        with torch.no_grad():  # similar levels start with similar embeddings
+            level_encodings = sinusoids(torch.arange(levels) * (256 / levels), dim).repeat(
+                max(positions_per_pixel, positions.channels_per_position), 1, 1
             )
             table = nn.init.normal_(self.level.weight, std=0.2).view(-1, levels + 1, dim)
-            table[:, :levels] += 0.5 * near
+            table[:, :levels] += 0.5 * level_encodings
         self.register_buffer("rows", positions.rows, persistent=False)
         self.register_buffer("columns", positions.columns, persistent=False)
         self.register_buffer("channels", positions.channels, persistent=False)
 
     def position_features(self) -> Tensor:
-        """(n d): what every place is told of where it is."""
-        place = self.plane(self.get_buffer("rows"), self.get_buffer("columns"))
-        told: Tensor = place.to(self.channel.weight.dtype) + self.channel(self.get_buffer("channels"))
-        return told
+        """(n d): encoding of every position."""
+        encoded = self.plane(self.get_buffer("rows"), self.get_buffer("columns"))
+        features: Tensor = encoded.to(self.channel.weight.dtype) + self.channel(self.get_buffer("channels"))
+        return features
 
     def forward(self, tokens: Tensor, start: int) -> Tensor:
-        """Tokens (b t) or (b t c) of the places before start, start + 1, …"""
-        kinds = self.channel.num_embeddings
+        """Tokens (b t) or (b t c): levels of the positions before start, start + 1, …"""
+        positions_per_pixel = self.channel.num_embeddings
         if tokens.dim() == 2:
-            before = self.get_buffer("channels")[start : start + tokens.shape[1]] - 1  # the channel of the place before
-            entered: Tensor = self.level(tokens + before % kinds * (self.levels + 1))
+            previous = (
+                self.get_buffer("channels")[start : start + tokens.shape[1]] - 1
+            )  # channel of the previous position
+            embedded: Tensor = self.level(tokens + previous % positions_per_pixel * (self.levels + 1))
         else:
-            shelf = torch.arange(tokens.shape[2], device=tokens.device)
-            entered = self.level(tokens + shelf * (self.levels + 1)).sum(dim=2)
-        return entered
+            channels = torch.arange(tokens.shape[2], device=tokens.device)
+            embedded = self.level(tokens + channels * (self.levels + 1)).sum(dim=2)
+        return embedded
 
 
 class NeighbourPixels(nn.Module):
-    """The pixels around each place that are made already, as they are -> features (b t d)."""
+    """Levels of the neighboring pixels that are already generated -> features (b t d)."""
 
     def __init__(self, dim: int, positions: PixelPositions, *, sizes: ImageGenerationSpec, radius: int) -> None:
         super().__init__()
         self.levels, self.channels = sizes.levels, sizes.channels
-        neighbours = _neighbours(positions, sizes, radius)  # (t k) pixels in the order of the sequence, or -1
+        neighbours = _neighbours(positions, sizes, radius)  # (t k) pixel indices in the order of the sequence, or -1
         self.register_buffer("neighbours", neighbours, persistent=False)
         self.project = nn.Linear(neighbours.shape[1] * (1 + sizes.channels), dim)
 
     def forward(self, generated: Tensor, start: int, count: int) -> Tensor:
-        """`made` (b n): the levels of all places so far, in the order of the sequence, channels last."""
-        near = self.get_buffer("neighbours")[start : start + count]  # (t k)
-        there = near >= 0
-        entries = near[..., None] * self.channels + torch.arange(self.channels, device=near.device)  # (t k c)
-        brightness = pad(generated.to(self.project.weight.dtype) * (2 / (self.levels - 1)) - 1, (0, 1))  # the last is 0
-        entries = entries.where(there[..., None], generated.shape[1])
+        """`generated` (b n): levels of all positions so far, in the order of the sequence, channels last."""
+        pixels = self.get_buffer("neighbours")[start : start + count]  # (t k)
+        is_generated = pixels >= 0
+        entries = pixels[..., None] * self.channels + torch.arange(self.channels, device=pixels.device)  # (t k c)
+        brightness = pad(
+            generated.to(self.project.weight.dtype) * (2 / (self.levels - 1)) - 1, (0, 1)
+        )  # the added last entry is 0, for missing pixels
+        entries = entries.where(is_generated[..., None], generated.shape[1])
         values = brightness.index_select(1, entries.flatten()).view(len(generated), count, -1)
-        flags = there.to(values.dtype).expand(len(generated), -1, -1)
+        flags = is_generated.to(values.dtype).expand(len(generated), -1, -1)
         projected: Tensor = self.project(torch.cat([values, flags], dim=-1))
         return projected
 
 
-def _neighbours(places: PixelPositions, sizes: ImageGenerationSpec, reach: int) -> Tensor:
-    """(t k): of every place, the pixels up to `reach` rows and columns away that are made before its own."""
-    number = torch.full((sizes.height + 2 * reach, sizes.width + 2 * reach), -1)
-    rows, columns = places.rows[:: places.positions_per_pixel], places.columns[:: places.positions_per_pixel]
-    number[rows + reach, columns + reach] = torch.arange(len(rows))
-    steps = torch.arange(-reach, reach + 1)
-    down, across = (x.flatten() for x in torch.meshgrid(steps, steps, indexing="ij"))
-    around = number[places.rows[:, None] + down + reach, places.columns[:, None] + across + reach]
-    own = torch.arange(len(places.rows)) // places.positions_per_pixel
-    return around.where(around < own[:, None], -1)
+def _neighbours(positions: PixelPositions, sizes: ImageGenerationSpec, radius: int) -> Tensor:
+    """(t k): for every position the pixels up to `radius` rows and columns away that are generated before it, or -1."""
+    pixel_index = torch.full((sizes.height + 2 * radius, sizes.width + 2 * radius), -1)
+    rows, columns = (
+        positions.rows[:: positions.positions_per_pixel],
+        positions.columns[:: positions.positions_per_pixel],
+    )
+    pixel_index[rows + radius, columns + radius] = torch.arange(len(rows))
+    offsets = torch.arange(-radius, radius + 1)
+    down, across = (x.flatten() for x in torch.meshgrid(offsets, offsets, indexing="ij"))
+    neighbours = pixel_index[positions.rows[:, None] + down + radius, positions.columns[:, None] + across + radius]
+    pixel = torch.arange(len(positions.rows)) // positions.positions_per_pixel
+    return neighbours.where(neighbours < pixel[:, None], -1)
 
 
 class UpsampledCondition(nn.Module):
-    """A small image, enlarged, around every place -> features (b t d): a guide for what is to be made there."""
+    """Low-resolution image, upsampled, around every position -> features (b t d)."""
 
     def __init__(self, dim: int, positions: PixelPositions, *, sizes: ImageGenerationSpec, radius: int) -> None:
         super().__init__()
@@ -127,7 +135,7 @@ class UpsampledCondition(nn.Module):
         sizes = self.sizes
         brightness = low_res.view(-1, *sizes.low_res_size, sizes.channels).permute(0, 3, 1, 2)
         brightness = brightness.to(self.project.weight.dtype) * (2 / (sizes.levels - 1)) - 1
-        large = interpolate(brightness, (sizes.height, sizes.width), mode="bicubic", align_corners=False)
-        around = unfold(large, self.side, padding=self.side // 2).mT  # (b h·w c·k)
-        projected: Tensor = self.project(around)[:, self.get_buffer("pixels")]
+        upsampled = interpolate(brightness, (sizes.height, sizes.width), mode="bicubic", align_corners=False)
+        patches = unfold(upsampled, self.side, padding=self.side // 2).mT  # (b h·w c·k)
+        projected: Tensor = self.project(patches)[:, self.get_buffer("pixels")]
         return projected

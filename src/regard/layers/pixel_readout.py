@@ -1,7 +1,8 @@
-"""Readouts over levels of brightness: categorical, or a discretised mixture of logistics (Salimans et al. 2017, 2.1).
+"""Output layers over pixel levels: categorical, or a discretized mixture of logistics (Salimans et al. 2017, section
+2.1).
 
-A place has one channel, or all channels of a pixel. Then the channels are made one after the other: each is given those
-before it, so the likelihood is exact.
+A position has one channel, or all channels of a pixel. In the latter case channels are predicted one after the other,
+each conditioned on the previous ones, so the likelihood is exact.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from torch.nn.functional import logsigmoid
 
 from regard.layers.readout import Readout
 
-MIN_LOG_SCALE = -7.0  # log of the narrowest logistic, on a brightness of -1 … 1
+MIN_LOG_SCALE = -7.0  # log of the smallest scale of a logistic, for brightness in -1 … 1
 
 
 class LevelReadout(nn.Module):
-    """What readouts over levels have in common."""
+    """Base class of output layers over levels."""
 
     def __init__(self, levels: int, channels: int) -> None:
         super().__init__()
         self.levels, self.channels = levels, channels
 
     def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
-        """Features (n d) and the levels (n j) of a place's first j channels -> logits (n levels) of the next."""
+        """Features (n d) and the levels (n j) of the first j channels of a position -> logits (n levels) of the next
+        channel."""
         raise NotImplementedError
 
     def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
@@ -37,7 +39,7 @@ class LevelReadout(nn.Module):
 
 
 class Categorical(LevelReadout):
-    """Every level has a logit of its own; what earlier channels are is added to the features."""
+    """One logit per level; embeddings of the previous channels are added to the features."""
 
     def __init__(self, dim: int, *, levels: int, channels: int) -> None:
         super().__init__(levels, channels)
@@ -47,22 +49,22 @@ class Categorical(LevelReadout):
             nn.init.normal_(readout.weight, std=0.5 * dim**-0.5)
             nn.init.zeros_(readout.bias)
         for table in self.before:
-            nn.init.normal_(table.weight, std=0.1)  # type: ignore[arg-type]  # a weight of an embedding
+            nn.init.normal_(table.weight, std=0.1)  # type: ignore[arg-type]  # the weight of an nn.Embedding
 
     def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
-        logits: Tensor = self.each[previous_channels.shape[1]](self._told(features, previous_channels))
+        logits: Tensor = self.each[previous_channels.shape[1]](self._condition_on(features, previous_channels))
         return logits
 
     def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
         labels = labels.view(len(labels), -1)
         parts = []
         for channel, readout in enumerate(self._readouts()):
-            told, values = self._told(features, labels[:, :channel]), labels[:, channel].contiguous()
-            parts.append(readout.loss(told, values, smoothing=smoothing))
+            conditioned, values = self._condition_on(features, labels[:, :channel]), labels[:, channel].contiguous()
+            parts.append(readout.loss(conditioned, values, smoothing=smoothing))
         return torch.stack(parts).sum()
 
-    def _told(self, features: Tensor, given: Tensor) -> Tensor:
-        for table, values in zip(self.before, given.unbind(1), strict=False):
+    def _condition_on(self, features: Tensor, previous_channels: Tensor) -> Tensor:
+        for table, values in zip(self.before, previous_channels.unbind(1), strict=False):
             features = features + table(values)
         return features
 
@@ -71,7 +73,8 @@ class Categorical(LevelReadout):
 
 
 class LogisticMixture(LevelReadout):
-    """A few logistic distributions over brightness, cut into levels; their means move with the channels before."""
+    """A mixture of logistic distributions over brightness, discretized into levels; the means depend on the previous
+    channels."""
 
     def __init__(self, dim: int, *, levels: int, channels: int, mixtures: int = 10) -> None:
         super().__init__(levels, channels)
@@ -79,56 +82,55 @@ class LogisticMixture(LevelReadout):
         self.numbers = nn.Linear(dim, mixtures * (1 + 2 * channels + self.pairs))
         nn.init.normal_(self.numbers.weight, std=0.2 * dim**-0.5)
         nn.init.zeros_(self.numbers.bias)
-        with torch.no_grad():  # the logistics begin side by side, each with its share of all brightness
+        with torch.no_grad():  # the logistics start evenly spread over the brightness range
             spread = torch.linspace(-0.9, 0.9, mixtures)
             self.numbers.bias.view(-1, mixtures)[1 : 1 + channels] = spread
             self.numbers.bias.view(-1, mixtures)[1 + channels : 1 + 2 * channels] = -1.5
 
     def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
-        odds, means, scales, turns = self._read(features)
+        log_weights, means, scales, coefficients = self._parameters(features)
         brightness = self._brightness(previous_channels)  # (n j)
-        for channel in range(
-            previous_channels.shape[1]
-        ):  # what is known of the pixel says which logistic it may come from
-            mean = self._moved(means, turns, brightness, channel=channel)
-            odds = odds + self._log_p(previous_channels[:, channel, None], mean, scales[:, channel])
-        mean = self._moved(means, turns, brightness, channel=previous_channels.shape[1])
-        every = torch.arange(self.levels, device=features.device)[None, :, None]  # (1 levels 1)
-        each = self._log_p(every, mean[:, None], scales[:, previous_channels.shape[1], None])  # (n levels k)
-        return (odds.log_softmax(-1)[:, None] + each).logsumexp(-1)
+        for channel in range(previous_channels.shape[1]):  # posterior of the mixture component given these channels
+            mean = self._conditional_mean(means, coefficients, brightness, channel=channel)
+            log_weights = log_weights + self._log_p(previous_channels[:, channel, None], mean, scales[:, channel])
+        mean = self._conditional_mean(means, coefficients, brightness, channel=previous_channels.shape[1])
+        levels = torch.arange(self.levels, device=features.device)[None, :, None]  # (1 levels 1)
+        level_log_p = self._log_p(levels, mean[:, None], scales[:, previous_channels.shape[1], None])  # (n levels k)
+        return (log_weights.log_softmax(-1)[:, None] + level_log_p).logsumexp(-1)
 
     def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
         labels = labels.view(len(labels), -1)
-        odds, means, scales, turns = self._read(features)
-        total, brightness = odds.log_softmax(-1), self._brightness(labels)
+        log_weights, means, scales, coefficients = self._parameters(features)
+        total, brightness = log_weights.log_softmax(-1), self._brightness(labels)
         for channel in range(self.channels):
-            mean = self._moved(means, turns, brightness, channel=channel)
+            mean = self._conditional_mean(means, coefficients, brightness, channel=channel)
             total = total + self._log_p(labels[:, channel, None], mean, scales[:, channel])
         return -total.logsumexp(-1).sum()
 
-    def _read(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(n d) -> log odds (n k), means and log widths (n c k), and how channels move those after them (n pairs k)."""
+    def _parameters(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(n d) -> log weights (n k), means and log scales (n c k), and coefficients of earlier channels (n pairs
+        k)."""
         c = self.channels
         parts = self.numbers(features).view(len(features), -1, self.mixtures).split([1, c, c, self.pairs], dim=1)
         return parts[0][:, 0], parts[1], parts[2].clamp(min=MIN_LOG_SCALE), parts[3].tanh()
 
-    def _moved(self, means: Tensor, turns: Tensor, brightness: Tensor, *, channel: int) -> Tensor:
-        """The means (n k) of a channel, given the brightness (n j) of those before it."""
+    def _conditional_mean(self, means: Tensor, coefficients: Tensor, brightness: Tensor, *, channel: int) -> Tensor:
+        """Means (n k) of a channel, given the brightness (n j) of the previous channels."""
         first = channel * (channel - 1) // 2
-        moved = means[:, channel]
-        for other in range(channel):
-            moved = moved + turns[:, first + other] * brightness[:, other, None]
-        return moved
+        mean = means[:, channel]
+        for previous in range(channel):
+            mean = mean + coefficients[:, first + previous] * brightness[:, previous, None]
+        return mean
 
     def _brightness(self, values: Tensor) -> Tensor:
         """Levels -> -1 … 1."""
         return values.to(self.numbers.weight.dtype) * (2 / (self.levels - 1)) - 1
 
     def _log_p(self, values: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
-        """The log probability of levels under logistics: the mass between the middles to the neighbouring levels, and
-        all that lies beyond for the darkest and the brightest.
+        """Return the log probability of levels under logistics: the mass between the midpoints to the neighboring
+        levels. The darkest and the brightest level get the whole tail.
 
-        σ(a) - σ(b) = σ(a) σ(-b) (1 - e^(b - a)), which is exact far out in the tails too.
+        σ(a) - σ(b) = σ(a) σ(-b) (1 - e^(b - a)), which is accurate in the tails too.
         """
         half, narrow = 1 / (self.levels - 1), torch.exp(-scale)
         middle = self._brightness(values) - mean

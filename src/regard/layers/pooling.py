@@ -1,4 +1,4 @@
-"""Many features become one by attention with a learned query: Yang et al. 2016, equations 5 to 7 and 8 to 10.
+"""Attention pooling with a learned query: Yang et al. 2016, equations 5 to 7 and 8 to 10.
 
 u = tanh(W h + b), α = softmax(u · query), v = Σ α h.
 """
@@ -16,7 +16,7 @@ from regard.layers.linear import Linear
 
 
 class AttentionPooling(nn.Module):
-    """Features (b s d) -> (b d). A row whose mask allows nothing gives zeros."""
+    """Features (b s d) -> (b d). A row whose mask is empty gives zeros."""
 
     def __init__(
         self, dim: int, inner: int, *, score: str = "dot", queries: str = "label", keys: str = "words"
@@ -27,7 +27,7 @@ class AttentionPooling(nn.Module):
         self.attend = Attend(scores.build(score, inner), queries=queries, keys=keys)
 
     def project(self, x: Tensor) -> Tensor:
-        """Features (… d) -> what the query is compared with (… k); it may be made before they are padded."""
+        """Features (… d) -> keys (… k) for the query; may be computed before padding."""
         return self.attend.project(torch.tanh(self.hidden(x))).tensor
 
     def forward(self, x: Tensor, mask: Mask = NO_MASK, *, projected: Tensor | None = None) -> Tensor:

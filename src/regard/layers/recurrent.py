@@ -1,5 +1,5 @@
-"""Recurrent networks with the batch first everywhere, in their states too: Elman 1990, LSTM (Hochreiter and
-Schmidhuber 1997), GRU (Cho et al. 2014)."""
+"""Recurrent networks with batch-first inputs, outputs and states: Elman 1990, LSTM (Hochreiter and Schmidhuber 1997),
+GRU (Cho et al. 2014)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from regard.layers.linear import has_avx512
 
 
 class LSTM(nn.LSTM):
-    """PyTorch's own, which oneDNN computes in half precision only on a CPU of wide vectors: elsewhere in float32."""
+    """nn.LSTM; under autocast on a CPU it runs in float32 unless oneDNN has 512-bit vectors, which half precision
+    needs."""
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         x = input.data if isinstance(input, PackedSequence) else input
@@ -29,35 +30,37 @@ RNN_CLASSES: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": LSTM
 
 
 class RNNState(NamedTuple):
-    """What a recurrent network remembers, one row a sequence."""
+    """State of a recurrent network, one row per sequence."""
 
     hidden: Tensor  # (b layers d)
-    cell: Tensor  # (b layers d), or (b layers 0) where the network has no cells
+    cell: Tensor  # (b layers d), or (b layers 0) for networks without cells
 
 
 class Recurrent(nn.Module):
-    """A stack of layers read from left to right: (b t d) and what was remembered -> (b t d) and what is."""
+    """Unidirectional recurrent layers: (b t d) and a state -> (b t d) and the state after them."""
 
     def __init__(
         self, cell_type: CellType, input_size: int, dim: int, *, num_layers: int = 1, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        between = dropout if num_layers > 1 else 0.0
-        self.net = RNN_CLASSES[cell_type](input_size, dim, num_layers=num_layers, batch_first=True, dropout=between)
-        _orthogonal(self.net)
+        layer_dropout = dropout if num_layers > 1 else 0.0
+        self.net = RNN_CLASSES[cell_type](
+            input_size, dim, num_layers=num_layers, batch_first=True, dropout=layer_dropout
+        )
+        _init_weights(self.net)
 
     def forward(self, x: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
-        out, after = self.net(x, _inward(state, self.net))
-        return out, _outward(after)
+        out, after = self.net(x, _to_torch(state, self.net))
+        return out, _from_torch(after)
 
     def init_state(self, batch_size: int, like: Tensor) -> RNNState:
-        """Nothing remembered yet."""
+        """Return the zero state."""
         hidden = like.new_zeros(batch_size, self.net.num_layers, self.net.hidden_size)
         return RNNState(hidden, hidden if isinstance(self.net, nn.LSTM) else hidden[..., :0])
 
 
 class RecurrentEncoder(nn.Module):
-    """Padded sequences (b s d) -> outputs (b s d·directions), and what each direction remembers at its end."""
+    """Padded sequences (b s d) -> outputs (b s d·directions), and the last state of each direction."""
 
     def __init__(
         self,
@@ -70,44 +73,45 @@ class RecurrentEncoder(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        between = dropout if num_layers > 1 else 0.0
+        layer_dropout = dropout if num_layers > 1 else 0.0
         self.net = RNN_CLASSES[cell_type](
-            input_size, dim, num_layers=num_layers, batch_first=True, dropout=between, bidirectional=bidirectional
+            input_size, dim, num_layers=num_layers, batch_first=True, dropout=layer_dropout, bidirectional=bidirectional
         )
-        _orthogonal(self.net)
+        _init_weights(self.net)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, RNNState]:
-        width, known = x.shape[1], lengths.cpu()
+        width, cpu_lengths = x.shape[1], lengths.cpu()
         x = x if width else x.new_zeros(x.shape[0], 1, x.shape[2])
-        packed = pack_padded_sequence(x, known.clamp(min=1), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(x, cpu_lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
         out, after = self.net(packed)
         padded, _ = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])
-        last = _outward(after)
-        if bool((known == 0).any()):  # torch reads at least one place; of an empty sequence nothing is remembered
-            there = (lengths > 0)[:, None, None]
-            padded, last = padded * there, RNNState(*(part * there for part in last))
-        return padded[:, :width], last
+        state = _from_torch(after)
+        if bool((cpu_lengths == 0).any()):  # torch reads at least one step; the state of an empty sequence is zero
+            is_nonempty = (lengths > 0)[:, None, None]
+            padded, state = padded * is_nonempty, RNNState(*(part * is_nonempty for part in state))
+        return padded[:, :width], state
 
 
 def repeat_per_hypothesis(x: Tensor, rows: int) -> Tensor:
-    """One row a source (b …) -> one row a hypothesis (b·w …)."""
+    """One row per source (b …) -> one row per hypothesis (b·w …)."""
     return x if x.shape[0] == rows else x.repeat_interleave(rows // x.shape[0], dim=0)
 
 
-def _inward(state: RNNState, net: nn.RNNBase) -> Tensor | tuple[Tensor, Tensor]:
-    hidden = state.hidden.transpose(0, 1).contiguous()  # torch wants (layers b d)
+def _to_torch(state: RNNState, net: nn.RNNBase) -> Tensor | tuple[Tensor, Tensor]:
+    hidden = state.hidden.transpose(0, 1).contiguous()  # torch expects (layers b d)
     return (hidden, state.cell.transpose(0, 1).contiguous()) if isinstance(net, nn.LSTM) else hidden
 
 
-def _outward(after: Tensor | tuple[Tensor, Tensor]) -> RNNState:
+def _from_torch(after: Tensor | tuple[Tensor, Tensor]) -> RNNState:
     if isinstance(after, tuple):
         return RNNState(after[0].transpose(0, 1), after[1].transpose(0, 1))
     hidden = after.transpose(0, 1)
     return RNNState(hidden, hidden[..., :0])
 
 
-def _orthogonal(net: nn.RNNBase) -> None:
-    """Recurrent weights orthogonal, gate by gate; input weights by Glorot; a forget gate starts open."""
+def _init_weights(net: nn.RNNBase) -> None:
+    """Initialize recurrent weights orthogonally per gate, input weights by Glorot, and the forget gate's bias
+    with 1."""
     for name, weight in net.named_parameters():
         if "weight_hh" in name:
             for gate in weight.data.split(net.hidden_size):

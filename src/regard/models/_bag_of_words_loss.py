@@ -1,4 +1,4 @@
-"""Which words an image is described by, told without their order: a loss that teaches convolutions what words mean."""
+"""Auxiliary loss for captioning: predict the words of an image without their order, which trains the CNN."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from regard.core.data_specs import SpecialTokens
 
 
 class BagOfWordsLoss(nn.Module):
-    """The words of an image's captions as a bag, foretold from the mean of its cells.
+    """Cross entropy of the words of an image's captions, predicted from the mean of its grid cells.
 
-    Through a decoder a fresh convolution hears little of what is in an image for long: it is quicker to learn which
-    word follows which. Here it is asked at once, as word detectors are (Fang et al. 2015, section 3.1).
+    The gradient through the decoder trains an untrained CNN slowly, because the language model is learned first. This
+    loss trains the CNN directly, like word detectors (Fang et al. 2015, section 3.1).
     """
 
     def __init__(self, in_features: int, vocab_size: int, *, special_tokens: SpecialTokens, weight: float) -> None:
@@ -20,9 +20,9 @@ class BagOfWordsLoss(nn.Module):
         self.marks, self.weight = special_tokens, weight
 
     def loss(self, cells: Tensor, captions: Tensor) -> Tensor:
-        """Cells (b s d), the captions of each image side by side (b·n t) -> Σ -log p(word), weighted."""
-        logs = self.tell(cells.mean(dim=1)).float().log_softmax(dim=-1)  # (b v)
+        """Cells (b s d), the captions of each image in consecutive rows (b·n t) -> Σ -log p(word), weighted."""
+        log_probs = self.tell(cells.mean(dim=1)).float().log_softmax(dim=-1)  # (b v)
         words = captions.reshape(len(cells), -1)  # (b n·t)
-        silent = (words == self.marks.pad) | (words == self.marks.bos) | (words == self.marks.eos)
-        total: Tensor = -self.weight * logs.gather(1, words).masked_fill(silent, 0.0).sum()
+        is_special = (words == self.marks.pad) | (words == self.marks.bos) | (words == self.marks.eos)
+        total: Tensor = -self.weight * log_probs.gather(1, words).masked_fill(is_special, 0.0).sum()
         return total

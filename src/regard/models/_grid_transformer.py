@@ -1,4 +1,4 @@
-"""A Transformer decoder over the cells of an image: Vaswani et al. 2017, section 3.1, a grid being the source."""
+"""Transformer decoder over the grid cells of an image: Vaswani et al. 2017, section 3.1, with the grid as source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from regard.models.transformer import DecoderStack, TransformerState
 
 
 class TransformerShape(NamedTuple):
-    """How wide and how deep."""
+    """Width, depth and other hyperparameters of the decoder."""
 
     dim: int
     layers: int
@@ -37,7 +37,7 @@ class TransformerShape(NamedTuple):
 
 
 class GridTransformer(nn.Module):
-    """The whole model, a `Decoder` in the sense of core.protocols whose source are images (b c h w) of -1 … 1."""
+    """The complete model, a `Decoder` in the sense of core.protocols whose sources are images (b c h w) in -1 … 1."""
 
     def __init__(
         self,
@@ -63,16 +63,18 @@ class GridTransformer(nn.Module):
         return self.readout(x), state  # (r t v)
 
     def losses(self, images: Tensor, captions: Tensor, *, pad: int, smoothing: float = 0.0) -> dict[str, Tensor]:
-        """Images (b c h w), the captions of each side by side (b·n t+1) -> the loss of the words, summed."""
+        """Images (b c h w), the captions of each in consecutive rows (b·n t+1) -> the named parts of the loss,
+        summed."""
         cells = self.grid(images)  # (b s d)
         state = repeat_rows(self.decoder.start(self.into(cells), NO_MASK), len(captions) // max(1, len(images)))
         x, _ = self.features(captions[:, :-1], state)
-        there = captions[:, 1:] != pad
-        parts = {"words": self.readout.loss(x[there], captions[:, 1:][there], smoothing=smoothing)}
+        mask = captions[:, 1:] != pad
+        parts = {"words": self.readout.loss(x[mask], captions[:, 1:][mask], smoothing=smoothing)}
         return parts if self.named is None else parts | {"named": self.named.loss(cells, captions[:, 1:])}
 
     def for_decoding(self, precision: Precision = "float32") -> GridTransformer:
-        """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
+        """Return an equivalent model for faster decoding on a CPU, a snapshot of the current weights; the model itself
+        if it cannot be optimized."""
         return optimize_for_decoding(self, precision)
 
 
@@ -84,17 +86,17 @@ def build(
     *,
     bag_of_words: BagOfWordsLoss | None = None,
 ) -> GridTransformer:
-    """A grid whose cells are `wide`, and what stands behind it."""
+    """Return the decoder for a grid encoder whose cells have width `feature_dim`."""
     words = embedding_table(sizes.vocab_size, shape.dim, pad=sizes.special_tokens.pad)
     embedding = Embedding(
         words, positions.build("sinusoidal", shape.dim, max_length=sizes.max_length), dropout=shape.dropout
     )
-    around = partial(PreNorm, shape.dim, shape.dropout)
+    make_norm = partial(PreNorm, shape.dim, shape.dropout)
     layers = [
         Block(
             _heads(shape, "words", "read"),
             FeedForward(shape.dim, 2 * shape.dim),
-            make_norm=around,
+            make_norm=make_norm,
             cross_attention=_heads(shape, "words", "cells"),
         )
         for _ in range(shape.layers)
@@ -108,5 +110,5 @@ def build(
 
 
 def _heads(shape: TransformerShape, queries: str, keys: str) -> MultiHeadAttention:
-    widths = HeadDims.split_evenly(shape.dim, shape.heads)
-    return MultiHeadAttention(Attend(scores.build(shape.score, widths.head_dim), queries=queries, keys=keys), widths)
+    dims = HeadDims.split_evenly(shape.dim, shape.heads)
+    return MultiHeadAttention(Attend(scores.build(shape.score, dims.head_dim), queries=queries, keys=keys), dims)

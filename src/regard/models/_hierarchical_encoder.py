@@ -1,6 +1,6 @@
-"""One level of a document model: features of words (or sentences) are mixed, then pooled into one by attention.
+"""One level of a document model: encode the features of words (or sentences), then pool them by attention.
 
-They are mixed by a GRU in both directions or by Transformer blocks. Features come packed, without padding.
+The encoder is a bidirectional GRU or a stack of Transformer blocks. Features are packed, without padding.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.config import check_fields
 from regard.core.errors import ConfigError
 from regard.layers import positions
 from regard.layers.block import Block
@@ -30,28 +31,29 @@ from regard.layers.pooling import AttentionPooling
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of models of levels; the widths are those of Yang et al. 2016."""
+    """Settings of hierarchical models; the widths are those of Yang et al. 2016."""
 
-    embedding: int = 100  # width of a word's features
-    dim: int = 50  # width of the GRU in each direction; blocks are twice as wide
-    attention_dim: int = 100  # width in which the learned query is compared with words and sentences
-    encoder: Literal["gru", "blocks"] = "gru"  # what mixes the features before attention looks at them
-    sentence_encoder: Literal["", "gru", "blocks", "none"] = ""  # the same for sentences; "": as mixer, none: not mixed
-    gate: float = 0.0  # bias of the GRU's update gate at the start; below 0: little is carried from word to word
-    layers: int = 1  # blocks of each level
-    heads: int = 4  # of a block
-    position: str = "sinusoidal"  # how places are told to blocks: see regard list positions
-    score: str = "dot"  # of the learned query and a word: see regard list scores
-    dropout: float = 0.5  # of embeddings and of pooled features
-    word_dropout: float = 0.1  # how often a word is read as unknown in training
+    embedding: int = 100  # width of the word embeddings
+    dim: int = 50  # width of the GRU per direction; blocks have twice this width
+    attention_dim: int = 100  # width of the attention pooling
+    encoder: Literal["gru", "blocks"] = "gru"  # encoder before the attention pooling
+    sentence_encoder: Literal["", "gru", "blocks", "none"] = (
+        ""  # encoder of the sentences; "": same as encoder, "none": no encoder
+    )
+    gate: float = 0.0  # initial bias of the GRU's update gate; below 0: little is carried from word to word
+    layers: int = 1  # blocks per level
+    heads: int = 4  # heads per block
+    position: str = "sinusoidal"  # position encoding of blocks: see regard list positions
+    score: str = "dot"  # attention score of the pooling: see regard list scores
+    dropout: float = 0.5  # dropout of embeddings and pooled features
+    word_dropout: float = 0.1  # probability of replacing a word by UNK in training
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "dim", "attention_dim", "layers", "heads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        for name in ("dropout", "word_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
+        check_fields(
+            self,
+            at_least_1=("embedding", "dim", "attention_dim", "layers", "heads"),
+            probability=("dropout", "word_dropout"),
+        )
         if "blocks" in (self.encoder, self.sentence_encoder) and 2 * self.dim % self.heads:
             raise ConfigError(f"2·dim={2 * self.dim} cannot be divided among heads={self.heads}; choose a divisor")
 
@@ -60,7 +62,7 @@ TINY_CONFIG = Config(embedding=8, dim=6, attention_dim=6, heads=2, dropout=0.1, 
 
 
 class PackedFeatures(NamedTuple):
-    """Packed features of some sequences."""
+    """Packed features of sequences."""
 
     features: Tensor  # (N d)
     packing: Packing
@@ -68,50 +70,52 @@ class PackedFeatures(NamedTuple):
 
     @property
     def padded_shape(self) -> tuple[int, int]:
-        """Of the same features when they are padded."""
+        """Batch size and length of the padded features."""
         return len(self.lengths), len(self.packing.batch_sizes)
 
 
 def pack(x: Tensor, lengths: Tensor) -> PackedFeatures:
-    """Padded features (n s …) -> packed ones; columns beyond the longest sequence are dropped."""
+    """Padded features (n s …) -> packed features; columns after the longest sequence are dropped."""
     width = int(lengths.max()) if len(lengths) else 0
-    how = make_packing(lengths, width)
-    return PackedFeatures(how.pack(x[:, :width]), how, lengths)
+    packing = make_packing(lengths, width)
+    return PackedFeatures(packing.pack(x[:, :width]), packing, lengths)
 
 
 class GRUEncoder(nn.Module):
-    """Mixed by a GRU from left to right and one from right to left: Yang et al. 2016, section 2.2."""
+    """Bidirectional GRU: Yang et al. 2016, section 2.2."""
 
     def __init__(self, input_size: int, dim: int, *, update_gate_bias: float) -> None:
         super().__init__()
         self.both = BidirectionalRNN("gru", input_size, dim)
         if update_gate_bias:
-            with torch.no_grad():  # PyTorch has the gates in this order: reset, update, new
+            with torch.no_grad():  # gate order in PyTorch: reset, update, new
                 for name, bias in self.both.net.named_parameters():
                     if name.startswith("bias_hh"):
                         bias[dim : 2 * dim] = update_gate_bias
 
     def forward(self, sequences: PackedFeatures) -> Tensor:
-        mixed: Tensor = self.both(sequences.features, sequences.packing)
-        return mixed
+        encoded: Tensor = self.both(sequences.features, sequences.packing)
+        return encoded
 
 
 class BlockEncoder(nn.Module):
-    """Mixed by Transformer blocks."""
+    """Transformer blocks."""
 
     def __init__(self, input_size: int, config: Config, *, max_length: int, axis: str) -> None:
         super().__init__()
         dim = 2 * config.dim
         self.widen = Linear(input_size, dim)
-        self.enter = nn.LayerNorm(dim)  # words are embedded small; beside places of size 1 they would not be seen
+        self.enter = nn.LayerNorm(dim)  # word embeddings are small compared with position encodings of size 1
         self.position = positions.build(config.position, dim, max_length=max_length)
-        widths = HeadDims.split_evenly(dim, config.heads)
+        dims = HeadDims.split_evenly(dim, config.heads)
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
-            place = self.position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
-            attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place, queries=axis, keys=axis)
-            around = partial(PreNorm, dim, config.dropout)
-            self.layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(dim, 2 * dim), make_norm=around))
+            position_bias = self.position.position_bias(heads=dims.num_heads, dim=dims.head_dim)
+            attend = Attend(
+                scores.build("scaled_dot", dims.head_dim), position_bias=position_bias, queries=axis, keys=axis
+            )
+            make_norm = partial(PreNorm, dim, config.dropout)
+            self.layers.append(Block(MultiHeadAttention(attend, dims), FeedForward(dim, 2 * dim), make_norm=make_norm))
         self.last = PreNorm.final_norm(dim)
 
     def forward(self, sequences: PackedFeatures) -> Tensor:
@@ -119,12 +123,12 @@ class BlockEncoder(nn.Module):
         mask = Mask.lengths(sequences.lengths, sequences.padded_shape[1])
         for layer in self.layers:
             x, _ = layer(x, mask)
-        mixed: Tensor = sequences.packing.pack(self.last(x))
-        return mixed
+        encoded: Tensor = sequences.packing.pack(self.last(x))
+        return encoded
 
 
 class PointwiseEncoder(nn.Module):
-    """Not mixed: where each item alone says what it means, attention then shows which one counts."""
+    """Linear layer per position, without context: the attention then shows which item is decisive."""
 
     def __init__(self, input_size: int, dim: int) -> None:
         super().__init__()
@@ -135,16 +139,16 @@ class PointwiseEncoder(nn.Module):
 
 
 class HierarchyLevel(nn.Module):
-    """Packed features of sequences -> one vector (n 2·dim) for each."""
+    """Packed features of sequences -> one vector per sequence (n 2·dim)."""
 
     def __init__(self, input_size: int, config: Config, *, encoder: str, max_length: int, axis: str) -> None:
         super().__init__()
-        kinds: dict[str, Callable[[], nn.Module]] = {
+        encoders: dict[str, Callable[[], nn.Module]] = {
             "gru": lambda: GRUEncoder(input_size, config.dim, update_gate_bias=config.gate),
             "blocks": lambda: BlockEncoder(input_size, config, max_length=max_length, axis=axis),
             "none": lambda: PointwiseEncoder(input_size, config.dim),
         }
-        self.mixer = kinds[encoder]()
+        self.mixer = encoders[encoder]()
         self.pool = AttentionPooling(2 * config.dim, config.attention_dim, score=config.score, keys=axis)
         self.dropout = Dropout(config.dropout)
 

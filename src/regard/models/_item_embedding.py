@@ -1,4 +1,4 @@
-"""Items as vectors: one of their own, and one that their profile gives, so that a new item has a vector too."""
+"""Item embeddings: a learned vector per item plus a projection of its profile, so that new items have a vector too."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from regard.core.protocols.recommender import ItemCatalog
 
 
 class ItemEmbedding(nn.Module):
-    """A shelf (n) -> vectors (n d): the item's own plus W · profile. Own vectors are left out at times while training,
-    a few items at a time, so that the profile learns to stand for an item that nobody has chosen yet."""
+    """Catalog (n) -> vectors (n d): the item's embedding plus W · profile. In training the embedding is dropped at
+    random, so that the profile learns to represent items without interactions."""
 
     def __init__(self, num_items: int, profile_dim: int, dim: int, *, dropout: float) -> None:
         super().__init__()
@@ -24,16 +24,16 @@ class ItemEmbedding(nn.Module):
         self.dropout = dropout
 
     def forward(self, catalog: ItemCatalog) -> Tensor:
-        numbers = catalog.ids
+        ids = catalog.ids
         if self.training and self.dropout:
-            numbers = numbers.masked_fill(torch.rand(len(numbers), device=numbers.device) < self.dropout, 0)
-        vectors: Tensor = self.own(numbers)
+            ids = ids.masked_fill(torch.rand(len(ids), device=ids.device) < self.dropout, 0)
+        vectors: Tensor = self.own(ids)
         return vectors if self.profile is None else vectors + self.profile(catalog.profiles)
 
     def lookup(self, catalog: ItemCatalog, indices: Tensor) -> Tensor:
-        """Places (b t) -> vectors (b t d); of a large shelf only these items are made."""
+        """Indices (b t) -> vectors (b t d); for a large catalog only these items are computed."""
         if len(catalog.ids) <= indices.numel():
-            found: Tensor = self(catalog)[indices]
-            return found
-        few: Tensor = self(catalog.take(indices.flatten()))
-        return few.view(*indices.shape, few.shape[-1])
+            vectors: Tensor = self(catalog)[indices]
+            return vectors
+        vectors = self(catalog.take(indices.flatten()))
+        return vectors.view(*indices.shape, vectors.shape[-1])

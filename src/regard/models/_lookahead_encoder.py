@@ -1,5 +1,8 @@
-"""Sight of what is to come: tokens of a piece that are given beforehand are read in both directions, and every place is
-told what it should know of them. So a tune is harmonised with its next notes in view, a gap with both of its ends."""
+"""Lookahead encoder: tokens that are fixed in advance are encoded bidirectionally and added to the features of every
+position.
+
+So a melody is harmonized with its next notes in view, and a gap is filled with both of its ends in view.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from regard.layers.block import Block
 
 
 class LookaheadEncoder(nn.Module):
-    """Tokens (b s), 0 where a place is open -> (b s d), what is added to the features of each place."""
+    """Fixed tokens (b s), 0 for open positions -> features (b s d) added to those of each position."""
 
     def __init__(self, table: nn.Embedding, *, beat: nn.Module, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
@@ -26,17 +29,15 @@ class LookaheadEncoder(nn.Module):
         x = self.beat(self.table(fixed_tokens.tokens), 0)
         for layer in cast("Iterable[Block]", self.layers):
             x, _ = layer(x, Mask.lengths(fixed_tokens.lengths, fixed_tokens.tokens.shape[1]))
-        something = (fixed_tokens.tokens != 0).any(dim=1)[
-            :, None, None
-        ]  # a piece of which nothing is given is told nothing
-        seen: Tensor = self.last(x) * something
-        return seen
+        has_fixed_tokens = (fixed_tokens.tokens != 0).any(dim=1)[:, None, None]  # pieces without get zeros
+        features: Tensor = self.last(x) * has_fixed_tokens
+        return features
 
 
 def gather_positions(features: Tensor, start: Tensor | int, length: int) -> Tensor:
-    """What every place is told (r s d) -> (r t d) that of the places from `start` on; nothing beyond the last."""
-    places = torch.arange(length, device=features.device) + (start[:, None] if isinstance(start, Tensor) else start)
-    places = places.expand(len(features), length)
-    inside = (places >= 0) & (places < features.shape[1])
+    """Features of every position (r s d) -> those of the positions from `start` on (r t d); zeros after the last."""
+    positions = torch.arange(length, device=features.device) + (start[:, None] if isinstance(start, Tensor) else start)
+    positions = positions.expand(len(features), length)
+    is_valid = (positions >= 0) & (positions < features.shape[1])
     rows = torch.arange(len(features), device=features.device)[:, None]
-    return features[rows, places.clamp(0, max(0, features.shape[1] - 1))] * inside[..., None]
+    return features[rows, positions.clamp(0, max(0, features.shape[1] - 1))] * is_valid[..., None]

@@ -1,9 +1,8 @@
-"""What stands upon an encoder of tokens to label documents or to tag units: any encoder (Padded) -> features (b t d).
+"""Task heads on a token encoder: document classification and tagging, for any encoder (Padded) -> features (b t d).
 
-The encoder is called `encoder` in every model that has one, so that its weights can be taken from a run that trained it
-for something else: `[start] only = "encoder.*"`. It reads `start w1 … wn end`, as masked language models do.
-
-The right head upon an encoder, by the family of sizes: labels for documents, tags for units.
+`with_task_head` selects the head by the data spec. The encoder is called `encoder` in every model that has one, so that
+its weights can be loaded from a run that trained it for another task: `[pretrained] params = "encoder.*"`. Its input is
+`BOS w1 … wn EOS`, as in masked language models.
 """
 
 from __future__ import annotations
@@ -22,8 +21,22 @@ from regard.layers.pooling import AttentionPooling
 from regard.layers.readout import make_readout
 
 
+def with_task_head(
+    encoder: nn.Module,
+    dim: int,
+    sizes: DocumentSpec | TaggingSpec,
+    *,
+    output: Literal["crf", "softmax"],
+    dropout: float,
+) -> Classifier | Tagger:
+    """Return the classifier or tagger for an encoder of width `dim`, depending on the data spec."""
+    if isinstance(sizes, DocumentSpec):
+        return Classifier(encoder, dim, sizes, dropout=dropout)
+    return Tagger(encoder, dim, sizes, output=output, dropout=dropout)
+
+
 class Classifier(nn.Module):
-    """Documents -> features (b d): the tokens of a document, cuts between sentences ignored, pooled by attention."""
+    """Documents -> features (b d): the tokens of a document, without sentence boundaries, pooled by attention."""
 
     def __init__(self, encoder: nn.Module, dim: int, sizes: DocumentSpec, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -40,7 +53,7 @@ class Classifier(nn.Module):
 
 
 class Tagger(nn.Module):
-    """Sentences of units -> features (b u d): those of each unit's first token."""
+    """Sentences of units -> features (b u d): those of the first token of each unit."""
 
     def __init__(
         self,
@@ -60,17 +73,3 @@ class Tagger(nn.Module):
         x = self.encoder(add_bos_eos(Padded(sentences.tokens, sentences.lengths), self.marks))
         features: Tensor = self.dropout(gather_first_tokens(x[:, 1:], sentences))
         return features
-
-
-def with_task_head(
-    encoder: nn.Module,
-    dim: int,
-    sizes: DocumentSpec | TaggingSpec,
-    *,
-    output: Literal["crf", "softmax"],
-    dropout: float,
-) -> Classifier | Tagger:
-    """An encoder of features of width `dim` -> the model that labels or tags what the sizes are of."""
-    if isinstance(sizes, DocumentSpec):
-        return Classifier(encoder, dim, sizes, dropout=dropout)
-    return Tagger(encoder, dim, sizes, output=output, dropout=dropout)

@@ -1,4 +1,4 @@
-"""What is known of a user as a sequence: anyone, the fields of the profile, then the items chosen, oldest first."""
+"""User representation as a sequence: a learned constant, the profile fields, then the history items, oldest first."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from regard.core.protocols.recommender import UserBatch
 from regard.layers.dropout import Dropout
 from regard.layers.positions._base import PositionScheme
 
-HARMONICS = 3  # of the calendar: how finely what is chosen may change with the time
+HARMONICS = 3  # Fourier terms of the time, for preferences that change with it
 
 
 class ProfileEncoder(nn.Module):
-    """Profiles (b p) -> a vector for each field (b f d): its features times its own matrix. While training, fields
-    count as not told at times, so that a profile can be told in part, and no user is known by it alone."""
+    """Profiles (b p) -> one vector per field (b f d): its features times a matrix of the field. In training fields are
+    set to unknown at random, so that partial profiles are supported and no user is identified by the profile."""
 
     def __init__(self, widths: Sequence[int], dim: int, *, dropout: float) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class ProfileEncoder(nn.Module):
         self.matrices = nn.ModuleList(nn.Linear(width, dim) for width in widths)
 
     def drop_fields(self, profiles: Tensor) -> Tensor:
-        """(b p) -> the same; while training with some fields not told."""
+        """(b p) -> the same; in training with some fields set to unknown."""
         if not (self.training and self.dropout and self.widths):
             return profiles
         parts = []
@@ -44,7 +44,7 @@ class ProfileEncoder(nn.Module):
 
 
 class EventFeatures(nn.Module):
-    """Times (b t) in days and ratings (b t) -> (b t d): how long since the last choice, when, and how it was liked."""
+    """Times (b t) in days and ratings (b t) -> (b t d): time since the previous event, date and rating."""
 
     def __init__(self, dim: int, *, days: float) -> None:
         super().__init__()
@@ -54,17 +54,17 @@ class EventFeatures(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, times: Tensor, ratings: Tensor) -> Tensor:
-        before = torch.cat([times[:, :1], times[:, :-1]], dim=1)
-        gap = torch.log1p((times - before).clamp_min(0) * 86_400) / 8
+        previous = torch.cat([times[:, :1], times[:, :-1]], dim=1)
+        gap = torch.log1p((times - previous).clamp_min(0) * 86_400) / 8
         phase = times / self.days
         angles = phase[..., None] * (math.pi * torch.arange(1, HARMONICS + 1, device=times.device))
         features = [torch.stack([gap, phase, ratings, ratings.abs()], dim=-1), angles.sin(), angles.cos()]
-        added: Tensor = self.linear(torch.cat(features, dim=-1))
-        return added
+        encoded: Tensor = self.linear(torch.cat(features, dim=-1))
+        return encoded
 
 
 class UserEncoder(nn.Module):
-    """Users and the vectors of what they chose (b t d) -> (b 1+f+t d)."""
+    """Users and the embeddings of their history items (b t d) -> (b 1+f+t d)."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class UserEncoder(nn.Module):
         self.dropout, self.scale = Dropout(dropout), math.sqrt(dim)
 
     def forward(self, users: UserBatch, items: Tensor) -> Tensor:
-        chosen = items * self.scale + self.moments(users.times, users.ratings)
-        anyone = self.anyone.expand(len(chosen), 1, -1)
-        parts = [anyone, self.fields(users.profiles), self.position(chosen)]
-        known: Tensor = self.dropout(torch.cat([part for part in parts if part.shape[1]], dim=1))
-        return known
+        history = items * self.scale + self.moments(users.times, users.ratings)
+        constant = self.anyone.expand(len(history), 1, -1)
+        parts = [constant, self.fields(users.profiles), self.position(history)]
+        encoded: Tensor = self.dropout(torch.cat([part for part in parts if part.shape[1]], dim=1))
+        return encoded

@@ -1,6 +1,6 @@
-"""RNN search, the first attention: Bahdanau et al. 2015. Reads with attention/attend.py and layers/recurrent.py.
+"""RNN search, the first attention model: Bahdanau et al. 2015. See also attention/attend.py and layers/recurrent.py.
 
-encoder: x -> GRU in both directions -> annotations h
+encoder: x -> bidirectional GRU -> annotations h
 decoder, step i: c = Attend(query s(i-1), keys and values h);  s(i) = GRU([y(i-1), c], s(i-1));  logits from [s, c, y]
 """
 
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.config import check_fields
 from regard.core.data_specs import Seq2SeqSpec
-from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.state_tree import Shared
 from regard.layers.dropout import Dropout
@@ -29,18 +29,17 @@ from regard.layers.recurrent import RecurrentEncoder
 
 @dataclass(frozen=True)
 class Config:
-    """Section 3 and appendix A."""
+    """Settings; section 3 and appendix A."""
 
     dim: int = 512  # width of the recurrent states
-    encoder: int = 0  # width of each direction of the encoder; 0: as wide as the decoder
+    encoder: int = 0  # width of the encoder per direction; 0: as wide as the decoder
     embedding: int = 256  # width of the word vectors
-    embedding_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
+    embedding_scale: float = 0.0  # factor of the word vectors; 0: √embedding
     score: str = "additive"  # the paper's w·tanh(Ws + Uh); others: see regard list scores
-    dropout: float = 0.3  # of word vectors and features
+    dropout: float = 0.3  # dropout of word vectors and features
 
     def __post_init__(self) -> None:
-        if min(self.dim, self.embedding) < 1:
-            raise ConfigError("dim and embedding must be at least 1")
+        check_fields(self, at_least_1=("dim", "embedding"))
 
 
 PRESETS = {"small": Config(dim=128, embedding=64, dropout=0.2)}
@@ -48,33 +47,33 @@ TINY = Config(dim=16, embedding=8, dropout=0.1)  # for tests
 
 
 class BahdanauState(NamedTuple):
-    """The decoder's state s, one row a hypothesis; the annotations as keys and values, one row a sentence."""
+    """The decoder state s, one row per hypothesis; the annotations as keys and values, one row per sentence."""
 
     hidden: Tensor  # (b d)
     source: Shared[KV]  # one head
 
 
 class Bahdanau(nn.Module):
-    """The whole model, a `Decoder` in the sense of core.protocols."""
+    """The complete model, a `Decoder` in the sense of core.protocols."""
 
     def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
-        dim, words, wide = config.dim, config.embedding, 2 * (config.encoder or config.dim)
+        dim, word_dim, annotation_dim = config.dim, config.embedding, 2 * (config.encoder or config.dim)
         self.source = WordVectors(
-            sizes.source_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+            sizes.source_vocab_size, word_dim, pad=sizes.special_tokens.pad, scale=config.embedding_scale
         )
         self.target = WordVectors(
-            sizes.target_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+            sizes.target_vocab_size, word_dim, pad=sizes.special_tokens.pad, scale=config.embedding_scale
         )
-        self.encoder = RecurrentEncoder("gru", words, wide // 2, bidirectional=True)
-        self.first = glorot_linear(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
-        self.key = nn.Linear(wide, dim, bias=False)  # W_K: any score of equal widths will do
+        self.encoder = RecurrentEncoder("gru", word_dim, annotation_dim // 2, bidirectional=True)
+        self.first = glorot_linear(annotation_dim // 2, dim)  # appendix A.2.2: s(0) from the backward direction
+        self.key = nn.Linear(annotation_dim, dim, bias=False)  # W_K, so that any score of equal widths can be used
         self.cross_attn = Attend(scores.build(config.score, dim), queries="target", keys="source")
-        self.gates_word = nn.Linear(words, 3 * dim)
-        self.gates_context = nn.Linear(wide, 3 * dim, bias=False)
+        self.gates_word = nn.Linear(word_dim, 3 * dim)
+        self.gates_context = nn.Linear(annotation_dim, 3 * dim, bias=False)
         self.gates_hidden = nn.Linear(dim, 3 * dim)
-        self.join = glorot_linear(dim + wide + words, words)
-        self.readout = Readout(words, sizes.target_vocab_size)
+        self.join = glorot_linear(dim + annotation_dim + word_dim, word_dim)
+        self.readout = Readout(word_dim, sizes.target_vocab_size)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
         for gate in self.gates_hidden.weight.data.split(dim):
@@ -90,10 +89,10 @@ class Bahdanau(nn.Module):
 
     def features(self, tokens: Tensor, state: BahdanauState) -> tuple[Tensor, BahdanauState]:
         words = self.dropout(self.target(tokens))  # (b t e)
-        from_word = self.gates_word(words)  # (b t 3d): outside the loop, it does not depend on the recurrence
+        from_word = self.gates_word(words)  # (b t 3d): independent of the recurrence, so outside the loop
         hidden, states, contexts = state.hidden, [], []
         for step in range(tokens.shape[1]):
-            context = self._look(hidden, state.source.value)
+            context = self._attend(hidden, state.source.value)
             hidden = gru_step(from_word[:, step] + self.gates_context(context), self.gates_hidden(hidden), hidden)
             states.append(hidden)
             contexts.append(context)
@@ -104,14 +103,14 @@ class Bahdanau(nn.Module):
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t v)
 
-    def _look(self, hidden: Tensor, source: KV) -> Tensor:
+    def _attend(self, hidden: Tensor, source: KV) -> Tensor:
         """c(i) = Σ α(i, j) h(j), equation 5: the state before the step (b d) -> context (b 2d)."""
         context: Tensor = self.cross_attn(hidden[:, None, None], source.k, source.v, source.mask)
         return context[:, 0, 0]
 
 
 def gru_step(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
-    """One step of a GRU from its gates' inputs (b 3d), both halves: Cho et al. 2014, equations 5 to 8."""
+    """One GRU step from the input and recurrent parts of its gates (b 3d): Cho et al. 2014, equations 5 to 8."""
     reset_in, update_in, new_in = inputs.chunk(3, dim=-1)
     reset_hidden, update_hidden, new_hidden = recurrent.chunk(3, dim=-1)
     reset = torch.sigmoid(reset_in + reset_hidden)
@@ -121,5 +120,5 @@ def gru_step(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
 
 
 def build(config: Config, sizes: Seq2SeqSpec) -> Bahdanau:
-    """Choices and what the data decided -> a model."""
+    """Return a model for the given settings and data spec."""
     return Bahdanau(config, sizes)

@@ -1,10 +1,10 @@
-"""BERT: Devlin et al. 2019. A stack of blocks that look both ways and foretell the words that were covered.
+"""BERT: Devlin et al. 2019. A stack of bidirectional blocks that predicts masked tokens.
 
-    x -> embedding, place, segment -> [self-attention, feed-forward] × layers -> head -> logits of the covered words
+    x -> token, position, segment embedding -> [self-attention, feed-forward] × layers -> head -> logits
 
-RoBERTa (Liu et al. 2019) is the same model without segments and pairs, its gaps chosen anew every time. ALBERT (Lan et
-al. 2020) shares the weights of all layers (section 3.1) and factorises the embedding: a narrow table, then a matrix.
-What stands before the head is `encoder`, so that a model with another head can start from it.
+RoBERTa (Liu et al. 2019) is the same model without segments and sentence pairs, with new masks in every epoch. ALBERT
+(Lan et al. 2020) shares the weights of all layers (section 3.1) and factorizes the embedding: a narrow table, then a
+matrix. The part before the head is `encoder`, so that a model with another head can be initialized from it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.config import check_fields
 from regard.core.data_specs import DocumentSpec, MaskedLMSpec, TaggingSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
@@ -35,45 +36,44 @@ from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
 from regard.models._task_heads import Classifier, Tagger, with_task_head
 
-INIT_STD = 0.02  # standard deviation of the first weights of tables
+INIT_STD = 0.02  # standard deviation of initial embeddings
 
 
 @dataclass(frozen=True)
 class Config:
-    """The defaults are a small BERT; presets: bert, roberta, albert, and the papers' own sizes with _base."""
+    """The defaults are a small BERT; presets: bert, roberta, albert, and the published sizes with _base."""
 
-    layers: int = 4  # blocks, one upon the other
+    layers: int = 4  # number of blocks
     dim: int = 128  # width of the features
-    heads: int = 4  # of each attention; they share the width
-    ffn_dim: int = 512  # width inside the feed-forward network
-    embedding: int = 0  # width of the table of tokens; 0: dim, less: a matrix widens it
-    share_layers: bool = False  # all layers have the same weights
-    segments: int = 2  # texts of a row that are told apart; 0: there is only one, as in RoBERTa
-    dropout: float = 0.1  # of what each part of a block adds, and of the embedding
-    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
-    norm: Literal["pre", "post"] = (
-        "pre"  # before each part of a block, which learns faster, or behind it as in the paper
-    )
-    position: str = "learned"  # how places are told: see regard list positions
-    eps: float = 1e-5  # added to the variance in every normalisation; 1e-12 in the paper's own models
-    output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
+    heads: int = 4  # attention heads; they share the width
+    ffn_dim: int = 512  # hidden width of the feed-forward network
+    embedding: int = 0  # width of the token embedding; 0: dim, less: widened by a matrix
+    share_layers: bool = False  # share the weights of all layers
+    segments: int = 2  # segments per row; 0: none, as in RoBERTa
+    dropout: float = 0.1  # dropout of the output of each sublayer, and of the embedding
+    attention_dropout: float = 0.0  # dropout of attention weights; slow on a CPU
+    norm: Literal["pre", "post"] = "pre"  # before each sublayer, which trains faster, or after it as in the paper
+    position: str = "learned"  # position encoding: see regard list positions
+    eps: float = 1e-5  # added to the variance in every LayerNorm; 1e-12 in the published models
+    output: Literal["crf", "softmax"] = "crf"  # for tagging: a CRF over the tag sequence, or a softmax per tag
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.heads, self.ffn_dim) < 1 or self.embedding < 0:
-            raise ConfigError("layers, dim, heads and hidden must be at least 1, embedding at least 0")
+        check_fields(
+            self,
+            at_least_1=("layers", "dim", "heads", "ffn_dim"),
+            at_least_0=("embedding",),
+            probability=("dropout", "attention_dropout"),
+        )
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
         if self.segments not in (0, 2):
-            raise ConfigError(f"segments={self.segments} must be 2, or 0 for texts without pairs")
-        for name in ("dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
+            raise ConfigError(f"segments={self.segments} must be 2, or 0 for single texts")
 
     @property
     def width(self) -> int:
-        """Of the table of tokens."""
+        """Width of the token embedding."""
         return self.embedding or self.dim
 
 
@@ -92,7 +92,8 @@ TINY = Config(layers=2, dim=16, heads=2, ffn_dim=32)  # for tests
 
 
 class BertEmbedding(nn.Module):
-    """Tokens (b t) and segments (b t) -> (b t d): their sum with the place, normalised, widened where narrow."""
+    """Tokens (b t) and segments (b t) -> (b t d): the sum of their embeddings and the position, normalized, and widened
+    if narrow."""
 
     def __init__(
         self, table: nn.Embedding, position: PositionScheme, *, num_segments: int, dim: int, dropout: float
@@ -130,7 +131,7 @@ class Encoder(nn.Module):
 
 
 class MaskedLMHead(nn.Module):
-    """Features (n d) of the gaps -> what the table of tokens is compared with (n e)."""
+    """Features (n d) of masked positions -> vectors (n e) that are compared with the token embedding."""
 
     def __init__(self, dim: int, width: int) -> None:
         super().__init__()
@@ -143,7 +144,7 @@ class MaskedLMHead(nn.Module):
 
 
 class Bert(nn.Module):
-    """The whole model, a `Filler` in the sense of core.gaps."""
+    """The complete model, a `MaskedLM` in the sense of core.protocols.masked_lm."""
 
     def __init__(
         self, encoder: Encoder, head: MaskedLMHead, readout: Readout, *, pooler: nn.Module, pairs: Readout | None
@@ -157,7 +158,7 @@ class Bert(nn.Module):
 
 
 def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Bert | Classifier | Tagger:
-    """The model that fills gaps; or its encoder with a head for labels or tags."""
+    """Return the masked language model, or its encoder with a classification or tagging head."""
     encoder = _encoder(config, sizes)
     with_norm_eps(encoder, config.eps)
     if not isinstance(sizes, MaskedLMSpec):
@@ -166,7 +167,7 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> B
     readout.weight = encoder.embedding.table.weight
     nn.init.zeros_(readout.bias)
     if sizes.has_pairs and not config.segments:
-        raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.sentence_pairs='none'")
+        raise ConfigError("the data has sentence pairs; set model.segments=2 or data.sentence_pairs='none'")
     pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if sizes.has_pairs else nn.Identity()
     pairs = Readout(config.dim, 2) if sizes.has_pairs else None
     head = MaskedLMHead(config.dim, config.width)
@@ -175,7 +176,7 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> B
 
 
 def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Encoder:
-    """All that stands before the head."""
+    """Return everything before the head."""
     table = nn.Embedding(sizes.vocab_size, config.width, padding_idx=sizes.special_tokens.pad)
     position = positions.build(config.position, config.width, max_length=sizes.max_length)
     embedding = BertEmbedding(table, position, num_segments=config.segments, dim=config.dim, dropout=config.dropout)
@@ -192,20 +193,21 @@ def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = HeadDims.split_evenly(config.dim, config.heads)
-    place = position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
-    score = scores.build("scaled_dot", widths.head_dim)
-    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="text", keys="text")
+    dims = HeadDims.split_evenly(config.dim, config.heads)
+    position_bias = position.position_bias(heads=dims.num_heads, dim=dims.head_dim)
+    score = scores.build("scaled_dot", dims.head_dim)
+    attend = Attend(score, position_bias=position_bias, dropout=config.attention_dropout, queries="text", keys="text")
     feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
     return Block(
-        MultiHeadAttention(attend, widths),
+        MultiHeadAttention(attend, dims),
         feedforward,
         make_norm=partial(NORMS[config.norm], config.dim, config.dropout),
     )
 
 
 def share_weights(block: Block, first: Block) -> Block:
-    """The block with the weights of the first. Its attention stays a module of its own, to be looked at by itself."""
+    """Return the block with the weights of the first block. Its attention stays a separate module, so that it can be
+    recorded separately."""
     for name in ("q", "k", "v", "o"):
         setattr(block.self_attn, name, getattr(first.self_attn, name))
     block.self_attn.attend.weigh.place = first.self_attn.attend.weigh.place

@@ -1,6 +1,6 @@
-"""BiLSTM-CRF: Huang et al. 2015, Lample et al. 2016, Ma and Hovy 2016. The rival of attention for tagging; it has none.
+"""BiLSTM-CRF: Huang et al. 2015, Lample et al. 2016, Ma and Hovy 2016. The baseline without attention for tagging.
 
-word and how it is spelt -> LSTM in both directions -> a CRF over the tags (or a softmax for each)
+word and character features -> bidirectional LSTM -> CRF over the tags (or a softmax per tag)
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from regard.core.config import check_fields
 from regard.core.data_specs import TaggingSpec
-from regard.core.errors import ConfigError
 from regard.layers.char_cnn import CharCNN, concat_char_features
 from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.document_batch import UnitBatch, gather_first_tokens
@@ -23,26 +23,24 @@ from regard.models._hierarchical_encoder import pack
 
 @dataclass(frozen=True)
 class Config:
-    """Ma and Hovy 2016, table 1."""
+    """Settings; Ma and Hovy 2016, table 1."""
 
-    embedding: int = 100  # width of a token's features
-    dim: int = 200  # width of the LSTM in each direction
-    layers: int = 1  # LSTMs, one upon the other
-    char_dim: int = 30  # width of a letter's features
-    filters: int = 30  # features made of the letters of a word; 0: spelling is not looked at
-    output: Literal["crf", "softmax"] = "crf"  # tags chosen together by a CRF, or each by a softmax
-    dropout: float = 0.5  # of what goes into the LSTM and comes out of it
-    word_dropout: float = 0.0  # how often a word is read as unknown in training
+    embedding: int = 100  # width of the token embeddings
+    dim: int = 200  # width of the LSTM per direction
+    layers: int = 1  # number of LSTM layers
+    char_dim: int = 30  # width of a character embedding
+    filters: int = 30  # filters of the character CNN; 0: no character features
+    output: Literal["crf", "softmax"] = "crf"  # a CRF over the tag sequence, or a softmax per tag
+    dropout: float = 0.5  # dropout of the inputs and outputs of the LSTM
+    word_dropout: float = 0.0  # probability of replacing a word by UNK in training
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "dim", "layers", "char_dim"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.filters < 0:
-            raise ConfigError(f"filters={self.filters} must be at least 0")
-        for name in ("dropout", "word_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
+        check_fields(
+            self,
+            at_least_1=("embedding", "dim", "layers", "char_dim"),
+            at_least_0=("filters",),
+            probability=("dropout", "word_dropout"),
+        )
 
 
 PRESETS = {"small": Config(embedding=50, dim=64, dropout=0.3)}
@@ -50,7 +48,7 @@ TINY = Config(embedding=8, dim=6, char_dim=4, filters=5, dropout=0.1)  # for tes
 
 
 class BiLstmCrf(nn.Module):
-    """Sentences of units -> features (b u 2·dim), from which `readout` makes logits of the tags."""
+    """Sentences of units -> features (b u 2·dim), the input of `readout`."""
 
     def __init__(self, config: Config, sizes: TaggingSpec) -> None:
         super().__init__()
@@ -62,27 +60,33 @@ class BiLstmCrf(nn.Module):
             dropout=dropout,
             word_dropout=config.word_dropout,
         )
-        spelt = config.filters if sizes.num_characters else 0
+        char_filters = config.filters if sizes.num_characters else 0
         self.spelling = (
-            CharCNN(sizes.num_characters, config.char_dim, spelt, special_tokens=sizes.special_tokens, dropout=dropout)
-            if spelt
+            CharCNN(
+                sizes.num_characters,
+                config.char_dim,
+                char_filters,
+                special_tokens=sizes.special_tokens,
+                dropout=dropout,
+            )
+            if char_filters
             else None
         )
-        widths = [config.embedding + spelt, *[2 * config.dim] * config.layers]
-        self.layers = nn.ModuleList(BidirectionalRNN("lstm", inputs, config.dim) for inputs in widths[:-1])
+        widths = [config.embedding + char_filters, *[2 * config.dim] * config.layers]
+        self.layers = nn.ModuleList(BidirectionalRNN("lstm", width, config.dim) for width in widths[:-1])
         self.dropout = Dropout(dropout)
         self.readout = TagReadout(2 * config.dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
     def forward(self, sentences: UnitBatch) -> Tensor:
-        given = pack(
+        packed = pack(
             concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths
         )
-        x = given.features
+        x = packed.features
         for layer in self.layers:
-            x = self.dropout(layer(x, given.packing))
-        return gather_first_tokens(given.packing.pad(x, given.padded_shape), sentences)
+            x = self.dropout(layer(x, packed.packing))
+        return gather_first_tokens(packed.packing.pad(x, packed.padded_shape), sentences)
 
 
 def build(config: Config, sizes: TaggingSpec) -> BiLstmCrf:
-    """Choices and what the data decided -> a model."""
+    """Return a model for the given settings and data spec."""
     return BiLstmCrf(config, sizes)

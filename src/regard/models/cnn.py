@@ -1,4 +1,5 @@
-"""A small convolutional net, the rival of the Vision Transformer: residual blocks of He et al. 2016, section 3.3."""
+"""Small convolutional network, the baseline of the Vision Transformer: residual blocks of He et al. 2016, section
+3.3."""
 
 from __future__ import annotations
 
@@ -6,25 +7,22 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from regard.core.config import check_fields
 from regard.core.data_specs import ImageClassificationSpec
-from regard.core.errors import ConfigError
 from regard.layers.readout import Readout
 
 
 @dataclass(frozen=True)
 class Config:
-    """How wide and how deep."""
+    """Width and depth."""
 
-    dim: int = 32  # channels of the first stage; each further stage has twice as many, and half the rows and columns
-    stages: int = 3  # how many
-    blocks: int = 1  # residual blocks of each stage
-    dropout: float = 0.0  # of the image's vector
+    dim: int = 32  # channels of the first stage; each further stage has twice as many, at half the resolution
+    stages: int = 3  # number of stages
+    blocks: int = 1  # residual blocks per stage
+    dropout: float = 0.0  # dropout of the pooled features
 
     def __post_init__(self) -> None:
-        if min(self.dim, self.stages, self.blocks) < 1:
-            raise ConfigError("dim, stages and blocks must be at least 1")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
+        check_fields(self, at_least_1=("dim", "stages", "blocks"), probability=("dropout",))
 
 
 PRESETS = {"small": Config(dim=16)}
@@ -32,7 +30,7 @@ TINY = Config(dim=8, stages=2)  # for tests
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions around which the input is led: x + f(x)."""
+    """Two convolutions with a residual connection: x + f(x)."""
 
     def __init__(self, in_channels: int, out_channels: int, *, stride: int) -> None:
         super().__init__()
@@ -52,22 +50,22 @@ class ResidualBlock(nn.Module):
 
 
 class CNN(nn.Module):
-    """Images (b c h w) of -1 … 1 -> logits of their classes (b v)."""
+    """Images (b c h w) in -1 … 1 -> logits of their classes (b v)."""
 
     def __init__(self, channels: int, config: Config, *, num_classes: int) -> None:
         super().__init__()
-        widths = [config.dim << number for number in range(config.stages)]
+        widths = [config.dim << stage for stage in range(config.stages)]
         parts: list[nn.Module] = [nn.Conv2d(channels, widths[0], 3, padding=1), nn.ReLU()]
-        for number, width in enumerate(widths):
-            parts.append(ResidualBlock(widths[max(0, number - 1)], width, stride=2 if number else 1))
+        for stage, width in enumerate(widths):
+            parts.append(ResidualBlock(widths[max(0, stage - 1)], width, stride=2 if stage else 1))
             parts += [ResidualBlock(width, width, stride=1) for _ in range(config.blocks - 1)]
         self.parts, self.dropout = nn.Sequential(*parts), nn.Dropout(config.dropout)
         self.readout = Readout(widths[-1], num_classes)
 
     def features(self, images: Tensor) -> Tensor:
         """(b c h w) -> (b d)."""
-        made: Tensor = self.dropout(self.parts(images).mean(dim=(2, 3)))
-        return made
+        pooled: Tensor = self.dropout(self.parts(images).mean(dim=(2, 3)))
+        return pooled
 
     def forward(self, images: Tensor) -> Tensor:
         logits: Tensor = self.readout(self.features(images))
@@ -75,5 +73,5 @@ class CNN(nn.Module):
 
 
 def build(config: Config, sizes: ImageClassificationSpec) -> CNN:
-    """A fresh net for images of these sizes."""
+    """Return a model for the given settings and data spec."""
     return CNN(sizes.channels, config, num_classes=sizes.num_classes)

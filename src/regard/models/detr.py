@@ -1,10 +1,10 @@
-"""DETR, objects as a set: Carion et al. 2020, section 3. Reads with layers/block.py.
+"""DETR, object detection as set prediction: Carion et al. 2020, section 3. See also layers/block.py.
 
-    image -> convolutions -> grid -> [self-attention, feed-forward] × layers -> memory
+    image -> CNN -> grid -> [self-attention, feed-forward] × layers -> memory
     object queries -> [self-attention, attention over the grid, feed-forward] × decoder_layers -> class and box of each
 
-Each object query has a point of its own in the image, from which its box is measured (Meng et al. 2021, section 3.2):
-that is learned many times faster than boxes without a point.
+Each object query has a reference point in the image, relative to which its box is predicted (Meng et al. 2021, section
+3.2). That is learned many times faster than boxes without a reference point.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import NO_MASK
+from regard.core.config import check_fields
 from regard.core.data_specs import DetectionSpec
 from regard.core.errors import ConfigError
 from regard.layers.block import Block
@@ -32,29 +33,31 @@ from regard.layers.positions._two_dimensional import Position2D
 
 @dataclass(frozen=True)
 class Config:
-    """The defaults suit scenes of a few shapes; the paper has 6 + 6 layers of 256 behind a ResNet-50."""
+    """The defaults suit scenes of a few shapes; the paper has 6 + 6 layers of 256 after a ResNet-50."""
 
     layers: int = 2  # blocks of the encoder
-    decoder_layers: int = 3  # blocks of the decoder; after each, boxes are read and learned from
+    decoder_layers: int = 3  # blocks of the decoder; boxes and losses are computed after each
     dim: int = 96  # width of the features
-    heads: int = 4  # of each attention; they share the width
-    ffn_dim: int = 0  # width inside the feed-forward network; 0: twice dim
-    dropout: float = 0.0  # of what each part of a block adds
-    queries: int = 0  # objects that are looked for; 0: three times as many as an image has at most
-    stride: int = 8  # pixels of the image, along each axis, that become one cell of the grid; a power of two
-    score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
+    heads: int = 4  # attention heads; they share the width
+    ffn_dim: int = 0  # hidden width of the feed-forward network; 0: twice dim
+    dropout: float = 0.0  # dropout of the output of each sublayer
+    queries: int = 0  # object queries; 0: three times the maximum number of objects
+    stride: int = 8  # pixels per grid cell along each axis; a power of two
+    score: str = "scaled_dot"  # attention score: see regard list scores
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.decoder_layers, self.dim, self.heads) < 1 or min(self.ffn_dim, self.queries) < 0:
-            raise ConfigError("layers, decoder_layers, dim and heads must be at least 1, hidden and queries at least 0")
+        check_fields(
+            self,
+            at_least_1=("layers", "decoder_layers", "dim", "heads"),
+            at_least_0=("ffn_dim", "queries"),
+            probability=("dropout",),
+        )
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
         if self.stride < 2 or self.stride & (self.stride - 1):
-            raise ConfigError(f"stride={self.stride} must be a power of two, 2 or more")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
+            raise ConfigError(f"stride={self.stride} must be a power of two and at least 2")
 
 
 PRESETS = {"small": Config(layers=1, decoder_layers=2, dim=64)}
@@ -62,14 +65,15 @@ TINY = Config(layers=1, decoder_layers=2, dim=16, heads=2, queries=5, stride=4) 
 
 
 class Detections(NamedTuple):
-    """What every layer of the decoder finds, the last one last."""
+    """Predictions of every decoder layer, the last layer last."""
 
-    logits: Tensor  # (l b q v+1): classes, and no object as the last
-    boxes: Tensor  # (l b q 4): middle across, middle down, width, height, as shares of the image
+    logits: Tensor  # (l b q v+1): classes, the last one is "no object"
+    boxes: Tensor  # (l b q 4): center x, center y, width, height, relative to the image
 
 
 class BoxHead(nn.Module):
-    """Features (… d) and points (q 2) -> boxes (… 4): a net of three layers; zero stands for the point itself."""
+    """Features (… d) and reference points (q 2) -> boxes (… 4): an MLP of three layers; output zero is the point
+    itself."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -80,12 +84,12 @@ class BoxHead(nn.Module):
             last.bias.copy_(torch.tensor([0.0, 0.0, -1.5, -1.5]))
 
     def forward(self, x: Tensor, reference_points: Tensor) -> Tensor:
-        middle, size = self.net(x).split(2, dim=-1)
-        return torch.cat([middle + reference_points, size], dim=-1).sigmoid()
+        center, size = self.net(x).split(2, dim=-1)
+        return torch.cat([center + reference_points, size], dim=-1).sigmoid()
 
 
 class Detr(nn.Module):
-    """Images (b c h w) of -1 … 1 -> `Detections`."""
+    """Images (b c h w) in -1 … 1 -> `Detections`."""
 
     def __init__(
         self,
@@ -102,7 +106,7 @@ class Detr(nn.Module):
         self.backbone, self.plane = backbone, position
         self.encoder, self.decoder = nn.ModuleList(encoder), nn.ModuleList(decoder)
         self.read, self.last = PreNorm.final_norm(dim), PreNorm.final_norm(dim)
-        self.points = nn.Parameter(torch.logit(_spread(num_queries)))  # (q 2) across and down, before the sigmoid
+        self.points = nn.Parameter(torch.logit(_spread(num_queries)))  # (q 2) x and y, before the sigmoid
         self.queries = nn.Parameter(torch.randn(num_queries, dim) * 0.1)
         self.where = nn.Linear(2, dim)
         self.classes, self.boxes = nn.Linear(dim, num_classes + 1), BoxHead(dim)
@@ -113,24 +117,24 @@ class Detr(nn.Module):
             x, _ = layer(x)
         memory = self.read(x)
         y = (self.queries + self.where(self.points)).expand(len(images), -1, -1)
-        found = []
+        predictions = []
         for layer in cast("Iterable[Block]", self.decoder):
             y, _ = layer(y, source=layer.project_kv(memory, NO_MASK))
-            seen = self.last(y)
-            found.append((self.classes(seen), self.boxes(seen, self.points)))
-        logits, boxes = zip(*found, strict=True)
+            features = self.last(y)
+            predictions.append((self.classes(features), self.boxes(features, self.points)))
+        logits, boxes = zip(*predictions, strict=True)
         return Detections(torch.stack(logits), torch.stack(boxes))
 
 
 def _spread(count: int) -> Tensor:
-    """(n 2): points that lie evenly in the image."""
-    golden = (5**0.5 - 1) / 2  # the sequence of least discrepancy that costs nothing: Roberts 2018
-    number = torch.arange(count) + 0.5
-    return torch.stack([(number * golden) % 1, number / count], dim=1).clamp(0.02, 0.98)
+    """(n 2): points spread evenly over the image."""
+    golden = (5**0.5 - 1) / 2  # a cheap low-discrepancy sequence: Roberts 2018
+    index = torch.arange(count) + 0.5
+    return torch.stack([(index * golden) % 1, index / count], dim=1).clamp(0.02, 0.98)
 
 
 def build(config: Config, sizes: DetectionSpec) -> Detr:
-    """The only function of this file that sees both the choices and what the data decided."""
+    """Return a model for the given settings and data spec."""
     height, width = (-(-side // config.stride) for side in (sizes.height, sizes.width))
     over_grid = partial(_heads, config, "objects", "grid")
     return Detr(
@@ -145,10 +149,10 @@ def build(config: Config, sizes: DetectionSpec) -> Detr:
 
 def _layer(config: Config, *, axis: str, cross: MultiHeadAttention | None = None) -> Block:
     feedforward = FeedForward(config.dim, config.ffn_dim or 2 * config.dim)
-    around = partial(PreNorm, config.dim, config.dropout)
-    return Block(_heads(config, axis, axis), feedforward, make_norm=around, cross_attention=cross)
+    make_norm = partial(PreNorm, config.dim, config.dropout)
+    return Block(_heads(config, axis, axis), feedforward, make_norm=make_norm, cross_attention=cross)
 
 
 def _heads(config: Config, queries: str, keys: str) -> MultiHeadAttention:
-    widths = HeadDims.split_evenly(config.dim, config.heads)
-    return MultiHeadAttention(Attend(scores.build(config.score, widths.head_dim), queries=queries, keys=keys), widths)
+    dims = HeadDims.split_evenly(config.dim, config.heads)
+    return MultiHeadAttention(Attend(scores.build(config.score, dims.head_dim), queries=queries, keys=keys), dims)

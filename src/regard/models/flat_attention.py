@@ -1,9 +1,9 @@
-"""Attention over all words of a document at once: the flat rival of `hierarchical`, of about the same size.
+"""Attention over all words of a document: the flat baseline of `hierarchical`, of about the same size.
 
-words of the whole document -> GRU in both directions -> attention over the words -> one vector a document -> label
+    words of the document -> bidirectional GRU -> attention over the words -> one vector per document -> label
 
-It has the parts and settings of one level of Yang et al. 2016 and knows nothing of sentences; a greater `dim` gives
-its one level the weights of both.
+It has the parts and settings of one level of Yang et al. 2016 and ignores sentence boundaries. A larger `dim` gives its
+one level as many weights as both levels have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TINY = TINY_CONFIG
 
 
 class FlatAttention(nn.Module):
-    """Documents -> features (b 2·dim), from which `readout` makes logits of the labels."""
+    """Documents -> features (b 2·dim), the input of `readout`."""
 
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
@@ -35,11 +35,11 @@ class FlatAttention(nn.Module):
         self.readout = make_readout(2 * config.dim, sizes.num_labels, multi_label=sizes.multi_label)
 
     def forward(self, documents: SentenceBatch) -> Tensor:
-        whole = concat_sentences(documents)
-        document: Tensor = self.words(pack(self.embedding(whole.tokens), whole.lengths))
+        text = concat_sentences(documents)
+        document: Tensor = self.words(pack(self.embedding(text.tokens), text.lengths))
         return document
 
 
 def build(config: Config, sizes: DocumentSpec) -> FlatAttention:
-    """Choices and what the data decided -> a model."""
+    """Return a model for the given settings and data spec."""
     return FlatAttention(config, sizes)

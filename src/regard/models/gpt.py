@@ -1,9 +1,9 @@
 """GPT: Radford et al. 2019 (GPT-2), section 2.3. A stack of causal blocks that predicts the next token.
 
-    x -> embedding, place -> [norm, self-attention over the past, norm, feed-forward] × layers -> norm -> logits
+    x -> token and position embedding -> [norm, causal self-attention, norm, feed-forward] × layers -> norm -> logits
 
-Pre-norm, GELU, learned places, and one table for embedding and readout. What stands before the readout is `encoder`,
-so that a model with another head can start from it.
+Pre-norm, GELU, learned positions, and one table for embedding and readout. The part before the readout is `encoder`, so
+that a model with another head can be initialized from it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.config import check_fields
 from regard.core.data_specs import DocumentSpec, LanguageSpec, TaggingSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
@@ -40,81 +41,82 @@ from regard.models._task_heads import Classifier, Tagger, with_task_head
 class Config:
     """The defaults suit a small machine; `preset = "gpt2"` is the paper's smallest model."""
 
-    layers: int = 4  # blocks, one upon the other
+    layers: int = 4  # number of blocks
     dim: int = 128  # width of the features
-    heads: int = 4  # of each attention; they share the width
-    ffn_dim: int = 0  # width inside the feed-forward network; 0: four times dim
-    dropout: float = 0.0  # of what each part of a block adds, and of the embedding
-    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
-    position: str = "learned"  # how places are told: see regard list positions
-    activation: Activation = "gelu"  # gelu_tanh is how GPT-2 approximates it, and three times as slow on a CPU
-    scale_embeddings: bool = True  # embeddings are multiplied by √dim; GPT-2 does without
-    bias: bool = False  # a number for each token that is added to its logit
-    eps: float = 1e-5  # added to the variance in every normalisation
-    output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
+    heads: int = 4  # attention heads; they share the width
+    ffn_dim: int = 0  # hidden width of the feed-forward network; 0: four times dim
+    dropout: float = 0.0  # dropout of the output of each sublayer, and of the embedding
+    attention_dropout: float = 0.0  # dropout of attention weights; slow on a CPU
+    position: str = "learned"  # position encoding: see regard list positions
+    activation: Activation = "gelu"  # gelu_tanh is GPT-2's approximation, three times as slow on a CPU
+    scale_embeddings: bool = True  # multiply embeddings by √dim; not in GPT-2
+    bias: bool = False  # add a learned bias to the logit of each token
+    eps: float = 1e-5  # added to the variance in every LayerNorm
+    output: Literal["crf", "softmax"] = "crf"  # for tagging: a CRF over the tag sequence, or a softmax per tag
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.heads) < 1 or self.ffn_dim < 0:
-            raise ConfigError("layers, dim and heads must be at least 1, hidden at least 0")
+        check_fields(
+            self,
+            at_least_1=("layers", "dim", "heads"),
+            at_least_0=("ffn_dim",),
+            probability=("dropout", "attention_dropout"),
+        )
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
-        for name in ("dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
 PRESETS = {
     "small": Config(layers=2, dim=64, heads=4),
     "gpt2": Config(layers=12, dim=768, heads=12, dropout=0.1, attention_dropout=0.1),
-    "baby": Config(layers=6, dim=384, heads=6, dropout=0.2),  # nanoGPT's for Shakespeare on a GPU
+    "baby": Config(layers=6, dim=384, heads=6, dropout=0.2),  # nanoGPT's model for Shakespeare on a GPU
 }
 TINY = Config(layers=2, dim=16, heads=2, dropout=0.1)  # for tests
 
 
 class Encoder(nn.Module):
-    """Tokens and what was before them -> features (b t d) of each token, from all up to it."""
+    """Tokens and the KV cache -> features (b t d) of each token, from all tokens up to it."""
 
     def __init__(self, embedding: Embedding, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
         self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), final_norm
 
     def forward(self, text: Padded) -> Tensor:
-        """Whole texts -> features (b t d). No token sees the padding behind it."""
+        """Complete texts -> features (b t d). The mask is causal, so padding on the right has no effect."""
         features, _ = self.forward_with_cache(text.tokens, self.empty_cache(text.tokens))
         return features
 
     def forward_with_cache(self, tokens: Tensor, past: tuple[KV, ...]) -> tuple[Tensor, tuple[KV, ...]]:
-        """Tokens (b t) behind a past -> features (b t d), and the past with them."""
+        """Tokens (b t) after those in the cache -> features (b t d), and the extended cache."""
         x = self.embedding(tokens, past[0].position)
-        memories = []
-        for layer, before in zip(self.layers, past, strict=True):
-            x, memory = layer(x, Mask.causal(), past=before)
-            memories.append(memory)
-        return self.last(x), tuple(memories)
+        caches = []
+        for layer, layer_past in zip(self.layers, past, strict=True):
+            x, cache = layer(x, Mask.causal(), past=layer_past)
+            caches.append(cache)
+        return self.last(x), tuple(caches)
 
     def empty_cache(self, tokens: Tensor) -> tuple[KV, ...]:
-        """The past before the first token, for as many rows as there are in `tokens`."""
+        """Return the cache before the first token, with the batch size of `tokens`."""
         like = next(self.parameters()).new_zeros(len(tokens), 0)
         return tuple(layer.empty_cache(like) for layer in cast("Iterable[Block]", self.layers))
 
 
 class GPTState(NamedTuple):
-    """Keys and values of each block, one row a hypothesis."""
+    """KV cache of each block, one row per hypothesis."""
 
     past: tuple[KV, ...]
 
 
 class GPT(nn.Module):
-    """The whole model, a `Decoder` in the sense of core.protocols."""
+    """The complete model, a `Decoder` in the sense of core.protocols."""
 
     def __init__(self, encoder: Encoder, readout: Readout) -> None:
         super().__init__()
         self.encoder, self.readout = encoder, readout
 
     def start(self, source: Padded) -> GPTState:
-        """The state before the first token. There is no source: only its number of rows counts."""
+        """Return the state before the first token. There is no source; only its batch size is used."""
         return GPTState(self.encoder.empty_cache(source.tokens))
 
     def features(self, tokens: Tensor, state: GPTState) -> tuple[Tensor, GPTState]:
@@ -126,12 +128,13 @@ class GPT(nn.Module):
         return self.readout(x), state  # (b t v)
 
     def for_decoding(self, precision: Precision = "float32") -> GPT:
-        """An equal model, faster at decoding on a CPU, of the weights as they are now; itself where nothing is won."""
+        """Return an equivalent model for faster decoding on a CPU, a snapshot of the current weights; the model itself
+        if it cannot be optimized."""
         return optimize_for_decoding(self, precision)
 
 
 def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> GPT | Classifier | Tagger:
-    """The language model; or its encoder with a head for labels or tags."""
+    """Return the language model, or its encoder with a classification or tagging head."""
     tokens = embedding_table(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)
     position = positions.build(config.position, config.dim, max_length=sizes.max_length)
     embedding = Embedding(tokens, position, dropout=config.dropout, scale=None if config.scale_embeddings else 1.0)
@@ -149,16 +152,14 @@ def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> G
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = HeadDims.split_evenly(config.dim, config.heads)
-    place = position.causal_position_bias(heads=widths.num_heads, dim=widths.head_dim)
-    score = scores.build("scaled_dot", widths.head_dim)
-    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="text", keys="text")
+    dims = HeadDims.split_evenly(config.dim, config.heads)
+    position_bias = position.causal_position_bias(heads=dims.num_heads, dim=dims.head_dim)
+    score = scores.build("scaled_dot", dims.head_dim)
+    attend = Attend(score, position_bias=position_bias, dropout=config.attention_dropout, queries="text", keys="text")
     activation = ACTIVATIONS[config.activation]
     feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=activation)
-    block = Block(
-        MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout)
-    )
-    with torch.no_grad():  # section 2.3: the more blocks add to the features, the less each adds at first
+    block = Block(MultiHeadAttention(attend, dims), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
+    with torch.no_grad():  # section 2.3: residual layers are scaled by 1/√(number of residual layers) at initialization
         for layer in (block.self_attn.o, block.feedforward.down):
             layer.weight *= (2 * config.layers) ** -0.5
     return block

@@ -1,11 +1,11 @@
-"""Hierarchical attention network: Yang et al. 2016. Words make sentences, sentences make the document.
+"""Hierarchical attention network: Yang et al. 2016. Words form sentences, sentences form the document.
 
-words -> GRU in both directions -> attention over the words of each sentence -> one vector a sentence
-sentences -> GRU in both directions -> attention over the sentences -> one vector a document -> label
+    words -> bidirectional GRU -> attention over the words of each sentence -> one vector per sentence
+    sentences -> bidirectional GRU -> attention over the sentences -> one vector per document -> label
 
-All sentences of a batch are read side by side, whatever document they belong to, and nothing is computed for padding.
-With `mixer = "blocks"` Transformer blocks stand in place of the GRUs. A GRU over sentences tells each of them what its
-neighbours say, so that any of them may be looked at; with `sentence_mixer = "none"` it must be the one that decides.
+All sentences of a batch are encoded together, whatever document they belong to, without computation for padding. With
+`encoder = "blocks"` Transformer blocks replace the GRUs. A GRU over sentences passes information between neighbors, so
+that attention may fall on any of them; with `sentence_encoder = "none"` it falls on the decisive one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TINY = TINY_CONFIG
 
 
 class Hierarchical(nn.Module):
-    """Documents -> features (b 2·dim), from which `readout` makes logits of the labels."""
+    """Documents -> features (b 2·dim), the input of `readout`."""
 
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
@@ -34,9 +34,9 @@ class Hierarchical(nn.Module):
         self.words = HierarchyLevel(
             config.embedding, config, encoder=config.encoder, max_length=sizes.max_sentence_length, axis="words"
         )
-        mixer = config.sentence_encoder or config.encoder
+        sentence_encoder = config.sentence_encoder or config.encoder
         self.sentences = HierarchyLevel(
-            2 * config.dim, config, encoder=mixer, max_length=sizes.max_sentences, axis="sentences"
+            2 * config.dim, config, encoder=sentence_encoder, max_length=sizes.max_sentences, axis="sentences"
         )
         self.readout = make_readout(2 * config.dim, sizes.num_labels, multi_label=sizes.multi_label)
 
@@ -47,5 +47,5 @@ class Hierarchical(nn.Module):
 
 
 def build(config: Config, sizes: DocumentSpec) -> Hierarchical:
-    """Choices and what the data decided -> a model."""
+    """Return a model for the given settings and data spec."""
     return Hierarchical(config, sizes)

@@ -1,11 +1,12 @@
-"""The Image Transformer: Parmar et al. 2018. Reads with attention/image_layout.py, layers/image_kv_cache.py and layers/pixel_embedding.py.
+"""The Image Transformer: Parmar et al. 2018.
 
-    levels so far -> [causal self-attention, attention over a small image, feed-forward] × layers -> levels to come
+    previous levels -> [causal self-attention, attention over the low-res image, feed-forward] × layers -> next levels
 
-An image is a sequence of places, each a channel of a pixel or a whole pixel. Attention is full or local (section 3.3),
-and local attention in two dimensions makes the image block by block. The class of an image is an embedding added at
-every place. For super-resolution an encoder reads the small image (section 3.4); the small image enlarged also enters
-at every place, so that little data is enough to learn from.
+An image is a sequence of positions, each a channel of a pixel or a whole pixel. Attention is full or local (section
+3.3); with two-dimensional local attention the image is generated block by block. The class of an image is an embedding
+added at every position. For super-resolution an encoder reads the low-resolution image (section 3.4). The upsampled
+image is also added at every position, so that less training data is needed. See also attention/image_layout.py,
+layers/image_kv_cache.py and layers/pixel_embedding.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.image_layout import Layout, image_blocks_1d, image_blocks_2d
 from regard.attention.masks import NO_MASK, Mask
+from regard.core.config import check_fields
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols.image_generator import ImageCondition
@@ -44,38 +46,34 @@ from regard.layers.recurrent import repeat_per_hypothesis
 class Config:
     """The defaults suit small images and a small machine; the paper has 12 layers of 512 and blocks of 256."""
 
-    layers: int = 4  # blocks, one upon the other
+    layers: int = 4  # number of blocks
     dim: int = 128  # width of the features
-    heads: int = 4  # of each attention; they share the width
-    ffn_dim: int = 0  # width inside the feed-forward network; 0: four times dim
-    dropout: float = 0.0  # of what each part of a block adds, and of the embedding
-    attention: Literal["full", "local_1d", "local_2d"] = "local_2d"  # what a place may look at
-    block_1d: tuple[int, int] = (128, 128)  # local_1d: places of a query block, and of the memory before it
+    heads: int = 4  # attention heads; they share the width
+    ffn_dim: int = 0  # hidden width of the feed-forward network; 0: four times dim
+    dropout: float = 0.0  # dropout of the output of each sublayer, and of the embedding
+    attention: Literal["full", "local_1d", "local_2d"] = "local_2d"  # attention pattern
+    block_1d: tuple[int, int] = (128, 128)  # local_1d: positions of a query block, and of the memory before it
     query_block: tuple[int, int] = (4, 8)  # local_2d: rows and columns of a query block
-    memory_block: tuple[int, int] = (
-        4,
-        4,
-    )  # local_2d: how far the memory reaches beyond it, rows up, columns to both sides
-    position_unit: Literal["channel", "pixel"] = "channel"  # what a place of the sequence is
-    output: Literal["categorical", "logistic"] = "categorical"  # logit for each level, or a mixture of logistics
-    mixtures: int = 10  # logistics in the mixture
-    score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
-    coordinates: Literal["sinusoidal", "learned", "binary", "none"] = "sinusoidal"  # how rows and columns are told
-    neighbourhood: int = 0  # pixels so near that are made already enter at every place as they are; 0: none
-    encoder_layers: int = 2  # that read the small image, where there is one
+    memory_block: tuple[int, int] = (4, 4)  # local_2d: rows above and columns to both sides that the memory adds
+    position_unit: Literal["channel", "pixel"] = "channel"  # unit of a sequence position
+    output: Literal["categorical", "logistic"] = "categorical"  # one logit per level, or a mixture of logistics
+    mixtures: int = 10  # components of the mixture
+    score: str = "scaled_dot"  # attention score: see regard list scores
+    coordinates: Literal["sinusoidal", "learned", "binary", "none"] = "sinusoidal"  # encoding of rows and columns
+    neighbourhood: int = 0  # radius of the generated pixels that are input at every position; 0: none
+    encoder_layers: int = 2  # layers of the encoder of the low-resolution image
 
     def __post_init__(self) -> None:
-        least = min(self.layers, self.dim, self.heads, self.mixtures, self.encoder_layers)
-        if least < 1 or min(self.ffn_dim, self.neighbourhood) < 0:
-            raise ConfigError(
-                "layers, dim, heads, mixtures and encoder_layers must be at least 1, hidden and surroundings 0"
-            )
+        check_fields(
+            self,
+            at_least_1=("layers", "dim", "heads", "mixtures", "encoder_layers"),
+            at_least_0=("ffn_dim", "neighbourhood"),
+            probability=("dropout",),
+        )
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
 PRESETS = {"small": Config(layers=3, dim=64, query_block=(4, 4))}
@@ -85,15 +83,15 @@ TINY = Config(
 
 
 class EncodedCondition(NamedTuple):
-    """What is known before the first place: the class, what every place is told, what layers see of a small image."""
+    """Encoded condition: class embedding, features of every position, and the low-resolution image for each layer."""
 
     class_embedding: Tensor  # (b d)
-    position_features: Tensor  # (b t d) for every place: where it is, and the small image there
+    position_features: Tensor  # (b t d) encoding of every position, and the upsampled low-resolution image
     cross_kv: tuple[KV, ...]
 
 
 class ImageState(NamedTuple):
-    """The past of each layer and the levels so far, one row an image; what was told, one row a subject."""
+    """KV cache of each layer and the levels so far, one row per image; the condition, one row per source."""
 
     past: tuple[KV | ImageKVCache, ...]
     position: int
@@ -102,7 +100,7 @@ class ImageState(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """A small image (b h·w·c) -> features (b h·w d): section 3.4."""
+    """Low-resolution image (b h·w·c) -> features (b h·w d): section 3.4."""
 
     def __init__(
         self, level_embedding: nn.Embedding, position: Position2D, *, layers: list[Block], channels: int
@@ -112,16 +110,21 @@ class Encoder(nn.Module):
         self.layers, self.last = nn.ModuleList(layers), PreNorm.final_norm(position.dim)
 
     def forward(self, low_res: Tensor) -> Tensor:
-        shelf = torch.arange(self.channels, device=low_res.device) * (self.level.num_embeddings // self.channels)
-        x = self.level(low_res.unflatten(1, (-1, self.channels)) + shelf).sum(dim=2) + self.plane.encode_raster()
+        channel_offsets = torch.arange(self.channels, device=low_res.device) * (
+            self.level.num_embeddings // self.channels
+        )
+        x = (
+            self.level(low_res.unflatten(1, (-1, self.channels)) + channel_offsets).sum(dim=2)
+            + self.plane.encode_raster()
+        )
         for layer in self.layers:
             x, _ = layer(x)
-        read: Tensor = self.last(x)
-        return read
+        encoded: Tensor = self.last(x)
+        return encoded
 
 
 class InputEmbeddings(NamedTuple):
-    """What enters at every place."""
+    """Embeddings of the inputs at every position."""
 
     embedding: PixelEmbedding
     class_embedding: nn.Embedding
@@ -131,14 +134,14 @@ class InputEmbeddings(NamedTuple):
 
 
 class GenerationOrder(NamedTuple):
-    """In which order an image is made, and what is remembered meanwhile."""
+    """Order in which the positions of an image are generated, and the layout of local attention."""
 
-    raster_indices: Tensor  # (t) or (t c): where the levels of each place are in the raster order
-    layout: Layout | None  # None: everything
+    raster_indices: Tensor  # (t) or (t c): raster indices of the levels of each position
+    layout: Layout | None  # None: full attention
 
 
 class ImageTransformer(nn.Module):
-    """The whole model, a `Painter` in the sense of core.protocols."""
+    """The complete model, an `ImageGenerator` in the sense of core.protocols."""
 
     order: Tensor
 
@@ -160,58 +163,60 @@ class ImageTransformer(nn.Module):
         self.register_buffer("order", order.raster_indices, persistent=False)
 
     def start(self, image_condition: ImageCondition) -> ImageState:
-        condition = self.classes(image_condition.labels)
-        cross: tuple[KV, ...] = ()
+        class_embedding = self.classes(image_condition.labels)
+        cross_kv: tuple[KV, ...] = ()
         if self.encoder is not None:
-            read = self.encoder(image_condition.low_res)
-            cross = tuple(layer.project_kv(read, NO_MASK) for layer in self._each())
-        guide = self.embedding.position_features().expand(len(condition), -1, -1)
+            encoded = self.encoder(image_condition.low_res)
+            cross_kv = tuple(layer.project_kv(encoded, NO_MASK) for layer in self._blocks())
+        position_features = self.embedding.position_features().expand(len(class_embedding), -1, -1)
         if self.enlarged is not None:
-            guide = guide + self.enlarged(image_condition.low_res)
-        past = tuple(self._before(layer.empty_cache(condition)) for layer in self._each())
-        made = image_condition.labels.new_zeros(len(condition), 0, dtype=torch.int16)
-        return ImageState(past, 0, made, Shared(EncodedCondition(condition, guide, cross)))
+            position_features = position_features + self.enlarged(image_condition.low_res)
+        past = tuple(self._empty_past(layer.empty_cache(class_embedding)) for layer in self._blocks())
+        generated = image_condition.labels.new_zeros(len(class_embedding), 0, dtype=torch.int16)
+        return ImageState(past, 0, generated, Shared(EncodedCondition(class_embedding, position_features, cross_kv)))
 
     def features(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
-        condition, guide, cross = state.condition.value
-        count, known = tokens.shape[1], tokens[:, 1:] if state.position == 0 else tokens
-        made = torch.cat([state.generated, known.flatten(1).to(state.generated.dtype)], dim=1)
-        x = self.embedding(tokens, state.position) + repeat_per_hypothesis(condition, len(tokens))[:, None]
-        x = x + repeat_per_hypothesis(guide, len(tokens))[:, state.position : state.position + count]
+        class_embedding, position_features, cross_kv = state.condition.value
+        count, new_levels = tokens.shape[1], tokens[:, 1:] if state.position == 0 else tokens
+        generated = torch.cat([state.generated, new_levels.flatten(1).to(state.generated.dtype)], dim=1)
+        x = self.embedding(tokens, state.position) + repeat_per_hypothesis(class_embedding, len(tokens))[:, None]
+        x = x + repeat_per_hypothesis(position_features, len(tokens))[:, state.position : state.position + count]
         if self.surroundings is not None:
-            x = x + self.surroundings(made, state.position, count)
+            x = x + self.surroundings(generated, state.position, count)
         x, past = self.dropout(x), []
-        for number, (layer, before) in enumerate(zip(self.layers, state.past, strict=True)):
-            x, memory = layer(x, Mask.causal(), past=before, source=cross[number] if cross else None)
-            past.append(memory)
-        return self.last(x), ImageState(tuple(past), state.position + count, made, state.condition)
+        for index, (layer, layer_past) in enumerate(zip(self.layers, state.past, strict=True)):
+            x, cache = layer(x, Mask.causal(), past=layer_past, source=cross_kv[index] if cross_kv else None)
+            past.append(cache)
+        return self.last(x), ImageState(tuple(past), state.position + count, generated, state.condition)
 
     def forward(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t levels)
 
-    def _before(self, none: KV) -> KV | ImageKVCache:
-        return none if self.layout is None else ImageKVCache.empty(self.layout, none)
+    def _empty_past(self, empty: KV) -> KV | ImageKVCache:
+        return empty if self.layout is None else ImageKVCache.empty(self.layout, empty)
 
-    def _each(self) -> Iterable[Block]:
+    def _blocks(self) -> Iterable[Block]:
         return cast("Iterable[Block]", self.layers)
 
 
 def build(config: Config, sizes: ImageGenerationSpec) -> ImageTransformer:
-    """The only function of this file that sees both the choices and what the data decided."""
-    each = sizes.channels if config.position_unit == "pixel" else 1
-    layout = _layout(config, sizes, per_pixel=sizes.channels // each)
-    count = sizes.height * sizes.width * sizes.channels // each
-    places = PixelPositions.from_order(
-        torch.arange(count) if layout is None else layout.raster_indices(), sizes, channels_per_position=each
+    """Return a model for the given settings and data spec."""
+    channels_per_position = sizes.channels if config.position_unit == "pixel" else 1
+    layout = _layout(config, sizes, per_pixel=sizes.channels // channels_per_position)
+    num_positions = sizes.height * sizes.width * sizes.channels // channels_per_position
+    pixel_positions = PixelPositions.from_order(
+        torch.arange(num_positions) if layout is None else layout.raster_indices(),
+        sizes,
+        channels_per_position=channels_per_position,
     )
-    enlarging = sizes.low_res_size != (0, 0)
-    encoder = _encoder(config, sizes) if enlarging else None
-    layers = [_layer(config, layout, cross=_cross(config) if enlarging else None) for _ in range(config.layers)]
-    surface = _surface(config, sizes, places, enlarging=enlarging)
-    readout = _readout(config, sizes, each=each)
-    order = GenerationOrder(places.raster_indices(sizes), layout)
-    return ImageTransformer(surface, layers, order=order, encoder=encoder, readout=readout)
+    has_low_res = sizes.low_res_size != (0, 0)
+    encoder = _encoder(config, sizes) if has_low_res else None
+    layers = [_layer(config, layout, cross=_cross(config) if has_low_res else None) for _ in range(config.layers)]
+    embeddings = _embeddings(config, sizes, pixel_positions, has_low_res=has_low_res)
+    readout = _readout(config, sizes, channels=channels_per_position)
+    order = GenerationOrder(pixel_positions.raster_indices(sizes), layout)
+    return ImageTransformer(embeddings, layers, order=order, encoder=encoder, readout=readout)
 
 
 def _layout(config: Config, sizes: ImageGenerationSpec, *, per_pixel: int) -> Layout | None:
@@ -225,44 +230,46 @@ def _layout(config: Config, sizes: ImageGenerationSpec, *, per_pixel: int) -> La
     )
 
 
-def _surface(config: Config, sizes: ImageGenerationSpec, places: PixelPositions, *, enlarging: bool) -> InputEmbeddings:
-    dim, reach = config.dim, config.neighbourhood
-    plane = Position2D(config.coordinates, dim, height=sizes.height, width=sizes.width)
-    embedding = PixelEmbedding(dim, plane, places, levels=sizes.levels)
+def _embeddings(
+    config: Config, sizes: ImageGenerationSpec, pixel_positions: PixelPositions, *, has_low_res: bool
+) -> InputEmbeddings:
+    dim, radius = config.dim, config.neighbourhood
+    position = Position2D(config.coordinates, dim, height=sizes.height, width=sizes.width)
+    embedding = PixelEmbedding(dim, position, pixel_positions, levels=sizes.levels)
     classes = nn.Embedding(sizes.num_classes + 1, dim)
     nn.init.normal_(classes.weight, std=0.3)
-    near = NeighbourPixels(dim, places, sizes=sizes, radius=reach) if reach else None
-    enlarged = UpsampledCondition(dim, places, sizes=sizes, radius=reach) if enlarging else None
-    return InputEmbeddings(embedding, classes, near, enlarged, config.dropout)
+    neighbours = NeighbourPixels(dim, pixel_positions, sizes=sizes, radius=radius) if radius else None
+    upsampled = UpsampledCondition(dim, pixel_positions, sizes=sizes, radius=radius) if has_low_res else None
+    return InputEmbeddings(embedding, classes, neighbours, upsampled, config.dropout)
 
 
-def _readout(config: Config, sizes: ImageGenerationSpec, *, each: int) -> LevelReadout:
+def _readout(config: Config, sizes: ImageGenerationSpec, *, channels: int) -> LevelReadout:
     if config.output == "categorical":
-        return Categorical(config.dim, levels=sizes.levels, channels=each)
-    return LogisticMixture(config.dim, levels=sizes.levels, channels=each, mixtures=config.mixtures)
+        return Categorical(config.dim, levels=sizes.levels, channels=channels)
+    return LogisticMixture(config.dim, levels=sizes.levels, channels=channels, mixtures=config.mixtures)
 
 
 def _encoder(config: Config, sizes: ImageGenerationSpec) -> Encoder:
-    level = nn.Embedding(sizes.channels * sizes.levels, config.dim)
-    plane = Position2D(config.coordinates, config.dim, height=sizes.low_res_size[0], width=sizes.low_res_size[1])
+    level_embedding = nn.Embedding(sizes.channels * sizes.levels, config.dim)
+    position = Position2D(config.coordinates, config.dim, height=sizes.low_res_size[0], width=sizes.low_res_size[1])
     layers = [_layer(config, None, axis="small image") for _ in range(config.encoder_layers)]
-    return Encoder(level, plane, layers=layers, channels=sizes.channels)
+    return Encoder(level_embedding, position, layers=layers, channels=sizes.channels)
 
 
 def _layer(
     config: Config, layout: Layout | None, *, cross: MultiHeadAttention | None = None, axis: str = "image"
 ) -> Block:
-    widths = HeadDims.split_evenly(config.dim, config.heads)
-    attend = Attend(scores.build(config.score, widths.head_dim), queries=axis, keys=axis)
+    dims = HeadDims.split_evenly(config.dim, config.heads)
+    attend = Attend(scores.build(config.score, dims.head_dim), queries=axis, keys=axis)
     attention = (
-        MultiHeadAttention(attend, widths) if layout is None else ImageMultiHeadAttention(attend, widths, layout=layout)
+        MultiHeadAttention(attend, dims) if layout is None else ImageMultiHeadAttention(attend, dims, layout=layout)
     )
     feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=gelu)
     return Block(attention, feedforward, make_norm=partial(PreNorm, config.dim, config.dropout), cross_attention=cross)
 
 
 def _cross(config: Config) -> MultiHeadAttention:
-    widths = HeadDims.split_evenly(config.dim, config.heads)
+    dims = HeadDims.split_evenly(config.dim, config.heads)
     return MultiHeadAttention(
-        Attend(scores.build(config.score, widths.head_dim), queries="image", keys="small image"), widths
+        Attend(scores.build(config.score, dims.head_dim), queries="image", keys="small image"), dims
     )

@@ -1,8 +1,9 @@
-"""Global and local attention after the recurrence: Luong et al. 2015. Reads with attention/attend.py.
+"""Global and local attention after the recurrence: Luong et al. 2015. See also attention/attend.py.
 
-encoder: x -> LSTM stack -> states h
-decoder: s = LSTM(y);  c = Attend(query s, keys and values h);  attentional state tanh(W[c; s]) -> logits
-input feeding (section 3.3): the attentional state joins the next input, and only then is there a loop over time
+    encoder: x -> LSTM stack -> states h
+    decoder: s = LSTM(y);  c = Attend(query s, keys and values h);  attentional state tanh(W[c; s]) -> logits
+
+With input feeding (section 3.3) the attentional state is part of the next input; only then a loop over time is needed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.score import ScoreFunction
+from regard.core.config import check_fields
 from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
@@ -31,22 +33,21 @@ from regard.layers.recurrent import Recurrent, RecurrentEncoder, RNNState, repea
 
 @dataclass(frozen=True)
 class Config:
-    """Section 3."""
+    """Settings; section 3."""
 
-    cell: Literal["rnn", "lstm", "gru"] = "lstm"  # kind of recurrent cell
+    cell: Literal["rnn", "lstm", "gru"] = "lstm"  # type of the recurrent cell
     dim: int = 512  # width of the recurrent states
     embedding: int = 256  # width of the word vectors
-    embedding_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
-    layers: int = 1  # recurrent layers, one upon the other
-    directions: Literal[1, 2] = 2  # in which the encoder reads
-    score: str = "general"  # of decoder and encoder states: see regard list scores
-    input_feeding: bool = True  # input feeding, section 3.3: the attentional state joins the next input
-    window: int = 0  # local attention, section 3.2: places to each side of the predicted one; 0: global
-    dropout: float = 0.3  # of word vectors, between layers and of features
+    embedding_scale: float = 0.0  # factor of the word vectors; 0: √embedding
+    layers: int = 1  # number of recurrent layers
+    directions: Literal[1, 2] = 2  # directions of the encoder
+    score: str = "general"  # attention score: see regard list scores
+    input_feeding: bool = True  # input feeding, section 3.3: the attentional state is part of the next input
+    window: int = 0  # local attention, section 3.2: positions to each side of the predicted one; 0: global
+    dropout: float = 0.3  # dropout of word vectors, between layers and of features
 
     def __post_init__(self) -> None:
-        if min(self.dim, self.embedding, self.layers) < 1 or self.window < 0:
-            raise ConfigError("dim, embedding and layers must be at least 1, window at least 0")
+        check_fields(self, at_least_1=("dim", "embedding", "layers"), at_least_0=("window",))
         if self.dim % self.directions:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among {self.directions} directions; choose an even width"
@@ -58,10 +59,11 @@ TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 
 
 class PredictiveAlignmentScore(ScoreFunction):
-    """Local-p, section 3.2: a score plus log of a Gaussian around a predicted place p, inside p ± D.
+    """Local-p attention, section 3.2: a score plus the log of a Gaussian around a predicted position p, inside p ± D.
 
-    The place travels as one more feature of the query, in float32 whatever the others are: half precision has too few
-    digits for it. The softmax then normalises inside the window; the paper multiplies after it.
+    The position is one more feature of the query, in float32 even if the others are in half precision, which is too
+    imprecise for it. The softmax then normalizes inside the window; the paper multiplies by the Gaussian after the
+    softmax.
     """
 
     allows_mixed_dtypes = True
@@ -80,20 +82,20 @@ class PredictiveAlignmentScore(ScoreFunction):
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         content: Tensor = self.score(q[..., :-1].to(k.dtype), k)
-        away = torch.arange(k.shape[-2], device=k.device) - q[..., -1:]  # (b h t s)
-        gaussian = -away.square() / (2 * (self.window / 2) ** 2)  # σ = D/2
-        return torch.where(away.abs() <= self.window, content + gaussian, torch.finfo(q.dtype).min / 2)
+        distance = torch.arange(k.shape[-2], device=k.device) - q[..., -1:]  # (b h t s)
+        gaussian = -distance.square() / (2 * (self.window / 2) ** 2)  # σ = D/2
+        return torch.where(distance.abs() <= self.window, content + gaussian, torch.finfo(q.dtype).min / 2)
 
 
 class EncodedSource(NamedTuple):
-    """The encoder's states as keys and values, and how many of them are not padding."""
+    """The encoder states as keys and values, and the lengths of the sources."""
 
     kv: KV  # one head
     lengths: Tensor  # (b)
 
 
 class LuongState(NamedTuple):
-    """The decoder's memory and last attentional state, one row a hypothesis; the source, one row a sentence."""
+    """The decoder's RNN state and last attentional state, one row per hypothesis; the source, one row per sentence."""
 
     rnn_state: RNNState
     attentional_state: Tensor  # (b d), or (b 0) without input feeding
@@ -101,23 +103,25 @@ class LuongState(NamedTuple):
 
 
 class Luong(nn.Module):
-    """The whole model, a `Decoder` in the sense of core.protocols."""
+    """The complete model, a `Decoder` in the sense of core.protocols."""
 
     def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
-        dim, words, both = config.dim, config.embedding, config.directions == 2
+        dim, word_dim, bidirectional = config.dim, config.embedding, config.directions == 2
         self.fed = dim if config.input_feeding else 0
         self.source = WordVectors(
-            sizes.source_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+            sizes.source_vocab_size, word_dim, pad=sizes.special_tokens.pad, scale=config.embedding_scale
         )
         self.target = WordVectors(
-            sizes.target_vocab_size, words, pad=sizes.special_tokens.pad, scale=config.embedding_scale
+            sizes.target_vocab_size, word_dim, pad=sizes.special_tokens.pad, scale=config.embedding_scale
         )
         width = dim // config.directions
         self.encoder = RecurrentEncoder(
-            config.cell, words, width, num_layers=config.layers, bidirectional=both, dropout=config.dropout
+            config.cell, word_dim, width, num_layers=config.layers, bidirectional=bidirectional, dropout=config.dropout
         )
-        self.decoder = Recurrent(config.cell, words + self.fed, dim, num_layers=config.layers, dropout=config.dropout)
+        self.decoder = Recurrent(
+            config.cell, word_dim + self.fed, dim, num_layers=config.layers, dropout=config.dropout
+        )
         score = scores.build(config.score, dim)
         self.local = config.window > 0
         self.cross_attn = Attend(
@@ -125,60 +129,62 @@ class Luong(nn.Module):
         )
         self.centre = nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Linear(dim, 1)) if self.local else nn.Identity()
         self.join = glorot_linear(2 * dim, dim, bias=False)  # W_c
-        self.out = glorot_linear(dim, words)
-        self.readout = Readout(words, sizes.target_vocab_size)
+        self.out = glorot_linear(dim, word_dim)
+        self.readout = Readout(word_dim, sizes.target_vocab_size)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
 
     def start(self, source: Padded) -> LuongState:
         states, last = self.encoder(self.dropout(self.source(source.tokens)), source.lengths)  # (b s d)
-        memory = RNNState(*(_both_directions(x, self.decoder.net.num_layers) for x in last))
+        rnn_state = RNNState(*(_both_directions(x, self.decoder.net.num_layers) for x in last))
         keys = self.cross_attn.project(states[:, None])
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
-        fed = states.new_zeros(states.shape[0], self.fed)
-        return LuongState(memory, fed, Shared(EncodedSource(KV.of(keys, states[:, None], mask), source.lengths)))
+        attentional_state = states.new_zeros(states.shape[0], self.fed)
+        return LuongState(
+            rnn_state, attentional_state, Shared(EncodedSource(KV.of(keys, states[:, None], mask), source.lengths))
+        )
 
     def features(self, tokens: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
         words = self.dropout(self.target(tokens))  # (b t e)
         parts = []
-        for piece in words.split(1 if self.fed else max(1, tokens.shape[1]), dim=1):
-            attentional, state = self._step(piece, state)
+        for chunk in words.split(1 if self.fed else max(1, tokens.shape[1]), dim=1):
+            attentional, state = self._step(chunk, state)
             parts.append(attentional)
-        joined = torch.tanh(self.out(self.dropout(torch.cat(parts, dim=1))))
-        return self.dropout(joined), state
+        output = torch.tanh(self.out(self.dropout(torch.cat(parts, dim=1))))
+        return self.dropout(output), state
 
     def forward(self, tokens: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t v)
 
     def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
-        """(b t e) -> attentional states (b t d); t is 1 where they are fed back."""
-        fed = state.attentional_state[:, None].expand(-1, words.shape[1], -1)
-        hidden, memory = self.decoder(torch.cat([words, fed], dim=-1), state.rnn_state)
-        context = self._look(hidden, state.source.value)
+        """(b t e) -> attentional states (b t d); with input feeding t is 1."""
+        attentional_state = state.attentional_state[:, None].expand(-1, words.shape[1], -1)
+        hidden, rnn_state = self.decoder(torch.cat([words, attentional_state], dim=-1), state.rnn_state)
+        context = self._attend(hidden, state.source.value)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))  # equation 5
         return attentional, state._replace(
-            rnn_state=memory, attentional_state=attentional[:, -1] if self.fed else state.attentional_state
+            rnn_state=rnn_state, attentional_state=attentional[:, -1] if self.fed else state.attentional_state
         )
 
-    def _look(self, hidden: Tensor, source: EncodedSource) -> Tensor:
-        """The states of the step (b t d) -> contexts (b t d)."""
+    def _attend(self, hidden: Tensor, source: EncodedSource) -> Tensor:
+        """Decoder states (b t d) -> contexts (b t d)."""
         query = hidden
         if self.local:
-            last = repeat_per_hypothesis(source.lengths, hidden.shape[0])[:, None, None] - 1
-            exact = torch.promote_types(hidden.dtype, torch.float32)
-            place = last * torch.sigmoid(self.centre(hidden).to(exact))  # equation 9
-            query = torch.cat([hidden.to(exact), place], dim=-1)
+            last_position = repeat_per_hypothesis(source.lengths, hidden.shape[0])[:, None, None] - 1
+            dtype = torch.promote_types(hidden.dtype, torch.float32)
+            position = last_position * torch.sigmoid(self.centre(hidden).to(dtype))  # equation 9
+            query = torch.cat([hidden.to(dtype), position], dim=-1)
         context: Tensor = self.cross_attn(query[:, None], source.kv.k, source.kv.v, source.kv.mask)
         return context[:, 0]
 
 
 def _both_directions(x: Tensor, layers: int) -> Tensor:
-    """(b layers·directions d) -> (b layers d·directions): the two directions of a layer side by side."""
+    """(b layers·directions d) -> (b layers d·directions): concatenate the two directions of each layer."""
     split: Tensor = x.unflatten(1, (layers, -1))
     return split.flatten(2)
 
 
 def build(config: Config, sizes: Seq2SeqSpec) -> Luong:
-    """Choices and what the data decided -> a model."""
+    """Return a model for the given settings and data spec."""
     return Luong(config, sizes)

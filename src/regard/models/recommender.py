@@ -1,11 +1,11 @@
-"""Recommendation by attention: the user is the query, the items' profiles are the keys, their embeddings the values.
+"""Recommendation by attention: the user is the query, the items are the keys and values.
 
-    user: [anyone, profile fields, items chosen] -> causal blocks -> attention of the profile over all of it -> state
+    user: [constant, profile fields, history items] -> causal blocks -> attention of the profile over all of it -> state
     choice: softmax over items of f(W_Q [state, profile], W_K [item, item's profile]), a mixture over heads
-    opinion: attention of the item over the profile and over what was thought of other items: _opinion.py
+    rating: attention of the item over the profile and the rated items: _rating_head.py
 
-The history is encoded as in SASRec (Kang and McAuley 2018), with times and ratings; `layers=0` makes it a set. Whoever
-has only a profile has a state too, and an item with only a profile has keys and values: both can be new.
+The history is encoded as in SASRec (Kang and McAuley 2018), with times and ratings; `layers=0` treats it as a set.
+Users and items that have only a profile are supported, so both can be unseen in training (cold start).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.config import check_fields
 from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols.recommender import ItemCatalog, StateContributions, UserBatch
@@ -34,37 +35,38 @@ from regard.models._item_embedding import ItemEmbedding
 from regard.models._rating_head import RatingHead, rating_mask
 from regard.models._user_encoder import EventFeatures, ProfileEncoder, UserEncoder
 
-INIT_NOISE_STD = 0.02  # of first weights that begin as a copy of what they read
+INIT_NOISE_STD = 0.02  # noise of initial weights that are otherwise the identity
 
 
 @dataclass(frozen=True)
 class Config:
-    """How much is read of a user, and how items are scored."""
+    """Encoding of the user, and scoring of the items."""
 
-    layers: int = 2  # blocks of causal self-attention over profile and history; 0: the history is a set
-    dim: int = 64  # width of items and states
-    heads: int = 2  # of the attention over profile and history; they share the width
-    ffn_dim: int = 128  # width inside the feed-forward networks
-    choice_heads: int = 1  # of the attention over items, each of the full width: different reasons to choose
-    score: str = "dot"  # how a user and an item are compared: see regard list scores
-    position: str = "learned"  # how places in the history are told: see regard list positions
-    user_dim: int = 0  # width of a vector for every user of the data; 0: users are what they chose, and their profiles
-    dropout: float = 0.2  # of what each part adds, and of what is read
-    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
-    item_dropout: float = 0.1  # how often an item is known by its profile alone while training
-    profile_dropout: float = 0.3  # how often a field of a profile is not told while training
+    layers: int = 2  # causal blocks over profile and history; 0: the history is a set
+    dim: int = 64  # width of item embeddings and states
+    heads: int = 2  # heads of the attention over profile and history; they share the width
+    ffn_dim: int = 128  # hidden width of the feed-forward networks
+    choice_heads: int = 1  # heads of the attention over items, each of full width: different reasons for a choice
+    score: str = "dot"  # score of user and item: see regard list scores
+    position: str = "learned"  # position encoding of the history: see regard list positions
+    user_dim: int = 0  # width of user embeddings; 0: users are represented by history and profile only
+    dropout: float = 0.2  # dropout of the output of each sublayer, and of the inputs
+    attention_dropout: float = 0.0  # dropout of attention weights; slow on a CPU
+    item_dropout: float = 0.1  # probability of using only an item's profile in training
+    profile_dropout: float = 0.3  # probability of setting a profile field to unknown in training
 
     def __post_init__(self) -> None:
-        if min(self.dim, self.heads, self.ffn_dim, self.choice_heads) < 1 or min(self.layers, self.user_dim) < 0:
-            raise ConfigError("dim, heads, hidden and choice_heads must be at least 1, layers and user_dim at least 0")
+        check_fields(
+            self,
+            at_least_1=("dim", "heads", "ffn_dim", "choice_heads"),
+            at_least_0=("layers", "user_dim"),
+            probability=("dropout", "attention_dropout", "item_dropout", "profile_dropout"),
+        )
         if self.dim % self.heads or self.dim % self.choice_heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads} and choice_heads={self.choice_heads}; "
                 "choose a multiple of both"
             )
-        for name in ("dropout", "attention_dropout", "item_dropout", "profile_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
 PRESETS = {"small": Config(layers=1, dim=32, ffn_dim=64)}
@@ -72,7 +74,7 @@ TINY = Config(layers=1, dim=16, heads=2, ffn_dim=32, dropout=0.0, item_dropout=0
 
 
 class Recommender(nn.Module):
-    """The whole model, a `Chooser` in the sense of core.choosing."""
+    """The complete model, a `RecommenderModel` in the sense of core.protocols.recommender."""
 
     def __init__(
         self,
@@ -97,42 +99,43 @@ class Recommender(nn.Module):
 
     @property
     def fields(self) -> tuple[int, ...]:
-        """The widths of the fields of a profile."""
+        """Widths of the profile fields."""
         return tuple(self.known.fields.widths)
 
     def states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
-        """(b 1+t d+p): what is known of each user before the first choice and after each one, and the profile."""
-        users, x = self._read(users, catalog)
-        memory = self.reason_attn.project_kv(self.around(x))
-        own = x[:, len(self.fields) :]
-        queries = self._with_profile(self.around(own), users)
-        looked: Tensor = self.reason_attn(queries, memory, Mask.causal())
-        return self._with_profile(self.last(own + looked), users)
+        """(b 1+t d+p): state of each user before the first and after each history item, with the profile."""
+        users, x = self._encode(users, catalog)
+        kv = self.reason_attn.project_kv(self.around(x))
+        history_features = x[:, len(self.fields) :]
+        queries = self._with_profile(self.around(history_features), users)
+        attended: Tensor = self.reason_attn(queries, kv, Mask.causal())
+        return self._with_profile(self.last(history_features + attended), users)
 
-    def _read(self, people: UserBatch, shelf: ItemCatalog) -> tuple[UserBatch, Tensor]:
-        """Users as they are told of, and features (b 1+f+t d) of all that is known."""
-        people = people._replace(profiles=self.known.fields.drop_fields(people.profiles))
-        x: Tensor = self.known(people, self.items.lookup(shelf, people.history))
+    def _encode(self, users: UserBatch, catalog: ItemCatalog) -> tuple[UserBatch, Tensor]:
+        """Return the users, in training with dropped profile fields, and features (b 1+f+t d) of constant, fields and
+        history."""
+        users = users._replace(profiles=self.known.fields.drop_fields(users.profiles))
+        x: Tensor = self.known(users, self.items.lookup(catalog, users.history))
         for layer in self.layers:
             x, _ = layer(x, Mask.causal())
-        return people, x
+        return users, x
 
-    def _with_profile(self, x: Tensor, people: UserBatch) -> Tensor:
-        """(b t d) -> (b t d+p): beside the features the profile, and the user's own vector where there is one."""
-        told = [people.profiles] if self.users is None else [people.profiles, self.users(people.ids)]
-        return torch.cat([x, *(part[:, None].expand(-1, x.shape[1], -1) for part in told)], dim=-1)
+    def _with_profile(self, x: Tensor, users: UserBatch) -> Tensor:
+        """(b t d) -> (b t d+p): append the profile, and the user embedding if there is one."""
+        parts = [users.profiles] if self.users is None else [users.profiles, self.users(users.ids)]
+        return torch.cat([x, *(part[:, None].expand(-1, x.shape[1], -1) for part in parts)], dim=-1)
 
     def gates(self, states: Tensor) -> Tensor:
-        """(m d) -> (m h)."""
+        """(m d) -> log weights of the heads (m h)."""
         if self.gate is None:
             return states.new_zeros(len(states), 1)
-        shares: Tensor = self.gate(states).log_softmax(dim=-1)
-        return shares
+        gates: Tensor = self.gate(states).log_softmax(dim=-1)
+        return gates
 
-    def _memory(self, shelf: ItemCatalog) -> KV:
-        """Keys and values of all items, for one row of the batch."""
-        items = self.items(shelf)
-        return self.item_attn.project_kv(torch.cat([items, shelf.profiles], dim=-1)[None], items[None])
+    def _item_kv(self, catalog: ItemCatalog) -> KV:
+        """Keys and values of all items, for a batch of one row."""
+        items = self.items(catalog)
+        return self.item_attn.project_kv(torch.cat([items, catalog.profiles], dim=-1)[None], items[None])
 
     def _queries(self, states: Tensor) -> Tensor:
         """(m d) -> (1 h m e)."""
@@ -140,116 +143,124 @@ class Recommender(nn.Module):
         return q.view(1, len(states), self.item_attn.heads, -1).transpose(1, 2)
 
     def scores(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
-        """(m d) -> (m h n)."""
-        found = self.item_attn.attend.weigh.scores(self._queries(states), self._memory(catalog).k.tensor)
-        return found[0].transpose(0, 1)
+        """States (m d) -> scores of the items (m h n)."""
+        scores = self.item_attn.attend.weigh.scores(self._queries(states), self._item_kv(catalog).k.tensor)
+        return scores[0].transpose(0, 1)
 
     def query_key_vectors(self, states: Tensor, catalog: ItemCatalog) -> tuple[Tensor, Tensor] | None:
-        """Queries (h m e) and keys (h n e), the scale in the queries."""
-        dot = self.item_attn.attend.weigh.as_dot(self._queries(states), self._memory(catalog).k.tensor)
+        """Queries (h m e) and keys (h n e) if the score is a dot product, else None; the scale is in the queries."""
+        dot = self.item_attn.attend.weigh.as_dot(self._queries(states), self._item_kv(catalog).k.tensor)
         return None if dot is None else (dot.q[0] * dot.scale, dot.k[0])
 
     def context(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
-        """(m d) -> (m e)."""
-        mixed: Tensor = self.item_attn(states[None], self._memory(catalog))
-        return mixed[0]
+        """States (m d) -> attended item values (m e)."""
+        context: Tensor = self.item_attn(states[None], self._item_kv(catalog))
+        return context[0]
 
     def rating_logits(
         self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None
     ) -> Tensor:
-        """(b k) -> (b k); the blocks over the history have no part in it, since it need not be in order."""
+        """Item indices (b k) -> logits (b k). The causal blocks are not used, since the history need not be in
+        order."""
         fields = self.known.fields(self.known.fields.drop_fields(users.profiles))
-        anyone = self.known.anyone.expand(len(fields), 1, -1)
-        known = [anyone, *([fields] if self.fields else []), self.opinion.items.lookup(catalog, users.history)]
-        before = 1 + len(self.fields)
+        constant = self.known.anyone.expand(len(fields), 1, -1)
+        user_features = [
+            constant,
+            *([fields] if self.fields else []),
+            self.opinion.items.lookup(catalog, users.history),
+        ]
+        prefix_length = 1 + len(self.fields)
         logits: Tensor = self.opinion(
             self.opinion.items.lookup(catalog, item_indices) + self._values(catalog, item_indices),
-            torch.cat(known, dim=1),
+            torch.cat(user_features, dim=1),
             self.opinion.usual.lookup(catalog, item_indices)[..., 0],
-            liked=self.opinion.rating_features(users, catalog, prefix_length=before),
-            sight=rating_mask(users, history_mask, prefix_length=before),
+            rating_features=self.opinion.rating_features(users, catalog, prefix_length=prefix_length),
+            mask=rating_mask(users, history_mask, prefix_length=prefix_length),
         )
         return logits
 
-    def _values(self, shelf: ItemCatalog, places: Tensor) -> Tensor:
-        """(b k) -> (b k d): what there is to get from items, W_O W_V item."""
-        values: Tensor = self.item_attn.o(self.item_attn.v(self.items.lookup(shelf, places)))
+    def _values(self, catalog: ItemCatalog, indices: Tensor) -> Tensor:
+        """Item indices (b k) -> (b k d): attention values of the items, W_O W_V item."""
+        values: Tensor = self.item_attn.o(self.item_attn.v(self.items.lookup(catalog, indices)))
         return values
 
     def state_contributions(self, users: UserBatch, catalog: ItemCatalog) -> StateContributions:
-        """One user -> the last state as a sum over [anyone, fields, items]; the last norm is taken as it stands."""
-        users, x = self._read(users, catalog)
-        normed, heads = self.around(x), self.reason_attn
-        memory = heads.project_kv(normed)
-        q = heads.q(self._with_profile(normed[:, -1:], users)).view(1, heads.heads, 1, -1)
-        weights = heads.attend.weigh(q, memory.k.tensor)[0, :, 0]  # (h r)
-        mixed = (weights[..., None] * memory.v[0]).transpose(0, 1).flatten(1)  # (r h·e)
-        shares = mixed @ heads.o.weight.mT
+        """One user -> the last state as a sum over [constant, fields, items]; the statistics of the last norm are kept
+        fixed."""
+        users, x = self._encode(users, catalog)
+        normalized, heads = self.around(x), self.reason_attn
+        kv = heads.project_kv(normalized)
+        q = heads.q(self._with_profile(normalized[:, -1:], users)).view(1, heads.heads, 1, -1)
+        weights = heads.attend.weigh(q, kv.k.tensor)[0, :, 0]  # (h r)
+        weighted_values = (weights[..., None] * kv.v[0]).transpose(0, 1).flatten(1)  # (r h·e)
+        shares = weighted_values @ heads.o.weight.mT
         shares[0] += heads.o.bias
         shares[-1] += x[0, -1]
         total = shares.sum(dim=0)
-        spread = (total.var(unbiased=False) + self.last.eps).sqrt()
-        shares = (shares - shares.mean(dim=-1, keepdim=True)) / spread * self.last.weight
+        std = (total.var(unbiased=False) + self.last.eps).sqrt()
+        shares = (shares - shares.mean(dim=-1, keepdim=True)) / std * self.last.weight
         shares[0] += self.last.bias
-        told = self._with_profile(shares.new_zeros(1, 1, 0), users)[0, 0]  # (p) features of the profile
-        beside = shares.new_zeros(len(shares), len(told))
+        profile = self._with_profile(shares.new_zeros(1, 1, 0), users)[0, 0]  # (p) features of the profile
+        profile_shares = shares.new_zeros(len(shares), len(profile))
         low = 0
-        for place, width in enumerate(self.fields, start=1):
-            beside[place, low : low + width] = told[low : low + width]
+        for index, width in enumerate(self.fields, start=1):
+            profile_shares[index, low : low + width] = profile[low : low + width]
             low += width
-        beside[0, low:] = told[low:]
-        return StateContributions(torch.cat([shares, beside], dim=-1), weights.mean(dim=0))
+        profile_shares[0, low:] = profile[low:]
+        return StateContributions(torch.cat([shares, profile_shares], dim=-1), weights.mean(dim=0))
 
 
 def build(config: Config, sizes: RecommendationSpec) -> Recommender:
-    """The only function of this file that sees both the choices and what the data decided."""
-    dim, profile, described = config.dim, sum(sizes.user_field_dims), sum(sizes.item_field_dims)
+    """Return a model for the given settings and data spec."""
+    dim, user_profile_dim, item_profile_dim = config.dim, sum(sizes.user_field_dims), sum(sizes.item_field_dims)
     position = positions.build(config.position, dim, max_length=sizes.max_length)
     fields = ProfileEncoder(sizes.user_field_dims, dim, dropout=config.profile_dropout)
-    known = UserEncoder(fields, EventFeatures(dim, days=sizes.span_days), position, dim=dim, dropout=config.dropout)
+    user_encoder = UserEncoder(
+        fields, EventFeatures(dim, days=sizes.span_days), position, dim=dim, dropout=config.dropout
+    )
     layers = [_layer(config, position) for _ in range(config.layers)]
-    width = dim + profile + config.user_dim
-    each = dim // config.heads
-    attend = Attend(scores.build("scaled_dot", each), queries="moments", keys="history")
-    reasons = MultiHeadAttention(attend, HeadDims(width, dim, dim, dim, config.heads, each, each))
+    width = dim + user_profile_dim + config.user_dim
+    head_dim = dim // config.heads
+    attend = Attend(scores.build("scaled_dot", head_dim), queries="moments", keys="history")
+    history_attention = MultiHeadAttention(attend, HeadDims(width, dim, dim, dim, config.heads, head_dim, head_dim))
     attend = Attend(scores.build(config.score, dim), queries="users", keys="items")
-    widths = HeadDims(width, dim + described, dim, dim, config.choice_heads, dim, dim // config.choice_heads)
-    choice = _begin_alike(MultiHeadAttention(attend, widths), dim)
-    users = nn.Embedding(sizes.num_users + 1, config.user_dim, padding_idx=0) if config.user_dim else None
-    items = ItemEmbedding(sizes.num_items, described, dim, dropout=config.item_dropout)
-    usual = ItemEmbedding(sizes.num_items, described, 1, dropout=config.item_dropout)
-    alike = ItemEmbedding(sizes.num_items, described, dim, dropout=config.item_dropout)
-    opinion = RatingHead(usual, alike, dim=dim, heads=config.heads, dropout=config.dropout)
+    dims = HeadDims(width, dim + item_profile_dim, dim, dim, config.choice_heads, dim, dim // config.choice_heads)
+    item_attention = _init_near_identity(MultiHeadAttention(attend, dims), dim)
+    user_embedding = nn.Embedding(sizes.num_users + 1, config.user_dim, padding_idx=0) if config.user_dim else None
+    items = ItemEmbedding(sizes.num_items, item_profile_dim, dim, dropout=config.item_dropout)
+    item_bias = ItemEmbedding(sizes.num_items, item_profile_dim, 1, dropout=config.item_dropout)
+    rating_items = ItemEmbedding(sizes.num_items, item_profile_dim, dim, dropout=config.item_dropout)
+    rating_head = RatingHead(item_bias, rating_items, dim=dim, heads=config.heads, dropout=config.dropout)
     return Recommender(
         items,
-        known,
+        user_encoder,
         layers,
-        history_attention=reasons,
-        item_attention=choice,
-        rating_head=opinion,
+        history_attention=history_attention,
+        item_attention=item_attention,
+        rating_head=rating_head,
         dim=dim,
-        user_embedding=users,
+        user_embedding=user_embedding,
     )
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = HeadDims.split_evenly(config.dim, config.heads)
-    place = position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
-    score = scores.build("scaled_dot", widths.head_dim)
-    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries="history", keys="history")
-    feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
-    return Block(
-        MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout)
+    dims = HeadDims.split_evenly(config.dim, config.heads)
+    position_bias = position.position_bias(heads=dims.num_heads, dim=dims.head_dim)
+    score = scores.build("scaled_dot", dims.head_dim)
+    attend = Attend(
+        score, position_bias=position_bias, dropout=config.attention_dropout, queries="history", keys="history"
     )
+    feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
+    return Block(MultiHeadAttention(attend, dims), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
 
 
-def _begin_alike(choice: MultiHeadAttention, dim: int) -> MultiHeadAttention:
-    """Queries and keys that begin as the state and the item themselves: what was chosen last speaks for its like. What
-    there is to get from an item is not known at first."""
-    nn.init.zeros_(choice.o.weight)
+def _init_near_identity(attention: MultiHeadAttention, dim: int) -> MultiHeadAttention:
+    """Initialize queries and keys near the identity, so that items similar to the last one get high scores; the output
+    projection starts with zeros."""
+    nn.init.zeros_(attention.o.weight)
     with torch.no_grad():
-        for layer in (choice.q, choice.k):
+        for layer in (attention.q, attention.k):
             nn.init.normal_(layer.weight, std=INIT_NOISE_STD)
-            for head in range(choice.heads):
+            for head in range(attention.heads):
                 layer.weight[head * dim : (head + 1) * dim, :dim] += torch.eye(dim)
-    return choice
+    return attention

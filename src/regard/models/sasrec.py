@@ -1,6 +1,6 @@
-"""SASRec: Kang and McAuley 2018. What was chosen, in order, foretells what is chosen next; nothing else is known.
+"""SASRec: Kang and McAuley 2018. Predicts the next item from the history of items and nothing else.
 
-items chosen -> embedding, place -> causal blocks -> inner product with the embedding of every item
+history items -> embedding, position -> causal blocks -> inner product with the embedding of every item
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.config import check_fields
 from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols.recommender import ItemCatalog, StateContributions, UserBatch
@@ -29,23 +30,20 @@ from regard.models._item_embedding import ItemEmbedding
 
 @dataclass(frozen=True)
 class Config:
-    """The shape of the paper's section 4: two blocks with one head."""
+    """The sizes of the paper's section 4: two blocks with one head."""
 
-    layers: int = 2  # blocks, one upon the other
+    layers: int = 2  # number of blocks
     dim: int = 64  # width of the features
-    heads: int = 1  # of each attention; they share the width
-    ffn_dim: int = 64  # width inside the feed-forward network
-    dropout: float = 0.2  # of what each part of a block adds, and of the embedding
+    heads: int = 1  # attention heads; they share the width
+    ffn_dim: int = 64  # hidden width of the feed-forward network
+    dropout: float = 0.2  # dropout of the output of each sublayer, and of the embedding
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.heads, self.ffn_dim) < 1:
-            raise ConfigError("layers, dim, heads and hidden must be at least 1")
+        check_fields(self, at_least_1=("layers", "dim", "heads", "ffn_dim"), probability=("dropout",))
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
 PRESETS = {"small": Config(layers=1, dim=32, ffn_dim=32)}
@@ -53,9 +51,9 @@ TINY = Config(layers=1, dim=16, ffn_dim=16, dropout=0.0)  # for tests
 
 
 class SASRec(nn.Module):
-    """The whole model, a `Chooser` in the sense of core.choosing."""
+    """The complete model, a `RecommenderModel` in the sense of core.protocols.recommender."""
 
-    fields: tuple[int, ...] = ()  # it reads no profile
+    fields: tuple[int, ...] = ()  # profiles are not used
 
     def __init__(
         self, items: ItemEmbedding, position: PositionScheme, layers: list[Block], *, dim: int, dropout: float
@@ -66,9 +64,9 @@ class SASRec(nn.Module):
         self.dropout, self.scale = Dropout(dropout), dim**0.5
 
     def states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
-        """(b 1+t d)."""
-        chosen = self.position(self.items.lookup(catalog, users.history) * self.scale)
-        x: Tensor = self.dropout(torch.cat([self.first.expand(len(chosen), 1, -1), chosen], dim=1))
+        """(b 1+t d): state before the first and after each history item."""
+        history = self.position(self.items.lookup(catalog, users.history) * self.scale)
+        x: Tensor = self.dropout(torch.cat([self.first.expand(len(history), 1, -1), history], dim=1))
         for layer in self.layers:
             x, _ = layer(x, Mask.causal())
         states: Tensor = self.last(x)
@@ -88,40 +86,39 @@ class SASRec(nn.Module):
         return states[None], self.items(catalog)[None]
 
     def context(self, states: Tensor, catalog: ItemCatalog) -> Tensor | None:
-        """It has no values."""
+        """Return None: the model has no item values."""
         return None
 
     def rating_logits(
         self, users: UserBatch, catalog: ItemCatalog, item_indices: Tensor, history_mask: Tensor | None = None
     ) -> Tensor:
-        """(b k) -> (b k), by the state after the last item that is in sight with all before it."""
+        """Item indices (b k) -> logits (b k), from the state after the last history item that is visible with all
+        before it."""
         states = self.states(users, catalog)
-        last = (
+        last_visible = (
             users.lengths[:, None].expand_as(item_indices)
             if history_mask is None
             else history_mask.long().cumprod(dim=-1).sum(dim=-1)
         )
         rows = torch.arange(len(item_indices), device=item_indices.device)[:, None]
-        agreed: Tensor = (states[rows, last] * self.items.lookup(catalog, item_indices)).sum(dim=-1)
-        return agreed
+        logits: Tensor = (states[rows, last_visible] * self.items.lookup(catalog, item_indices)).sum(dim=-1)
+        return logits
 
     def state_contributions(self, users: UserBatch, catalog: ItemCatalog) -> StateContributions | None:
-        """Its state is no sum over what was chosen."""
+        """Return None: the state is not a sum over the history items."""
         return None
 
 
 def build(config: Config, sizes: RecommendationSpec) -> SASRec:
-    """The only function of this file that sees both the choices and what the data decided."""
+    """Return a model for the given settings and data spec."""
     position = positions.build("learned", config.dim, max_length=sizes.max_length)
-    widths = HeadDims.split_evenly(config.dim, config.heads)
+    dims = HeadDims.split_evenly(config.dim, config.heads)
     layers = []
     for _ in range(config.layers):
-        attend = Attend(scores.build("scaled_dot", widths.head_dim), queries="history", keys="history")
+        attend = Attend(scores.build("scaled_dot", dims.head_dim), queries="history", keys="history")
         feedforward = FeedForward(config.dim, config.ffn_dim, dropout=config.dropout)
         layers.append(
-            Block(
-                MultiHeadAttention(attend, widths), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout)
-            )
+            Block(MultiHeadAttention(attend, dims), feedforward, make_norm=partial(PreNorm, config.dim, config.dropout))
         )
     items = ItemEmbedding(sizes.num_items, 0, config.dim, dropout=0.0)
     return SASRec(items, position, layers, dim=config.dim, dropout=config.dropout)

@@ -1,9 +1,9 @@
-"""Skip-gram with negative sampling (word2vec): Mikolov et al. 2013, section 2.2. A vector for every word.
+"""Skip-gram with negative sampling (word2vec): Mikolov et al. 2013, section 2.2. One vector per word.
 
-    -log σ(v_word · u_near) - Σ log σ(-v_word · u_other)     over the words near it, and `negatives` others for each
+    -log σ(v_word · u_context) - Σ log σ(-v_word · u_negative)     over context words and sampled negatives
 
-Words are trained in rows of running text. All words of a row share the others that were drawn for it, so that both sums
-are matrix products, which a CPU does many times as fast as single words. The gradient is made in the forward pass.
+Training examples are rows of running text. All words of a row share the negatives drawn for it, so that both sums are
+matrix products. On a CPU these are many times as fast as single words. The gradient is computed in the forward pass.
 """
 
 from __future__ import annotations
@@ -15,23 +15,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
+from regard.core.config import check_fields
 from regard.core.data_specs import EmbeddingSpec
-from regard.core.errors import ConfigError
 from regard.core.tracing import gradients, is_transforming
 
-CHUNK_SCORES = 2**16  # scores that are computed at once: they stay in the processor's cache
-MIN_PROBABILITY = 1e-7  # a probability below it counts as this much: its logarithm stays finite
+CHUNK_SCORES = 2**16  # scores per chunk: they fit in the processor's cache
+MIN_PROBABILITY = 1e-7  # lower bound of probabilities, so that their logarithm is finite
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a vector is."""
+    """Width of the vectors."""
 
     dim: int = 100  # width of the vectors
 
     def __post_init__(self) -> None:
-        if self.dim < 1:
-            raise ConfigError(f"dim={self.dim} must be at least 1")
+        check_fields(self, at_least_1=("dim",))
 
 
 PRESETS = {"small": Config(dim=32)}
@@ -39,7 +38,7 @@ TINY = Config(dim=8)  # for tests
 
 
 class SkipGram(nn.Module):
-    """Words -> vectors; `contexts` are the vectors of the same words as neighbours, which only training needs."""
+    """Words -> vectors; `contexts` are the vectors of the same words as context words, only used in training."""
 
     def __init__(self, vocab_size: int, dim: int) -> None:
         super().__init__()
@@ -55,82 +54,109 @@ class SkipGram(nn.Module):
     def loss(
         self, tokens: Tensor, window: Tensor, negative_samples: Tensor, *, negatives_per_pair: float
     ) -> tuple[Tensor, int]:
-        """Rows of words (r t), how far each looks to both sides (r t), 0 for padding, and other words (r k) -> the loss
-        summed over all pairs of near words, differentiable, and how many pairs there are."""
+        """Rows of words (r t), the window of each (r t), 0 for padding, and negative words (r k) -> the loss summed
+        over all pairs of word and context word, and the number of pairs."""
         apply: Any = _plain if is_transforming() else _Loss.apply
-        with torch.autocast(tokens.device.type, enabled=False):  # products too small to gain from half precision
+        with torch.autocast(
+            tokens.device.type, enabled=False
+        ):  # the products are too small to gain from half precision
             total: Tensor = apply(
                 self.vectors.weight, self.contexts.weight, tokens, window, negative_samples, negatives_per_pair
             )
-        return total, int(_near(window).sum())
+        return total, int(_context_mask(window).sum())
 
 
 def build(config: Config, sizes: EmbeddingSpec) -> SkipGram:
-    """The only function of this file that sees both the choices and what the data decided."""
+    """Return a model for the given settings and data spec."""
     return SkipGram(sizes.vocab_size, config.dim)
 
 
-def _near(reach: Tensor) -> Tensor:
-    """How far each word looks (r t) -> (r t t): which words are near it; padding, which looks nowhere, is near none."""
-    places = torch.arange(reach.shape[1], device=reach.device)
-    distance = (places[:, None] - places).abs()
-    return (distance <= reach[:, :, None]) & (distance > 0) & (reach > 0)[:, None, :]
+def _context_mask(window: Tensor) -> Tensor:
+    """Windows (r t) -> (r t t): True for the context words of each word; padding has an empty window and is in none."""
+    positions = torch.arange(window.shape[1], device=window.device)
+    distance = (positions[:, None] - positions).abs()
+    return (distance <= window[:, :, None]) & (distance > 0) & (window > 0)[:, None, :]
 
 
-def _plain(vectors: Tensor, contexts: Tensor, rows: Tensor, *drawn: Any) -> Tensor:
-    """The loss in operations that have gradients of their own."""
-    reach, others, negatives = drawn
-    words, near, is_near = embedding(rows, vectors), embedding(rows, contexts), _near(reach)
-    weight = is_near.sum(dim=-1, keepdim=True) * (negatives / max(1, others.shape[1]))
-    close, far = torch.sigmoid(words @ near.mT), torch.sigmoid(words @ embedding(others, contexts).mT)
+def _plain(vectors: Tensor, contexts: Tensor, tokens: Tensor, *sampling: Any) -> Tensor:
+    """The loss in differentiable operations."""
+    window, negatives, negatives_per_pair = sampling
+    word_vectors, context_vectors, is_context = (
+        embedding(tokens, vectors),
+        embedding(tokens, contexts),
+        _context_mask(window),
+    )
+    weight = is_context.sum(dim=-1, keepdim=True) * (negatives_per_pair / max(1, negatives.shape[1]))
+    context_p, negative_p = (
+        torch.sigmoid(word_vectors @ context_vectors.mT),
+        torch.sigmoid(word_vectors @ embedding(negatives, contexts).mT),
+    )
     loss: Tensor = (
-        -(close.clamp_min(MIN_PROBABILITY).log() * is_near).sum()
-        - ((1 - far).clamp_min(MIN_PROBABILITY).log() * weight).sum()
+        -(context_p.clamp_min(MIN_PROBABILITY).log() * is_context).sum()
+        - ((1 - negative_p).clamp_min(MIN_PROBABILITY).log() * weight).sum()
     )
     return loss
 
 
 class _Loss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, *given: Any) -> Tensor:
-        vectors, contexts, rows, reach, others, negatives = given
-        words, near, drawn = embedding(rows, vectors), embedding(rows, contexts), embedding(others, contexts)
-        changes = [torch.empty_like(x) for x in (words, near, drawn)]
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        vectors, contexts, tokens, window, negatives, negatives_per_pair = inputs
+        word_vectors, context_vectors, negative_vectors = (
+            embedding(tokens, vectors),
+            embedding(tokens, contexts),
+            embedding(negatives, contexts),
+        )
+        gradient_buffers = [torch.empty_like(x) for x in (word_vectors, context_vectors, negative_vectors)]
         total: Tensor = vectors.new_zeros(())
-        size = max(1, CHUNK_SCORES // max(1, rows.shape[1] * (rows.shape[1] + others.shape[1])))
-        for low in range(0, len(rows), size):
+        size = max(1, CHUNK_SCORES // max(1, tokens.shape[1] * (tokens.shape[1] + negatives.shape[1])))
+        for low in range(0, len(tokens), size):
             part = slice(low, low + size)
-            given_part = words[part], near[part], drawn[part]
-            into = [change[part] for change in changes]
-            total += _chunk(*given_part, is_near=_near(reach[part]), negatives=negatives, into=into)
-        d_vectors = torch.zeros_like(vectors).index_add_(0, rows.flatten(), changes[0].flatten(0, 1))
-        d_contexts = torch.zeros_like(contexts).index_add_(0, rows.flatten(), changes[1].flatten(0, 1))
-        d_contexts.index_add_(0, others.flatten(), changes[2].flatten(0, 1))
-        ctx.save_for_backward(d_vectors, d_contexts, *given[:5])
-        ctx.negatives = negatives
+            chunk = word_vectors[part], context_vectors[part], negative_vectors[part]
+            gradients = [buffer[part] for buffer in gradient_buffers]
+            total += _chunk(
+                *chunk, is_context=_context_mask(window[part]), negatives_per_pair=negatives_per_pair, into=gradients
+            )
+        d_vectors = torch.zeros_like(vectors).index_add_(0, tokens.flatten(), gradient_buffers[0].flatten(0, 1))
+        d_contexts = torch.zeros_like(contexts).index_add_(0, tokens.flatten(), gradient_buffers[1].flatten(0, 1))
+        d_contexts.index_add_(0, negatives.flatten(), gradient_buffers[2].flatten(0, 1))
+        ctx.save_for_backward(d_vectors, d_contexts, *inputs[:5])
+        ctx.negatives_per_pair = negatives_per_pair
         return total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         d_vectors, d_contexts, *inputs = ctx.saved_tensors
-        if torch.is_grad_enabled():  # a second derivative is wanted
-            again = gradients(lambda *x: _plain(*x, *inputs[2:], ctx.negatives), inputs[:2], grad)
-            return (*again, None, None, None, None)
+        if torch.is_grad_enabled():  # for second derivatives
+            double_backward = gradients(lambda *x: _plain(*x, *inputs[2:], ctx.negatives_per_pair), inputs[:2], grad)
+            return (*double_backward, None, None, None, None)
         return d_vectors * grad, d_contexts * grad, None, None, None, None
 
 
 def _chunk(
-    words: Tensor, near: Tensor, drawn: Tensor, *, is_near: Tensor, negatives: float, into: list[Tensor]
+    word_vectors: Tensor,
+    context_vectors: Tensor,
+    negative_vectors: Tensor,
+    *,
+    is_context: Tensor,
+    negatives_per_pair: float,
+    into: list[Tensor],
 ) -> Tensor:
-    """Vectors (r t d), (r t d), (r k d) and who is near whom (r t t) -> the loss; gradients are put `into` tensors."""
-    weight = is_near.sum(dim=-1, keepdim=True) * (negatives / max(1, drawn.shape[1]))  # (r t 1) of each word drawn
-    close, far = torch.bmm(words, near.mT).sigmoid_(), torch.bmm(words, drawn.mT).sigmoid_()
-    loss = -(close.clamp_min(MIN_PROBABILITY).log_().mul_(is_near).sum())
-    loss -= (1 - far).clamp_min_(MIN_PROBABILITY).log_().mul_(weight).sum()
-    close.sub_(1).mul_(is_near)
-    far.mul_(weight)
-    torch.bmm(close, near, out=into[0])
-    into[0].baddbmm_(far, drawn)
-    torch.bmm(close.mT, words, out=into[1])
-    torch.bmm(far.mT, words, out=into[2])
+    """Vectors (r t d), (r t d), (r k d) and the context mask (r t t) -> the loss; gradients are written `into`
+    tensors."""
+    weight = is_context.sum(dim=-1, keepdim=True) * (
+        negatives_per_pair / max(1, negative_vectors.shape[1])
+    )  # (r t 1) weight of each negative
+    context_p, negative_p = (
+        torch.bmm(word_vectors, context_vectors.mT).sigmoid_(),
+        torch.bmm(word_vectors, negative_vectors.mT).sigmoid_(),
+    )
+    loss = -(context_p.clamp_min(MIN_PROBABILITY).log_().mul_(is_context).sum())
+    loss -= (1 - negative_p).clamp_min_(MIN_PROBABILITY).log_().mul_(weight).sum()
+    context_p.sub_(1).mul_(is_context)
+    negative_p.mul_(weight)
+    torch.bmm(context_p, context_vectors, out=into[0])
+    into[0].baddbmm_(negative_p, negative_vectors)
+    torch.bmm(context_p.mT, word_vectors, out=into[1])
+    torch.bmm(negative_p.mT, word_vectors, out=into[2])
     return loss

@@ -1,8 +1,8 @@
-"""A tagger of Transformer blocks: words and how they are spelt, self-attention over the sentence, a CRF over the tags.
+"""Tagger with Transformer blocks: word and character features, self-attention over the sentence, a CRF over the tags.
 
-word and how it is spelt -> place -> [self-attention, feed-forward] × layers -> CRF, or a softmax for each tag
+    word and character features -> position -> [self-attention, feed-forward] × layers -> CRF, or a softmax per tag
 
-Beside it, BERT and its kin tag too (`model = "bert"`): they have no spelling, and can be trained beforehand.
+BERT and similar models can tag too (`model = "bert"`): they have no character features, and can be pretrained.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.config import check_fields
 from regard.core.data_specs import TaggingSpec
 from regard.core.errors import ConfigError
 from regard.layers import positions
@@ -33,32 +34,30 @@ from regard.layers.norm import PreNorm
 
 @dataclass(frozen=True)
 class Config:
-    """Small, for data sets of some thousand sentences."""
+    """Small defaults, for data sets of a few thousand sentences."""
 
-    layers: int = 2  # blocks, one upon the other
+    layers: int = 2  # number of blocks
     dim: int = 128  # width of the features
-    ffn_dim: int = 256  # width inside the feed-forward network
-    heads: int = 4  # of each attention; they share the width
-    char_dim: int = 30  # width of a letter's features
-    filters: int = 30  # features made of the letters of a word; 0: spelling is not looked at
-    position: str = "relative"  # how places are told: see regard list positions
-    output: Literal["crf", "softmax"] = "crf"  # tags chosen together by a CRF, or each by a softmax
-    dropout: float = 0.3  # of what goes into the blocks, of what each part adds, and of the features
-    word_dropout: float = 0.0  # how often a word is read as unknown in training
+    ffn_dim: int = 256  # hidden width of the feed-forward network
+    heads: int = 4  # attention heads; they share the width
+    char_dim: int = 30  # width of a character embedding
+    filters: int = 30  # filters of the character CNN; 0: no character features
+    position: str = "relative"  # position encoding: see regard list positions
+    output: Literal["crf", "softmax"] = "crf"  # a CRF over the tag sequence, or a softmax per tag
+    dropout: float = 0.3  # dropout of the inputs, of the output of each sublayer, and of the features
+    word_dropout: float = 0.0  # probability of replacing a word by UNK in training
 
     def __post_init__(self) -> None:
-        for name in ("layers", "dim", "ffn_dim", "heads", "char_dim"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.filters < 0:
-            raise ConfigError(f"filters={self.filters} must be at least 0")
+        check_fields(
+            self,
+            at_least_1=("layers", "dim", "ffn_dim", "heads", "char_dim"),
+            at_least_0=("filters",),
+            probability=("dropout", "word_dropout"),
+        )
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
-        for name in ("dropout", "word_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
 PRESETS = {"small": Config(layers=1, dim=64, ffn_dim=128, heads=4)}
@@ -66,7 +65,7 @@ TINY = Config(layers=2, dim=16, ffn_dim=16, heads=2, char_dim=4, filters=5, drop
 
 
 class Tagger(nn.Module):
-    """Sentences of units -> features (b u d), from which `readout` makes logits of the tags."""
+    """Sentences of units -> features (b u d), the input of `readout`."""
 
     def __init__(self, config: Config, sizes: TaggingSpec) -> None:
         super().__init__()
@@ -78,24 +77,33 @@ class Tagger(nn.Module):
             dropout=dropout,
             word_dropout=config.word_dropout,
         )
-        spelt = config.filters if sizes.num_characters else 0
+        char_filters = config.filters if sizes.num_characters else 0
         self.spelling = (
-            CharCNN(sizes.num_characters, config.char_dim, spelt, special_tokens=sizes.special_tokens, dropout=dropout)
-            if spelt
+            CharCNN(
+                sizes.num_characters,
+                config.char_dim,
+                char_filters,
+                special_tokens=sizes.special_tokens,
+                dropout=dropout,
+            )
+            if char_filters
             else None
         )
-        self.join = Linear(dim + spelt, dim)
+        self.join = Linear(dim + char_filters, dim)
         self.position = positions.build(config.position, dim, max_length=sizes.max_length)
-        widths = HeadDims.split_evenly(dim, config.heads)
+        dims = HeadDims.split_evenly(dim, config.heads)
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
-            place = self.position.position_bias(heads=widths.num_heads, dim=widths.head_dim)
+            position_bias = self.position.position_bias(heads=dims.num_heads, dim=dims.head_dim)
             attend = Attend(
-                scores.build("scaled_dot", widths.head_dim), position_bias=place, queries="sentence", keys="sentence"
+                scores.build("scaled_dot", dims.head_dim),
+                position_bias=position_bias,
+                queries="sentence",
+                keys="sentence",
             )
-            around = partial(PreNorm, dim, dropout)
+            make_norm = partial(PreNorm, dim, dropout)
             self.layers.append(
-                Block(MultiHeadAttention(attend, widths), FeedForward(dim, config.ffn_dim), make_norm=around)
+                Block(MultiHeadAttention(attend, dims), FeedForward(dim, config.ffn_dim), make_norm=make_norm)
             )
         self.last = PreNorm.final_norm(dim)
         self.dropout = Dropout(dropout)
@@ -111,5 +119,5 @@ class Tagger(nn.Module):
 
 
 def build(config: Config, sizes: TaggingSpec) -> Tagger:
-    """Choices and what the data decided -> a model."""
+    """Return a model for the given settings and data spec."""
     return Tagger(config, sizes)

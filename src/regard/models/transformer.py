@@ -1,4 +1,4 @@
-"""The Transformer, encoder and decoder: Vaswani et al. 2017. Reads with layers/block.py and attention/attend.py.
+"""The Transformer, encoder and decoder: Vaswani et al. 2017. See also layers/block.py and attention/attend.py.
 
 encoder: x -> [self-attention, feed-forward] × layers -> memory
 decoder: y -> [causal self-attention, attention over the memory, feed-forward] × layers -> logits
@@ -17,6 +17,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import CAUSAL, Mask
 from regard.attention.weigh import PositionBias
+from regard.core.config import check_fields
 from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
@@ -40,29 +41,24 @@ class Config:
     layers: int = 6  # blocks of the encoder
     decoder_layers: int = 0  # blocks of the decoder; 0: as many as the encoder has
     dim: int = 512  # width of the features
-    ffn_dim: int = 2048  # width inside the feed-forward network
-    heads: int = 8  # of each attention; they share the width
-    dropout: float = 0.1  # of what each part of a block adds, and of the embedding
-    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
-    norm: Literal["pre", "post"] = "pre"  # before each part of a block, or behind it as in the paper
-    position: str = "sinusoidal"  # how places are told: see regard list positions
-    score: str = "scaled_dot"  # of queries and keys: see regard list scores
-    activation: Activation = "relu"  # inside the feed-forward network
-    scale_embeddings: bool = True  # embeddings are multiplied by √dim; the models of others may do without
-    bias: bool = False  # a number for each token that is added to its logit
-    tie_embeddings: bool = (
-        True  # one table for target embedding and readout, and for the source if the vocabulary is joint
-    )
+    ffn_dim: int = 2048  # hidden width of the feed-forward network
+    heads: int = 8  # attention heads; they share the width
+    dropout: float = 0.1  # dropout of the output of each sublayer, and of the embedding
+    attention_dropout: float = 0.0  # dropout of attention weights; slow on a CPU
+    norm: Literal["pre", "post"] = "pre"  # layer norm before each sublayer, or after it as in the paper
+    position: str = "sinusoidal"  # position encoding: see regard list positions
+    score: str = "scaled_dot"  # attention score: see regard list scores
+    activation: Activation = "relu"  # activation of the feed-forward network
+    scale_embeddings: bool = True  # multiply embeddings by √dim; imported models may not
+    bias: bool = False  # add a learned bias to the logit of each token
+    tie_embeddings: bool = True  # one table for readout and target embedding (and source, if the vocabulary is joint)
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.ffn_dim, self.heads) < 1:
-            raise ConfigError("layers, dim, hidden and heads must be at least 1")
+        check_fields(self, at_least_1=("layers", "dim", "ffn_dim", "heads"), probability=("dropout",))
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
 PRESETS = {
@@ -74,7 +70,8 @@ TINY = Config(layers=2, dim=16, ffn_dim=32, heads=2, dropout=0.1)  # for tests
 
 
 class TransformerState(NamedTuple):
-    """The past of each layer, one row a hypothesis; the source as each layer sees it, one row a sentence."""
+    """KV cache of each layer, one row per hypothesis; the source's keys and values for each layer, one row per
+    sentence."""
 
     past: tuple[KV, ...]
     source: Shared[tuple[KV, ...]]
@@ -96,7 +93,7 @@ class Encoder(nn.Module):
 
 
 class DecoderStack(nn.Module):
-    """Target tokens (b t) and what was before them -> features (b t d)."""
+    """Target tokens (b t) and the state before them -> features (b t d)."""
 
     def __init__(self, embedding: Embedding, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()
@@ -112,14 +109,14 @@ class DecoderStack(nn.Module):
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         x = self.embedding(tokens, state.past[0].position)  # (b t d)
         past = []
-        for layer, before, source in zip(self.layers, state.past, state.source.value, strict=True):
-            x, memory = layer(x, CAUSAL, past=before, source=source)
-            past.append(memory)
+        for layer, layer_past, source in zip(self.layers, state.past, state.source.value, strict=True):
+            x, cache = layer(x, CAUSAL, past=layer_past, source=source)
+            past.append(cache)
         return self.last(x), TransformerState(tuple(past), state.source)
 
 
 class Transformer(nn.Module):
-    """The whole model, a `Decoder` in the sense of core.protocols."""
+    """The complete model, a `Decoder` in the sense of core.protocols."""
 
     def __init__(self, encoder: Encoder, decoder: DecoderStack, readout: Readout) -> None:
         super().__init__()
@@ -140,12 +137,13 @@ class Transformer(nn.Module):
         return self.readout(x), state  # (b t v)
 
     def for_decoding(self, precision: Precision = "float32") -> Transformer:
-        """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
+        """Return an equivalent model for faster decoding on a CPU, a snapshot of the current weights; the model itself
+        if it cannot be optimized."""
         return optimize_for_decoding(self, precision)
 
 
 def build(config: Config, sizes: Seq2SeqSpec) -> Transformer:
-    """The only function of this file that sees both the choices and what the data decided."""
+    """Return a model for the given settings and data spec."""
     pad = sizes.special_tokens.pad
     target = embedding_table(sizes.target_vocab_size, config.dim, pad=pad)
     joint = sizes.joint_vocab and config.tie_embeddings
@@ -170,21 +168,21 @@ def build(config: Config, sizes: Seq2SeqSpec) -> Transformer:
 
 
 def _encoder(config: Config, embedding: Embedding) -> Encoder:
-    around = partial(NORMS[config.norm], config.dim, config.dropout)
+    make_norm = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
     for _ in range(config.layers):
-        own = _attention(config, embedding.position.position_bias, queries="source", keys="source")
-        layers.append(Block(own, _feedforward(config), make_norm=around))
+        self_attention = _attention(config, embedding.position.position_bias, queries="source", keys="source")
+        layers.append(Block(self_attention, _feedforward(config), make_norm=make_norm))
     return Encoder(embedding, layers, NORMS[config.norm].final_norm(config.dim))
 
 
 def _decoder(config: Config, embedding: Embedding) -> DecoderStack:
-    around = partial(NORMS[config.norm], config.dim, config.dropout)
+    make_norm = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
     for _ in range(config.decoder_layers or config.layers):
-        own = _attention(config, embedding.position.causal_position_bias, queries="target", keys="target")
-        cross = _attention(config, None, queries="target", keys="source")
-        layers.append(Block(own, _feedforward(config), make_norm=around, cross_attention=cross))
+        self_attention = _attention(config, embedding.position.causal_position_bias, queries="target", keys="target")
+        cross_attention = _attention(config, None, queries="target", keys="source")
+        layers.append(Block(self_attention, _feedforward(config), make_norm=make_norm, cross_attention=cross_attention))
     return DecoderStack(embedding, layers, NORMS[config.norm].final_norm(config.dim))
 
 
@@ -193,11 +191,11 @@ def _feedforward(config: Config) -> FeedForward:
 
 
 def _attention(
-    config: Config, where: Callable[..., PositionBias | None] | None, *, queries: str, keys: str
+    config: Config, make_position_bias: Callable[..., PositionBias | None] | None, *, queries: str, keys: str
 ) -> MultiHeadAttention:
-    """`where` makes what positions put inside the score, given the heads and their width."""
-    widths = HeadDims.split_evenly(config.dim, config.heads)
-    place = None if where is None else where(heads=widths.num_heads, dim=widths.head_dim)
-    score = scores.build(config.score, widths.head_dim)
-    attend = Attend(score, position_bias=place, dropout=config.attention_dropout, queries=queries, keys=keys)
-    return MultiHeadAttention(attend, widths)
+    """`make_position_bias` returns the position bias, given the number of heads and their width."""
+    dims = HeadDims.split_evenly(config.dim, config.heads)
+    position_bias = None if make_position_bias is None else make_position_bias(heads=dims.num_heads, dim=dims.head_dim)
+    score = scores.build(config.score, dims.head_dim)
+    attend = Attend(score, position_bias=position_bias, dropout=config.attention_dropout, queries=queries, keys=keys)
+    return MultiHeadAttention(attend, dims)

@@ -1,9 +1,11 @@
-"""Beam search that stays full: `width` beginnings are continued until the end, however many hypotheses have ended.
+"""Beam search with a full beam: `beam_width` prefixes are continued until the end, however many hypotheses have ended.
 
-At every step the 2·width best continuations of a source are looked at: those that end among the best `width` are set
-aside, and the best `width` of the others go on. A source is over when `width` hypotheses have ended and none that grows
-ranks above the worst of them as it stands. This is how the Transformers library of Hugging Face searches (Wolf et al.
-2020); settings and ranks are those of `beam`, which costs less, since there a hypothesis that ends keeps its place.
+Hypotheses are ranked as in `beam`, by  log P(y) / |y|^length_penalty,  in `search.Search._collect_ended`. At every step
+the 2·beam_width best continuations of a source are considered. Those that end among the best `beam_width` are
+collected, and the best `beam_width` of the others continue. A source is finished when `beam_width` hypotheses have
+ended and no growing one, at its current length, ranks above the worst of them. This is the search of the Hugging Face
+transformers library (Wolf et al. 2020). The settings are those of `beam`, which is cheaper because an ended hypothesis
+keeps its slot there.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ __all__ = ["Config", "build"]
 
 
 def build(config: Config) -> StrategySpec:
-    """Up to `nbest` hypotheses for each source."""
+    """Return up to `nbest` hypotheses per source."""
     return StrategySpec(
         _choose,
         capacity=config.beam_width,
@@ -28,5 +30,5 @@ def build(config: Config) -> StrategySpec:
     )
 
 
-def _choose(scores: Tensor, running: SearchState) -> Candidates:
-    return best_continuations(scores, running, candidates_per_hypothesis=2)
+def _choose(scores: Tensor, search_state: SearchState) -> Candidates:
+    return best_continuations(scores, search_state, candidates_per_hypothesis=2)

@@ -1,4 +1,4 @@
-"""Greedy search: at every step the likeliest token."""
+"""Greedy search: the most likely token at every step."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from regard.decoding.topk import top_k
 
 @dataclass(frozen=True)
 class Config:
-    """What the output may not contain."""
+    """Constraints on the output."""
 
-    min_length: int = 0  # tokens before the end mark may come
-    no_repeat_ngram_size: int = 0  # no n-gram of this size comes twice; 0: they may
-    suppress_tokens: tuple[int, ...] = ()  # tokens that never come
+    min_length: int = 0  # minimum number of tokens before EOS
+    no_repeat_ngram_size: int = 0  # n-grams of this size do not occur twice; 0: no restriction
+    suppress_tokens: tuple[int, ...] = ()  # ids of tokens that are never generated
 
     def __post_init__(self) -> None:
         check_constraints(self)
 
 
 def build(config: Config) -> StrategySpec:
-    """One hypothesis a source, continued by its likeliest token."""
+    """Return one hypothesis per source, continued by its most likely token."""
     return StrategySpec(_choose)
 
 
-def _choose(scores: Tensor, running: SearchState) -> Candidates:
+def _choose(scores: Tensor, search_state: SearchState) -> Candidates:
     values, tokens = top_k(scores.flatten(0, 1), 1)
-    shape = running.cum_log_probs.shape
+    shape = search_state.cum_log_probs.shape
     parents = torch.arange(shape[1], device=scores.device).expand(shape)
-    return Candidates(parents, tokens=tokens.view(shape), cum_log_probs=running.cum_log_probs + values.view(shape))
+    return Candidates(parents, tokens=tokens.view(shape), cum_log_probs=search_state.cum_log_probs + values.view(shape))

@@ -1,6 +1,7 @@
-"""Places in an image: the row told by one half of the features, the column by the other.
+"""Positions in an image: the first half of the features encodes the row, the second half the column.
 
-Parmar et al. 2018, section 3.1: coordinates encoded by sines, or learned; any scheme that adds to the features will do.
+Parmar et al. 2018, section 3.1: coordinates with sinusoidal or learned encodings; any scheme that is added to the
+features can be used.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Position2D(nn.Module):
         self.columns = positions.build(name, dim - dim // 2, max_length=width)
         if self.rows.position_bias(heads=1, dim=2) is not None:
             raise ConfigError(
-                f"position={name!r} counts along one axis, inside the score; for rows and columns choose one that adds "
-                "to the features: sinusoidal, learned …"
+                f"position={name!r} is one-dimensional and inside the score; for rows and columns choose one that is "
+                "added to the features: sinusoidal, learned …"
             )
 
     def forward(self, rows: Tensor, columns: Tensor) -> Tensor:
@@ -33,8 +34,8 @@ class Position2D(nn.Module):
         return torch.cat([down, across], dim=-1)
 
     def encode_raster(self) -> Tensor:
-        """(height·width d): every place, row by row."""
+        """(height·width d): encodings of all positions, row by row."""
         device = next((p.device for p in self.parameters()), None)
-        places = torch.arange(self.height * self.width, device=device)
-        encoded: Tensor = self(places // self.width, places % self.width)
+        indices = torch.arange(self.height * self.width, device=device)
+        encoded: Tensor = self(indices // self.width, indices % self.width)
         return encoded

@@ -1,4 +1,4 @@
-"""The place as a binary number, one bit a feature: bounded and unique, but wasteful and not smooth."""
+"""The position as a binary number, one bit per feature: bounded and unique, but wasteful and not smooth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):
-    """Bit i of p in feature i; features beyond the 31st bit are 0."""
+    """Bit i of p in feature i; features after the 31st bit are 0."""
 
     def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
         bits = torch.arange(min(self.dim, 31), device=positions.device)

@@ -1,4 +1,4 @@
-"""The place as a fraction of the length: bounded, but a step means something else in every sentence."""
+"""The position as a fraction of the length: bounded, but the size of a step depends on the sentence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):
-    """p / longest. The length of a sentence is not known while it is being written, so the longest length stands for it
-    where the sequence is read in chunks; `of_length` gives the textbook form."""
+    """p / max_length. The length of a sentence is unknown during generation, so the maximum length replaces it when a
+    sequence is read in chunks. `encode_sequence` is the textbook form."""
 
     def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
         return (positions[..., None].float() / self.longest).expand(*positions.shape, self.dim)
 
     def encode_sequence(self, length: int) -> Tensor:
-        """(t d): the textbook's p / (t - 1), which needs the whole sentence."""
+        """(t d): the textbook form p / (t - 1), which needs the complete sentence."""
         return torch.linspace(0.0, 1.0, length)[:, None].expand(length, self.dim)

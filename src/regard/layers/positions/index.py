@@ -1,4 +1,4 @@
-"""The place itself, 0, 1, 2, …, added to every feature: unique, but without bound."""
+"""The position itself, 0, 1, 2, …, added to every feature: unique, but unbounded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):
-    """p, as a number."""
+    """The position p in every feature."""
 
     def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
         return positions[..., None].float().expand(*positions.shape, self.dim)

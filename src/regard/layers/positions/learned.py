@@ -1,4 +1,4 @@
-"""Learned positions, one vector a place: Gehring et al. 2017, section 3.1. The table ends at `longest`."""
+"""Learned positions, one vector per position: Gehring et al. 2017, section 3.1. The table ends at `max_length`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):
-    """A row of a table."""
+    """A row of a learned table."""
 
     def __init__(self, dim: int, *, max_length: int) -> None:
         super().__init__(dim, max_length=max_length)

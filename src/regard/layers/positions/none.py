@@ -1,4 +1,4 @@
-"""No positions: self-attention then sees a set."""
+"""No positions: self-attention treats the sequence as a set."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Relative positions: a learned vector per distance, met by the query. Shaw et al. 2018, equation 4, by the skewing of
-Huang et al. 2019, section 3.4.1."""
+"""Relative positions: a learned vector per distance in the score. Shaw et al. 2018, equation 4, computed by the skewing
+of Huang et al. 2019, section 3.4.1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):
-    """Adds nothing; each attention layer has a table of distances. Those beyond `longest` share its last row."""
+    """Adds nothing to the features; each attention layer has a table of distances. Distances beyond `max_length` share
+    its last row."""
 
     def position_bias(self, *, heads: int, dim: int) -> Relative:
         return Relative(heads, dim, max_distance=self.longest)
@@ -23,10 +24,10 @@ class Position(PositionScheme):
 
 
 class Relative(nn.Module):
-    """score(q, k) + q·e[distance] / √d; a table of its own for every head.
+    """score(q, k) + q·e[distance] / √d, with a separate table per head.
 
-    Distances are clipped to `reach` back and `ahead` (without it as far as back). Where nobody looks ahead it is 0:
-    no vector is kept for what never comes.
+    Distances are clipped to `max_distance` back and `max_ahead` ahead (by default `max_distance`). In causal attention
+    `max_ahead` is 0, and the table has no rows for later positions.
     """
 
     is_dot_product = False
@@ -34,23 +35,21 @@ class Relative(nn.Module):
     def __init__(self, heads: int, dim: int, *, max_distance: int, max_ahead: int | None = None) -> None:
         super().__init__()
         if max_distance < 0:
-            raise ShapeError(
-                f"relative positions: reach={max_distance} is negative; give the farthest distance told apart"
-            )
+            raise ShapeError(f"relative positions: max_distance={max_distance} must be at least 0")
         self.ahead = max_distance if max_ahead is None else max_ahead
         self.table = nn.Parameter(
             torch.randn(heads, max_distance + self.ahead + 1, dim) * dim**-0.5
-        )  # from far back on
+        )  # from the farthest past on
 
     def score(
         self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
     ) -> Tensor:
         s = k.shape[-2]
         scaled = q * q.shape[-1] ** -0.5
-        met = distance_scores(
+        by_distance = distance_scores(
             scaled, self.table, q.shape[-2], s, query_offset=query_offset, max_ahead=self.ahead
         )  # (b h t t+s-1)
-        scores: Tensor = score(q, k) + skew(met, s)
+        scores: Tensor = score(q, k) + skew(by_distance, s)
         return scores
 
     def as_dot(

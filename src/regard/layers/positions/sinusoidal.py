@@ -18,7 +18,7 @@ class Position(PositionScheme):
 
 
 def sinusoids(positions: Tensor, dim: int) -> Tensor:
-    """Places (…) -> (… d), computed in float64: at far places float32 has no digits left for the angle."""
+    """Positions (…) -> (… d), computed in float64: for large positions float32 is too imprecise for the angle."""
     half = torch.arange(0, dim, 2, device=positions.device, dtype=torch.float64)
     rate = torch.exp(half * (-math.log(10000.0) / dim))  # 1 / 10000^(2i/d)
     angle = positions[..., None].double() * rate
