@@ -1,4 +1,4 @@
-"""idx and .npz files are read as they come, and refused in words where they are not what they should be."""
+"""idx and .npz files are read, and invalid ones are refused with a clear message."""
 
 import gzip
 import struct
@@ -43,7 +43,7 @@ def test_idx_without_labels_and_with_too_few(tmp_path, images):
 def test_damaged_idx(tmp_path, images, damage):
     path = tmp_path / "train-images-idx3-ubyte"
     path.write_bytes(damage(idx(images)))
-    with pytest.raises(DataError, match=r"not an idx file of bytes, or cut short \(.*\); get it again$"):
+    with pytest.raises(DataError, match=r"not an idx file of bytes, or truncated \(.*\); download it again$"):
         read_idx(path)
     path.with_name("t-images-idx3.gz").write_bytes(b"hello")
     with pytest.raises(DataError, match="not an idx file"):
@@ -53,7 +53,7 @@ def test_damaged_idx(tmp_path, images, damage):
 def test_labels_in_place_of_images(tmp_path):
     path = tmp_path / "train-images-idx3-ubyte"
     path.write_bytes(idx(np.zeros(4, np.uint8)))
-    with pytest.raises(DataError, match=r"1 axes where images have 3; is it the file of labels\?$"):
+    with pytest.raises(DataError, match=r"1 axes, but images have 3; is it the file of labels\?$"):
         read_idx(path)
 
 
@@ -84,27 +84,25 @@ def test_npz_that_is_not_images(tmp_path, images):
     refused(r"images is complex128 outside 0 … 255", images=images * 1j)
     refused(r"images has 4 channels in its last axis; give 1 \(grey\) or 3 \(colour\)$", images=np.zeros((2, 3, 3, 4)))
     refused(r"5 images but 2 labels", images=images, labels=[0, 1])
-    refused(r"not a \.npz file of plain arrays \(.*\); save it by np.savez$", images=np.array([{}], dtype=object))
+    refused(r"not a \.npz file of plain arrays \(.*\); save it with np.savez$", images=np.array([{}], dtype=object))
     (tmp_path / "b.npz").write_bytes(b"hello")
     with pytest.raises(DataError, match=r"not a \.npz file of plain arrays"):
         list(read_npz(tmp_path / "b.npz"))
 
 
-def test_npz_of_labels_that_are_no_numbers(tmp_path, images):
+def test_npz_labels_must_be_integers(tmp_path, images):
     np.savez(tmp_path / "a.npz", images=images, labels=np.arange(5.0))
     assert next(read_npz(tmp_path / "a.npz")).labels.tolist() == [0, 1, 2, 3, 4]
     for labels in (np.array(["cat"] * 5), np.arange(5) / 2):
         np.savez(tmp_path / "a.npz", images=images, labels=labels)
-        with pytest.raises(DataError, match=r"a\.npz: labels are whole numbers, not \S+; number the classes from 0$"):
+        with pytest.raises(DataError, match=r"a\.npz: labels must be integers, not \S+; number the classes from 0$"):
             next(read_npz(tmp_path / "a.npz"))
 
 
-def test_npz_packed_in_a_way_that_is_not_known(tmp_path, images):
+def test_npz_with_an_unknown_compression(tmp_path, images):
     np.savez(tmp_path / "a.npz", images=images)
     data = bytearray((tmp_path / "a.npz").read_bytes())
-    data[8] = data[data.find(b"PK\x01\x02") + 10] = (
-        99  # the method of compression, in the entry and in the list of them
-    )
+    data[8] = data[data.find(b"PK\x01\x02") + 10] = 99  # compression method, in the entry and in the directory
     (tmp_path / "a.npz").write_bytes(data)
     with pytest.raises(DataError, match=r"a\.npz: not a \.npz file of plain arrays"):
         next(read_npz(tmp_path / "a.npz"))

@@ -1,4 +1,4 @@
-"""Every kind of image file becomes 8-bit grey or colour, and what was done is said."""
+"""Every kind of image file is converted to 8-bit grey or colour, and conversions are reported."""
 
 import io
 import struct
@@ -12,10 +12,10 @@ from regard.core.errors import DataError
 from regard.data.images.image_files import encode_png, open_image, to_image
 
 
-def saved(image, kind="PNG", **more):
-    target = io.BytesIO()
-    image.save(target, format=kind, **more)
-    return target.getvalue()
+def saved(image, kind="PNG", **options):
+    buffer = io.BytesIO()
+    image.save(buffer, format=kind, **options)
+    return buffer.getvalue()
 
 
 def gradient(mode="RGB", size=(6, 5)):
@@ -29,14 +29,14 @@ def gradient(mode="RGB", size=(6, 5)):
         (saved(gradient("L")), "L", ()),
         (saved(gradient("1")), "L", ()),
         (saved(gradient()), "RGB", ()),
-        (saved(gradient("RGBA")), "RGB", ("transparent: laid on white",)),
-        (saved(gradient("LA")), "L", ("transparent: laid on white",)),
+        (saved(gradient("RGBA")), "RGB", ("transparent: placed on a white background",)),
+        (saved(gradient("LA")), "L", ("transparent: placed on a white background",)),
         (saved(gradient("P")), "RGB", ("colours from a palette: converted",)),
         (saved(gradient("CMYK"), "JPEG"), "RGB", ("colours as CMYK: converted to RGB",)),
         (saved(Image.fromarray(np.full((4, 4), 65535, np.uint16))), "L", ("16 bits a pixel: converted to 8",)),
     ],
 )
-def test_modes_are_converted_and_said(data, mode, remarks):
+def test_modes_are_converted_and_reported(data, mode, remarks):
     opened = open_image(data, name="x")
     assert opened.image.mode == mode and opened.remarks == remarks
 
@@ -45,7 +45,7 @@ def chunk(kind, data):
     return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
 
 
-def test_deep_colours_which_pillow_makes_shallow_by_itself():
+def test_16_bit_colours_that_pillow_converts_itself():
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0))
     pixel = chunk(b"IDAT", zlib.compress(bytes([0, 255, 255, 128, 0, 0, 0])))
     opened = open_image(b"\x89PNG\r\n\x1a\n" + head + pixel + chunk(b"IEND", b""))
@@ -68,58 +68,58 @@ def test_a_transparent_palette():
     image.putpalette([9, 9, 9, 200, 0, 0])
     opened = open_image(saved(image, transparency=0))
     assert opened.image.getpixel((1, 1)) == (255, 255, 255)
-    assert opened.remarks == ("colours from a palette: converted", "transparent: laid on white")
+    assert opened.remarks == ("colours from a palette: converted", "transparent: placed on a white background")
 
 
-def test_the_first_picture_of_an_animation():
+def test_the_first_frame_of_an_animation():
     frames = [Image.new("RGB", (3, 3), colour) for colour in ("red", "blue")]
     opened = open_image(saved(frames[0], "GIF", save_all=True, append_images=frames[1:]))
     assert opened.image.getpixel((0, 0)) == (255, 0, 0)
-    assert "animated: the first picture is used" in opened.remarks
+    assert "animated: the first frame is used" in opened.remarks
 
 
-def test_a_photograph_on_its_side_is_turned():
+def test_the_exif_orientation_is_applied():
     exif = Image.Exif()
     exif[0x0112] = 6
     assert open_image(saved(gradient(), "JPEG", exif=exif)).image.size == (5, 6)
 
 
 def test_floats_have_no_range():
-    with pytest.raises(DataError, match=r"^x: pixels are 32-bit floats, whose range is not known; save it with 8"):
+    with pytest.raises(DataError, match=r"^x: pixels are 32-bit floats of unknown range; save it with 8"):
         open_image(saved(Image.fromarray(np.ones((3, 3), np.float32)), "TIFF"), name="x")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP"])
-def test_whatever_is_cut_off_is_one_clear_line(kind):
-    """Files cut at every length are read whole, or refused in words."""
+def test_truncated_files_are_read_or_refused_with_a_message(kind):
+    """Files cut at every length are read completely, or refused with a message."""
     data = saved(gradient(size=(40, 30)), kind)
-    whole, refused = open_image(data).image.tobytes(), set()
+    complete, refused = open_image(data).image.tobytes(), set()
     for end in {*range(0, len(data), max(1, len(data) // 60)), len(data) - 40, len(data) - 3}:
         try:
-            assert len(open_image(data[:end], name="x").image.tobytes()) == len(whole)
-        except DataError as wrong:
-            refused.add(str(wrong).partition(" (")[0])
+            assert len(open_image(data[:end], name="x").image.tobytes()) == len(complete)
+        except DataError as error:
+            refused.add(str(error).partition(" (")[0])
     assert refused <= {"x: truncated or damaged", "x: not an image that Pillow can read; give PNG, JPEG, PGM …"}
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP"])
-def test_whatever_is_changed_is_an_image_or_one_clear_line(kind):
+def test_corrupted_files_are_read_or_refused_with_a_message(kind):
     random, data, refused = np.random.default_rng(1), saved(gradient(size=(9, 7)), kind), ["x: "]
     for _ in range(200):
         changed = np.frombuffer(data, np.uint8).copy()
         changed[random.integers(len(data), size=3)] = random.integers(256, size=3)
         try:
             assert open_image(changed.tobytes(), name="x").image.size
-        except DataError as wrong:
-            refused.append(str(wrong))
+        except DataError as error:
+            refused.append(str(error))
     assert all(line.startswith("x: ") for line in refused)
 
 
-def test_a_picture_without_a_size_after_the_first_is_damage():
-    """A reader of Pillow's that raises a TypeError."""
+def test_a_second_frame_without_a_width_is_damage():
+    """Pillow's TIFF reader raises a TypeError here."""
     data = bytearray(saved(gradient(), "TIFF", save_all=True, append_images=[gradient()]))
-    place = data.rindex((256).to_bytes(2, "little") + (4).to_bytes(2, "little"))  # the tag of the width
-    data[place] = 99
+    offset = data.rindex((256).to_bytes(2, "little") + (4).to_bytes(2, "little"))  # the tag of the width
+    data[offset] = 99
     with pytest.raises(DataError, match=r"^x: truncated or damaged \(.*\); replace the file$"):
         open_image(bytes(data), name="x")
 
@@ -151,6 +151,6 @@ def test_pixels_to_png_and_back(channels):
     assert to_image(pixels).size == (5, 4)
 
 
-def test_a_folder_is_no_image(tmp_path):
+def test_a_folder_is_not_an_image(tmp_path):
     with pytest.raises(DataError, match="a folder; give an image file that is in it"):
         open_image(tmp_path)

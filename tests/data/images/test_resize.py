@@ -1,4 +1,4 @@
-"""Images of any size come to the wanted shape; levels and brightness are each other's inverse."""
+"""Images of any size are resized to the target shape; levels and brightness are inverse to each other."""
 
 import numpy as np
 import pytest
@@ -39,8 +39,8 @@ def test_levels_have_bounds(levels):
     check_levels(2)
 
 
-def cross(width, height):
-    """Black, with a white pixel in each corner of the middle."""
+def dot(width, height):
+    """Black, with a white pixel in the middle."""
     image = np.zeros((height, width), np.uint8)
     image[height // 2, width // 2] = 255
     return Image.fromarray(image)
@@ -50,11 +50,11 @@ def cross(width, height):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(3, 9), (9, 3), (5, 7), (1, 1), (20, 4)])
 def test_every_fit_gives_the_shape(fit, channels, size):
-    made = ImageShape(5, 7, channels, fit).apply(cross(*size))
-    assert made.shape == (5, 7, channels) and made.dtype == np.uint8
+    pixels = ImageShape(5, 7, channels, fit).apply(dot(*size))
+    assert pixels.shape == (5, 7, channels) and pixels.dtype == np.uint8
 
 
-def test_what_each_fit_does():
+def test_stretch_crop_and_pad():
     bright = Image.fromarray(np.full((4, 8), 200, np.uint8))
     assert (ImageShape(8, 8, 1, "stretch").apply(bright) == 200).all()
     padded = ImageShape(8, 8, 1, "pad", fill=9).apply(bright)[:, :, 0]
@@ -72,14 +72,14 @@ def test_arrays_of_the_right_shape_are_not_copied():
 
 
 def test_wrong_shapes():
-    with pytest.raises(ConfigError, match=r"^height=0, width=4, channels=1: an image has a pixel at least, and 1"):
+    with pytest.raises(ConfigError, match=r"^height=0, width=4, channels=1: an image has at least one pixel, and 1"):
         ImageShape(0, 4, 1)
     with pytest.raises(ConfigError, match=r"channels=2"):
         ImageShape(4, 4, 2)
-    with pytest.raises(ConfigError, match=r"^fill=256: the border's brightness lies in 0 … 255$"):
+    with pytest.raises(ConfigError, match=r"^fill=256: the brightness of the border must lie in 0 … 255$"):
         ImageShape(4, 4, 1, fill=256)
 
 
-def test_a_shape_that_no_memory_holds_is_refused():
-    with pytest.raises(ConfigError, match=r"height=100000000, width=64: an image has at most 67,108,864 pixels here"):
+def test_a_shape_with_too_many_pixels_is_refused():
+    with pytest.raises(ConfigError, match=r"height=100000000, width=64: an image has at most 67,108,864 pixels"):
         ImageShape(100_000_000, 64, 3)

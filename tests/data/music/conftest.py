@@ -1,4 +1,4 @@
-"""Pieces small enough to read, as values and as files."""
+"""Small pieces, as notes and as files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def scale() -> list[Note]:
 
 @pytest.fixture
 def write(tmp_path: Path):
-    """Notes in seconds, and at which pace -> a MIDI file."""
+    """Function that writes notes in seconds to a MIDI file."""
 
-    def written(notes: Sequence[Note], name: str = "piece.mid", **pace: Any) -> Path:
+    def write_midi(notes: Sequence[Note], name: str = "piece.mid", **timing: Any) -> Path:
         path = tmp_path / name
-        path.write_bytes(midi.render(notes, **pace))
+        path.write_bytes(midi.render(notes, **timing))
         return path
 
-    return written
+    return write_midi

@@ -1,4 +1,4 @@
-"""The numbers are what they say on music made for it."""
+"""Statistics of music with known properties."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from regard.data.music import statistics
 from regard.data.music.notes import Note
 
 
-def test_histograms_are_shares():
+def test_histograms_are_normalized():
     piece = [Note(0, 3, 60), Note(3, 4, 64), Note(4, 5, 62), Note(0, 5, 40, voice=1)]
     pitches = statistics.pitch_histogram([piece])
     assert pitches.sum() == pytest.approx(1)
@@ -22,7 +22,7 @@ def test_voice_crossing():
     straight, crossed = [72, 65, 57, 48], [60, 65, 57, 48]
     assert statistics.crossing(np.array([straight] * 4, dtype=np.int16)) == 0
     assert statistics.crossing(np.array([straight, crossed], dtype=np.int16)) == pytest.approx(1 / 6)
-    assert statistics.crossing(np.array([[-1, 65, -1, 70]], dtype=np.int16)) == 0  # who is silent crosses nobody
+    assert statistics.crossing(np.array([[-1, 65, -1, 70]], dtype=np.int16)) == 0  # silent voices do not cross
 
 
 def test_parallel_fifths_and_octaves():
@@ -36,14 +36,14 @@ def test_parallel_fifths_and_octaves():
     assert statistics.parallels(contrary, 7) == 0
 
 
-def test_repetition_and_holding():
+def test_repeated_bars_and_held_notes():
     bar = np.arange(64, dtype=np.int16).reshape(16, 4)
     assert statistics.repetition(np.concatenate([bar, bar, bar + 1])) == pytest.approx(1 / 3)
     assert statistics.repetition(bar[:5]) == 0
     assert statistics.held_note_rate(np.array([[60] * 4] * 3, dtype=np.int16)) == 1
 
 
-def test_descriptions_are_of_each_piece_alike():
+def test_every_piece_has_the_same_weight():
     quiet, loud = np.full((20, 4), -1, dtype=np.int16), np.full((2, 4), 60, dtype=np.int16)
     assert statistics.describe([quiet, loud])["rests"] == 0.5
     texture = statistics.texture([[Note(0, 2, 60, 100), Note(2, 4, 60, 50)]])

@@ -1,4 +1,4 @@
-"""The synthesiser: the right pitch, the right length, nothing clipped, louder when struck harder."""
+"""The synthesizer: right pitch and length, no clipping, louder for a higher velocity."""
 
 import io
 import wave
@@ -19,7 +19,7 @@ def test_a_tone_has_its_pitch(pitch):
     assert peak == pytest.approx(440 * 2 ** ((pitch - 69) / 12), rel=0.02)
 
 
-def test_a_tone_begins_and_ends_in_silence_and_fades():
+def test_a_tone_starts_and_ends_in_silence_and_decays():
     samples = np.abs(synth.tone(60, 2.0))
     assert samples[0] == 0
     assert samples[-1] < 1e-3
@@ -27,7 +27,7 @@ def test_a_tone_begins_and_ends_in_silence_and_fades():
     assert np.abs(synth.tone(60, 1.0, velocity=120)).max() > 2 * np.abs(synth.tone(60, 1.0, velocity=50)).max()
 
 
-def test_no_partial_lies_above_what_can_be_sampled():
+def test_no_partial_is_above_the_nyquist_frequency():
     assert np.isfinite(synth.tone(127, 0.2)).all()
 
 
@@ -41,5 +41,5 @@ def test_a_wav_of_the_right_length():
 
 
 def test_nothing_to_play():
-    with pytest.raises(DataError, match=r"^there are no notes to play; let the piece be longer$"):
+    with pytest.raises(DataError, match=r"^there are no notes to play; generate a longer piece$"):
         synth.render([])

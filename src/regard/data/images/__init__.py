@@ -1,1 +1,1 @@
-"""Images: where they come from, how they are read, cached and changed for training."""
+"""Image datasets: sources, file formats, resizing, caching and augmentation."""

@@ -1,4 +1,4 @@
-"""Images that come as arrays: the idx files of MNIST, and .npz files of NumPy."""
+"""Readers for image arrays: the idx files of MNIST and the .npz files of NumPy."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from regard.core.errors import DataError
 from regard.data.examples import SPLIT_ALIASES
 from regard.data.images.image_files import Pixels
 
-IDX_UINT8 = 0x08  # the code of unsigned bytes in an idx file
-MAX_UNIT_FLOAT = 1.0  # floats up to this are shares of full brightness
+IDX_UINT8 = 0x08  # type code of unsigned bytes in an idx file
+MAX_UNIT_FLOAT = 1.0  # float arrays up to this maximum are scaled by 255
 IMAGE_KEYS = ("images", "image", "x", "pixels", "data")
 LABEL_KEYS = ("labels", "label", "y", "targets", "classes")
 READ_ERRORS = (OSError, EOFError, ValueError, KeyError, zlib.error, zipfile.BadZipFile, NotImplementedError)
 
 
 class Block(NamedTuple):
-    """Many images at once; no labels where there are none."""
+    """A batch of images from one array; `labels` is None if the source has none."""
 
     where: str
     split: str | None
@@ -34,57 +34,57 @@ class Block(NamedTuple):
 
 
 def is_idx(path: Path) -> bool:
-    """Whether a file's name is that of images in the idx format: train-images-idx3-ubyte(.gz)."""
+    """Return True if the file name is that of an idx file of images: train-images-idx3-ubyte(.gz)."""
     return "images" in path.name and "idx3" in path.name
 
 
 def read_idx(path: Path) -> Block:
-    """An idx file of images -> the images, with the labels of the file beside it."""
-    pixels = _idx(path)
+    """Read an idx file of images, with the labels of the idx1 file next to it if there is one."""
+    pixels = _read_idx_array(path)
     if pixels.ndim != 3:
-        raise DataError(f"{path}: {pixels.ndim} axes where images have 3; is it the file of labels?")
-    beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
-    labels = _idx(beside).astype(np.int64) if beside.exists() else None
-    _same_length(path, pixels, labels)
+        raise DataError(f"{path}: {pixels.ndim} axes, but images have 3; is it the file of labels?")
+    label_path = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+    labels = _read_idx_array(label_path).astype(np.int64) if label_path.exists() else None
+    _check_same_length(path, pixels, labels)
     return Block(str(path), _split_of(path.name), pixels[..., None], labels)
 
 
-def _idx(path: Path) -> Pixels:
-    """Two zero bytes, the code of the type, the number of axes, each size as 4 bytes, then the numbers."""
+def _read_idx_array(path: Path) -> Pixels:
+    """Parse an idx file: two zero bytes, the type code, the number of axes, each size as 4 bytes, then the values."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        zero, kind, axes = int.from_bytes(raw[:2], "big"), raw[2], raw[3]
+        zero, type_code, axes = int.from_bytes(raw[:2], "big"), raw[2], raw[3]
         shape = tuple(np.frombuffer(raw, ">u4", axes, 4).tolist())
-        if zero or kind != IDX_UINT8 or len(raw) != 4 + 4 * axes + math.prod(shape):
+        if zero or type_code != IDX_UINT8 or len(raw) != 4 + 4 * axes + math.prod(shape):
             raise ValueError("header and size do not agree")
         return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape)
-    except (*READ_ERRORS, IndexError) as wrong:
-        raise DataError(f"{path}: not an idx file of bytes, or cut short ({wrong}); get it again") from None
+    except (*READ_ERRORS, IndexError) as error:
+        raise DataError(f"{path}: not an idx file of bytes, or truncated ({error}); download it again") from None
 
 
 def read_npz(path: Path) -> Iterator[Block]:
-    """A .npz file with x_train, y_train, x_test …, with train_images, train_labels …, or with images, labels."""
+    """Read a .npz file with x_train, y_train, x_test …, with train_images, train_labels …, or with images, labels."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             table = {name.lower(): archive[name] for name in archive.files}
-    except READ_ERRORS as wrong:
-        raise DataError(f"{path}: not a .npz file of plain arrays ({wrong}); save it by np.savez") from None
+    except READ_ERRORS as error:
+        raise DataError(f"{path}: not a .npz file of plain arrays ({error}); save it with np.savez") from None
     images = {name: table[name] for name in table if _kind(name) == "images" and table[name].ndim in (3, 4)}
     if not images:
         raise DataError(f"{path}: no array of images (n h w) or (n h w c) such as x_train; found {', '.join(table)}")
     for name, pixels in images.items():
         split = _split_of(name)
-        labels = next((table[other] for other in table if _kind(other) == "labels" and _split_of(other) == split), None)
-        flat = None if labels is None else _numbers(path, labels)
-        made = _to_bytes(pixels if pixels.ndim == 4 else pixels[..., None], f"{path}: {name}")
-        _same_length(path, made, flat)
-        yield Block(f"{path}: {name}", split, made, flat)
+        labels = next((table[key] for key in table if _kind(key) == "labels" and _split_of(key) == split), None)
+        class_ids = None if labels is None else _to_class_ids(path, labels)
+        uint8_pixels = _to_bytes(pixels if pixels.ndim == 4 else pixels[..., None], f"{path}: {name}")
+        _check_same_length(path, uint8_pixels, class_ids)
+        yield Block(f"{path}: {name}", split, uint8_pixels, class_ids)
 
 
-def _numbers(path: Path, labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Labels of whatever kind and shape -> whole numbers (n)."""
+def _to_class_ids(path: Path, labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Labels of any numeric dtype and shape -> integers (n)."""
     if labels.dtype.kind not in "biuf" or (labels.dtype.kind == "f" and not (labels == np.round(labels)).all()):
-        raise DataError(f"{path}: labels are whole numbers, not {labels.dtype}; number the classes from 0")
+        raise DataError(f"{path}: labels must be integers, not {labels.dtype}; number the classes from 0")
     return labels.reshape(-1).astype(np.int64)
 
 
@@ -99,7 +99,7 @@ def _split_of(name: str) -> str | None:
 
 
 def _to_bytes(pixels: NDArray[Any], where: str) -> Pixels:
-    """Bytes as they are; floats of 0 … 1 or 0 … 255, and wider whole numbers up to 255, as bytes."""
+    """Convert pixels to uint8: floats of 0 … 1 or 0 … 255, and wider integers up to 255; uint8 is unchanged."""
     if pixels.shape[-1] not in (1, 3):
         raise DataError(f"{where} has {pixels.shape[-1]} channels in its last axis; give 1 (grey) or 3 (colour)")
     if pixels.dtype == np.uint8:
@@ -111,6 +111,6 @@ def _to_bytes(pixels: NDArray[Any], where: str) -> Pixels:
     return scaled.astype(np.uint8)
 
 
-def _same_length(path: Path, pixels: Pixels, labels: NDArray[np.int64] | None) -> None:
+def _check_same_length(path: Path, pixels: Pixels, labels: NDArray[np.int64] | None) -> None:
     if labels is not None and len(labels) != len(pixels):
         raise DataError(f"{path}: {len(pixels)} images but {len(labels)} labels; they must belong together")

@@ -1,4 +1,4 @@
-"""Where images come from (a path, scikit-learn's digits, a Hugging Face dataset), as three splits."""
+"""Image datasets in three splits, from a path, from scikit-learn's digits or from a Hugging Face dataset."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from regard.data.images.loader import ImageReader, Record, TargetShape
 from regard.data.images.resize import ImageShape
 
 BUILT_IN = "digits"
-HELD_OUT_DIVISOR = 10  # one image in so many is held out for a split that the data does not have
-MAX_HELD_OUT = 5000  # images held out for a split
+HELD_OUT_DIVISOR = 10  # 1 / 10 of the images is held out for a split that the data does not have
+MAX_HELD_OUT = 5000  # images held out per split; also the images per chunk of `ImageCollection.arrays`
 HoldOut = Literal["image", "class"]
 
 
 @dataclass(frozen=True)
 class ImageSource:
-    """Which images: those of a path, which comes first, or of a name."""
+    """Source of images: a path, or a dataset name if there is no path."""
 
     path: Path | None = None
     name: str = BUILT_IN  # digits, or hf:owner/dataset
     target_shape: TargetShape = field(default_factory=TargetShape)
-    held_out: HoldOut = "image"  # what is held out for missing splits: single images, or whole classes
+    held_out: HoldOut = "image"  # hold out single images for missing splits, or entire classes
     seed: int = 1
 
 
@@ -44,23 +44,23 @@ class Images(NamedTuple):
 
     pixels: Pixels  # (n h w c) of all splits
     labels: NDArray[np.int64]  # (n)
-    indices: Indices  # those of this split
+    indices: Indices  # rows of this split
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def take(self, examples: Indices) -> tuple[Pixels, NDArray[np.int64]]:
-        """Example numbers -> pixels (b h w c) and labels (b), -1 where there is none."""
+        """Example indices -> pixels (b h w c) and labels (b), -1 for images without a class."""
         rows = self.indices[examples]
         return self.pixels[rows], self.labels[rows]
 
     def all(self) -> tuple[Pixels, NDArray[np.int64]]:
-        """Every image of the split."""
+        """Return all images of the split."""
         return self.take(np.arange(len(self)))
 
 
 class ImageCollection(NamedTuple):
-    """Splits, classes, shape, and what a user should know."""
+    """Image dataset: splits, classes, image shape, and remarks for the user."""
 
     splits: dict[str, Images]
     classes: tuple[str, ...]
@@ -68,82 +68,83 @@ class ImageCollection(NamedTuple):
     remarks: tuple[str, ...]
 
     def split(self, name: str) -> Images:
-        """The images of a split, or an error that lists the splits there are."""
+        """Return the images of a split; an unknown split is an error that lists the splits."""
         if name not in self.splits:
             raise DataError(f"the data has no split {name!r}; {did_you_mean(name, self.splits)}")
         return self.splits[name]
 
     @property
     def first_label(self) -> str:
-        """The class of the first training image, in words."""
+        """Describe the class of the first training image."""
         label = int(self.split("train").take(np.arange(1))[1][0])
         return f"class {self.classes[label]}" if label >= 0 else "of no class"
 
     def arrays(self) -> dict[str, Iterator[tuple[Pixels, NDArray[np.int64]]]]:
-        """Pixels and classes of each split, some thousand images at a time."""
-        return {name: _parts(images) for name, images in self.splits.items()}
+        """Return an iterator over (pixels, labels) chunks for each split."""
+        return {name: _chunks(images) for name, images in self.splits.items()}
 
 
-def _parts(images: Images) -> Iterator[tuple[Pixels, NDArray[np.int64]]]:
+def _chunks(images: Images) -> Iterator[tuple[Pixels, NDArray[np.int64]]]:
     for low in range(0, len(images), MAX_HELD_OUT):
         yield images.take(np.arange(low, min(low + MAX_HELD_OUT, len(images))))
 
 
 def load_collection(source: ImageSource) -> ImageCollection:
-    """An origin -> its images; those of files are read once and mapped from the cache afterwards."""
+    """Load a source as splits; files are decoded once and memory-mapped from the cache afterwards."""
     images = _read(source)
-    given = {name: np.flatnonzero(images.splits == number) for number, name in enumerate(SPLITS)}
-    loose = given.pop("")
-    if len(loose):
-        given["train"] = np.concatenate([given["train"], loose])
-    rows = add_missing_splits({name: rows for name, rows in given.items() if len(rows)}, _keys(images, source))
+    source_rows = {name: np.flatnonzero(images.splits == index) for index, name in enumerate(SPLITS)}
+    unassigned = source_rows.pop("")
+    if len(unassigned):
+        source_rows["train"] = np.concatenate([source_rows["train"], unassigned])
+    present = {name: indices for name, indices in source_rows.items() if len(indices)}
+    rows = add_missing_splits(present, _split_keys(images, source))
     splits = {name: Images(images.pixels, images.labels, rows[name]) for name in SPLITS[1:] if name in rows}
     return ImageCollection(splits, images.classes, images.shape, images.remarks)
 
 
-def _read(origin: ImageSource) -> CachedImages:
-    reader = ImageReader(origin.target_shape)
-    if origin.path is None and origin.name == BUILT_IN:
+def _read(source: ImageSource) -> CachedImages:
+    reader = ImageReader(source.target_shape)
+    if source.path is None and source.name == BUILT_IN:
         pixels, labels = digits.load()
-        shape = _of_built_in(origin.target_shape)
+        shape = _built_in_shape(source.target_shape)
         classes = tuple(map(str, range(10)))
         return CachedImages(shape.apply_array(pixels), labels, np.zeros(len(labels), np.uint8), classes, shape, ())
-    if origin.path is not None:
-        read: RecordSource = partial(reader.read, origin.path)
-        key = files_fingerprint(origin.path)
-    elif origin.name.startswith(huggingface_images.PREFIX):
-        read, key = partial(_from_name, reader, origin.name), origin.name
+    if source.path is not None:
+        read: RecordSource = partial(reader.read, source.path)
+        key = files_fingerprint(source.path)
+    elif source.name.startswith(huggingface_images.PREFIX):
+        read, key = partial(_read_from_hub, reader, source.name), source.name
     else:
-        known = (BUILT_IN, f"{huggingface_images.PREFIX}owner/dataset")
+        names = (BUILT_IN, f"{huggingface_images.PREFIX}owner/dataset")
         raise ConfigError(
-            f"no data {origin.name!r}; files are given as data.path=…; {did_you_mean(origin.name, known)}"
+            f"no data {source.name!r}; files are given as data.path=…; {did_you_mean(source.name, names)}"
         )
-    named = sha256(f"{VERSION} {origin.target_shape} {key}".encode()).hexdigest()[:24]
-    return load_or_build(reader, read, key=named, folder=cache_folder() / "images")
+    cache_key = sha256(f"{VERSION} {source.target_shape} {key}".encode()).hexdigest()[:24]
+    return load_or_build(reader, read, key=cache_key, folder=cache_folder() / "images")
 
 
-def _of_built_in(wanted: TargetShape) -> ImageShape:
+def _built_in_shape(target: TargetShape) -> ImageShape:
     side = digits.SIDE
-    return ImageShape(wanted.height or side, wanted.width or side, wanted.channels or 1, wanted.fit, wanted.fill)
+    return ImageShape(target.height or side, target.width or side, target.channels or 1, target.fit, target.fill)
 
 
-def _from_name(reader: ImageReader, name: str) -> Iterator[Record]:
+def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:
     return reader.records(huggingface_images.read_from_hub(name))
 
 
 def files_fingerprint(path: Path) -> str:
-    """The same for the same files: paths, sizes and times."""
+    """Return a string of the files' paths, sizes and modification times."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    facts = ((file, file.stat()) for file in files if file.exists())
-    return "".join(f"{file.resolve()}:{fact.st_size}:{fact.st_mtime_ns};" for file, fact in facts)
+    stats = ((file, file.stat()) for file in files if file.exists())
+    return "".join(f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns};" for file, stat in stats)
 
 
-def _keys(images: CachedImages, origin: ImageSource) -> NDArray[np.uint64]:
-    """A number for each image, the same for equal images (or for all of one class), unlike from seed to seed."""
-    salt = origin.seed.to_bytes(16, "little", signed=True)
-    if origin.held_out == "class":
+def _split_keys(images: CachedImages, source: ImageSource) -> NDArray[np.uint64]:
+    """Hash each image (or its class) with the seed: equal images get equal keys."""
+    salt = source.seed.to_bytes(16, "little", signed=True)
+    if source.held_out == "class":
         if len(images.classes) < 3:
-            raise ConfigError(f"held_out='class': {len(images.classes)} classes cannot be shared among three splits")
+            raise ConfigError(f"held_out='class': {len(images.classes)} classes cannot be divided among three splits")
         digests = [blake2b(name.encode(), digest_size=8, salt=salt).digest() for name in images.classes]
         return np.frombuffer(b"".join(digests), np.uint64)[images.labels]
     rows = (blake2b(image.tobytes(), digest_size=8, salt=salt).digest() for image in images.pixels)
@@ -151,19 +152,18 @@ def _keys(images: CachedImages, origin: ImageSource) -> NDArray[np.uint64]:
 
 
 def add_missing_splits(splits: dict[str, Indices], keys: NDArray[np.uint64]) -> dict[str, Indices]:
-    """Rows of the splits there are -> the same with valid (and test, if neither was there) cut off train, so that no
-    two rows of equal key are in two of them."""
+    """Cut missing splits off train: valid, and also test if the data has neither. Rows of equal key stay in the same
+    split."""
     if "train" not in splits:
-        raise DataError(f"there are no training images; found {', '.join(splits) or 'nothing'}")
+        raise DataError(f"there are no training images; the splits are: {', '.join(splits) or 'none'}")
     missing = [] if "valid" in splits else ["valid"] if "test" in splits else ["valid", "test"]
-    train, split = splits["train"], dict(splits)
+    train, result = splits["train"], dict(splits)
     for name in missing:
-        own, counts = np.unique(keys[train], return_counts=True)
-        ends = (
-            np.searchsorted(np.cumsum(counts), min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))) + 1
-        )
-        if ends >= len(own):
+        unique_keys, counts = np.unique(keys[train], return_counts=True)
+        target = min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))
+        num_keys = np.searchsorted(np.cumsum(counts), target) + 1
+        if num_keys >= len(unique_keys):
             raise DataError(f"{len(splits['train'])} images are too few to hold some out for {name}; give more")
-        held = np.isin(keys[train], own[:ends])
-        split[name], train = train[held], train[~held]
-    return split | {"train": train}
+        held_out = np.isin(keys[train], unique_keys[:num_keys])
+        result[name], train = train[held_out], train[~held_out]
+    return result | {"train": train}

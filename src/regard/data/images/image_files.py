@@ -1,4 +1,4 @@
-"""One image file, of whatever kind Pillow reads, to 8-bit grey or colour; what had to be converted is said."""
+"""Read image files with Pillow as 8-bit grey or colour images; conversions are reported as remarks."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ WHITE = (255, 255, 255, 255)
 
 
 class LoadedImage(NamedTuple):
-    """An image as Pillow has it, of mode L or RGB, and what was done to make it so."""
+    """A Pillow image of mode L or RGB, and remarks on how it was converted."""
 
-    image: Any  # PIL.Image.Image; Any, so that this file needs no Pillow to be imported
+    image: Any  # PIL.Image.Image; Any, so that importing this module does not need Pillow
     remarks: tuple[str, ...] = ()
 
 
 def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
-    """A file, or the bytes of one -> the image; `name` is what an error calls it."""
+    """Open an image from a path or from the bytes of a file; `name` is its name in error messages."""
     library = require("PIL.Image", extra="vision")
     name = name or str(source)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", library.DecompressionBombWarning)
-            warnings.filterwarnings("ignore", category=UserWarning)  # of odd metadata, which nobody asked for
+            warnings.filterwarnings("ignore", category=UserWarning)  # about odd metadata
             with library.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
                 input_limits.check_pixels(image.width, image.height, name)
                 return _convert(image, name)
@@ -48,26 +48,26 @@ def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
         raise DataError(f"{name}: not an image that Pillow can read; give PNG, JPEG, PGM …") from None
     except RegardError:
         raise
-    except Exception as wrong:  # on damaged files Pillow's readers raise nearly anything: TypeError, struct.error, …
-        raise DataError(f"{name}: truncated or damaged ({wrong}); replace the file") from None
+    except Exception as error:  # on damaged files Pillow's readers raise nearly anything: TypeError, struct.error, …
+        raise DataError(f"{name}: truncated or damaged ({error}); replace the file") from None
 
 
 def _convert(image: Any, name: str) -> LoadedImage:
-    """Any mode -> L or RGB, upright, the first frame."""
+    """Convert the first frame to mode L or RGB and apply the EXIF orientation."""
     operations = require("PIL.ImageOps", extra="vision")
     remarks = []
     if getattr(image, "n_frames", 1) > 1:
-        remarks.append("animated: the first picture is used")
-    deep = any(";16" in str(tile[-1]) for tile in image.tile)  # Pillow itself reads 16-bit colours as 8-bit ones
+        remarks.append("animated: the first frame is used")
+    is_16_bit = any(";16" in str(tile[-1]) for tile in image.tile)  # Pillow itself reads 16-bit colours as 8-bit
     image.load()
-    image = operations.exif_transpose(image)  # photographs that a camera laid on their side
+    image = operations.exif_transpose(image)  # photographs that the camera stored rotated
     mode = image.mode
-    if deep or mode.startswith("I"):
+    if is_16_bit or mode.startswith("I"):
         remarks.append("16 bits a pixel: converted to 8")
     if mode.startswith("I"):
         image = _from_16_bits(image)
     elif mode == "F":
-        raise DataError(f"{name}: pixels are 32-bit floats, whose range is not known; save it with 8 bits")
+        raise DataError(f"{name}: pixels are 32-bit floats of unknown range; save it with 8 bits")
     elif mode == "P":
         remarks.append("colours from a palette: converted")
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
@@ -75,7 +75,7 @@ def _convert(image: Any, name: str) -> LoadedImage:
         remarks.append(f"colours as {mode}: converted to RGB")
         image = image.convert("RGB")
     if "A" in image.mode or "a" in image.mode:
-        remarks.append("transparent: laid on white")
+        remarks.append("transparent: placed on a white background")
         image = _on_white(image)
     return LoadedImage(image.convert("L") if image.mode in ("1", "L") else image.convert("RGB"), tuple(remarks))
 
@@ -86,22 +86,22 @@ def _from_16_bits(image: Any) -> Any:
 
 
 def _on_white(image: Any) -> Any:
-    """An image with alpha, laid on white; grey stays grey."""
+    """Composite an image with an alpha channel on white; grey images stay grey."""
     library = require("PIL.Image", extra="vision")
-    grey = image.mode in ("LA", "La")
-    paper = library.new("RGBA", image.size, WHITE)
-    paper.alpha_composite(image.convert("LA").convert("RGBA") if grey else image.convert("RGBA"))
-    return paper.convert("L" if grey else "RGB")
+    is_grey = image.mode in ("LA", "La")
+    canvas = library.new("RGBA", image.size, WHITE)
+    canvas.alpha_composite(image.convert("LA").convert("RGBA") if is_grey else image.convert("RGBA"))
+    return canvas.convert("L" if is_grey else "RGB")
 
 
 def to_image(pixels: Pixels) -> Any:
-    """(h w 1) or (h w 3) -> an image of Pillow."""
+    """(h w 1) or (h w 3) -> Pillow image."""
     library = require("PIL.Image", extra="vision")
     return library.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
 
 def encode_png(pixels: Pixels, *, scale: int = 1) -> bytes:
-    """(h w c) -> the bytes of a PNG file, each pixel a square of `scale`."""
-    target = io.BytesIO()
-    to_image(pixels.repeat(scale, axis=0).repeat(scale, axis=1)).save(target, format="PNG")
-    return target.getvalue()
+    """(h w c) -> the bytes of a PNG file, enlarged by the integer `scale`."""
+    buffer = io.BytesIO()
+    to_image(pixels.repeat(scale, axis=0).repeat(scale, axis=1)).save(buffer, format="PNG")
+    return buffer.getvalue()

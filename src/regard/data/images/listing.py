@@ -1,7 +1,7 @@
-"""The image files of a folder or an archive, each with the class and the split that its path says.
+"""Iterate over the image files of a folder or an archive, with the class and the split taken from their paths.
 
-`train/cat/1.png`, `cat/1.png` or `1.png`, in folders, in archives (.zip, .tar, .tar.gz, .tar.xz), or in archives in
-folders. Nothing is unpacked to disk.
+Paths are `train/cat/1.png`, `cat/1.png` or `1.png`, in folders, in archives (.zip, .tar, .tar.gz, .tar.xz), or in
+archives in folders. Nothing is unpacked to disk.
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ ARCHIVE_ERRORS = (
     EOFError,
     OSError,
     RuntimeError,
-)  # NotImplementedError is one
-SNIFF_NAMES = 100  # names of an archive that are looked at to know what it holds
-MAX_IMAGE_BYTES = 2**28  # bytes of one image file inside an archive: more is no image but a trap
+)  # RuntimeError includes NotImplementedError
+SNIFF_NAMES = 100  # file names of a tar archive that are checked for images
+MAX_IMAGE_BYTES = 2**28  # of one image file inside an archive; larger members are decompression bombs
 
 
 class Entry(NamedTuple):
-    """An image file."""
+    """An image file, with split and class if its path names them."""
 
-    where: str  # what a message calls it
+    where: str  # name in messages
     split: str | None
     label: str | None
-    source: Path | bytes  # the bytes where it is inside an archive
+    source: Path | bytes  # bytes if it is inside an archive
 
 
 def is_image(name: str) -> bool:
-    """Whether a file's name is that of an image."""
+    """Return True if the file name has the suffix of an image."""
     return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is an archive that may hold images."""
+    """Return True if the file name has the suffix of a supported archive."""
     return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 def has_images(archive: Path) -> bool:
-    """Whether there is an image among the first names of an archive; of a damaged one nobody knows."""
+    """Return True if an image is among the first names of an archive; False for a damaged archive."""
     try:
         if archive.suffix.lower() == ".zip":
-            with zipfile.ZipFile(archive) as packed:
-                return any(map(is_image, packed.namelist()))
-        with tarfile.open(archive) as file:
-            return any(is_image(member.name) for member in islice(file, SNIFF_NAMES))
+            with zipfile.ZipFile(archive) as zip_file:
+                return any(map(is_image, zip_file.namelist()))
+        with tarfile.open(archive) as tar_file:
+            return any(is_image(member.name) for member in islice(tar_file, SNIFF_NAMES))
     except ARCHIVE_ERRORS:
         return False
 
 
 def list_images(path: Path) -> Iterator[Entry]:
-    """Every image of a folder, an archive or a single file, in the order of names."""
+    """Yield every image of a folder, an archive or a single file; folders are sorted by name."""
     if path.is_dir():
         _check_class_folders(path)
         for file in sorted(path.rglob("*")):
@@ -73,22 +73,22 @@ def list_images(path: Path) -> Iterator[Entry]:
             if _is_hidden(inner):
                 continue
             if file.is_file() and is_image(file.name):
-                yield Entry(str(file), *_told_by(inner), file)
+                yield Entry(str(file), *_split_and_label(inner), file)
             elif file.is_file() and is_archive(file):
-                yield from _packed(file)
+                yield from _archive_entries(file)
     elif is_archive(path):
-        yield from _packed(path)
+        yield from _archive_entries(path)
     else:
         yield Entry(str(path), None, None, path)
 
 
 def _is_hidden(inner: PurePath) -> bool:
-    """Whether a path below the root is one that programs put there: .git/…, .thumbnails/…, a Mac's ._x.png."""
+    """Return True for files that programs create: .git/…, .thumbnails/…, ._x.png on a Mac."""
     return any(part.startswith(".") or part == "__MACOSX" for part in inner.parts)
 
 
-def _told_by(inner: PurePosixPath) -> tuple[str | None, str | None]:
-    """A path below the root -> split and class: the folders that are named after one, and the last of the others."""
+def _split_and_label(inner: PurePosixPath) -> tuple[str | None, str | None]:
+    """Path below the root -> (split, class): the first folder named after a split, and the last folder otherwise."""
     folders = inner.parts[:-1]
     split = next((SPLIT_ALIASES[part.lower()] for part in folders if part.lower() in SPLIT_ALIASES), None)
     label = folders[-1] if folders and folders[-1].lower() not in SPLIT_ALIASES else None
@@ -96,53 +96,55 @@ def _told_by(inner: PurePosixPath) -> tuple[str | None, str | None]:
 
 
 def _check_class_folders(path: Path) -> None:
-    """A folder without anything in it, beside others that have images, is a class without an example."""
+    """Raise a DataError if a folder is empty: it would be a class without an example."""
     for folder in sorted(item for item in path.rglob("*") if item.is_dir()):
         if not _is_hidden(folder.relative_to(path)) and not any(folder.iterdir()):
-            raise DataError(f"{folder}: a class folder without an image; put some there, or delete the folder")
+            raise DataError(f"{folder}: a class folder without images; add images, or delete the folder")
 
 
-def _packed(path: Path) -> Iterator[Entry]:
-    own = split_of(path.name.split(".")[0])
+def _archive_entries(path: Path) -> Iterator[Entry]:
+    archive_split = split_of(path.name.split(".")[0])
     for name, data in _members(path):
-        split, label = _told_by(PurePosixPath(name))
-        yield Entry(f"{path}/{name}", split or own, label, data)
+        split, label = _split_and_label(PurePosixPath(name))
+        yield Entry(f"{path}/{name}", split or archive_split, label, data)
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and bytes of the images in an archive; a path that leads out of it is refused."""
+    """Yield names and bytes of the images in an archive; paths outside the archive are an error."""
     try:
-        yield from (_in_zip if path.suffix.lower() == ".zip" else _in_tar)(path)
+        yield from (_zip_members if path.suffix.lower() == ".zip" else _tar_members)(path)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except ARCHIVE_ERRORS as wrong:
-        reason = str(wrong).partition("\n")[0]
-        raise DataError(f"{path}: damaged, or no archive ({reason}); get it again") from None
+    except ARCHIVE_ERRORS as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{path}: damaged, or not an archive ({reason}); download it again") from None
 
 
-def _in_zip(path: Path) -> Iterator[tuple[str, bytes]]:
+def _zip_members(path: Path) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            if not member.is_dir() and _wanted(path, member.filename, member.file_size):
+            if not member.is_dir() and _is_readable_image(path, member.filename, member.file_size):
                 yield member.filename, archive.read(member)
 
 
-def _in_tar(path: Path) -> Iterator[tuple[str, bytes]]:
+def _tar_members(path: Path) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(path) as archive:
         for member in archive:
-            if not member.isdir() and _wanted(path, member.name, member.size):
+            if not member.isdir() and _is_readable_image(path, member.name, member.size):
                 file = archive.extractfile(member) if member.isfile() else None
                 if file is None:
-                    raise DataError(f"{path}: {member.name!r} is a link, which may lead anywhere; pack the file itself")
+                    raise DataError(f"{path}: {member.name!r} is a link, which is not followed; pack the file itself")
                 yield member.name, file.read()
 
 
-def _wanted(path: Path, name: str, size: int) -> bool:
+def _is_readable_image(path: Path, name: str, size: int) -> bool:
     inner = PurePosixPath(name.replace("\\", "/"))
     if inner.is_absolute() or ".." in inner.parts or ":" in inner.parts[0]:
-        raise DataError(f"{path}: {name!r} leads out of the archive; nothing of it is read")
-    if not is_image(name) or inner.name.startswith("._"):  # ._x.png is what a Mac adds
+        raise DataError(f"{path}: {name!r} points outside the archive; the archive is not read")
+    if not is_image(name) or inner.name.startswith("._"):  # macOS adds ._x.png
         return False
     if size > MAX_IMAGE_BYTES:
-        raise DataError(f"{path}: {name!r} has {size:,} bytes, more than any image here; nothing of it is read")
+        raise DataError(
+            f"{path}: {name!r} has {size:,} bytes; the limit is {MAX_IMAGE_BYTES:,}; the archive is not read"
+        )
     return True

@@ -1,6 +1,6 @@
-"""Images one by one, wherever they come from, brought to one shape; what had to be done to them is counted.
+"""Read images of any supported source as records of one shape, and collect remarks on conversions.
 
-A record is what every source gives: pixels of the wanted shape, the name of the class, the split.
+A record holds the pixels in the target shape, the name of the class, and the split.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from regard.data.images.arrays import Block
 from regard.data.images.image_files import Pixels, open_image, to_image
 from regard.data.images.resize import Fit, ImageShape
 
-RESIZED_REMARK = "another size: brought to {}x{}"
+RESIZED_REMARK = "another size: resized to {}x{}"
 
 
 class Record(NamedTuple):
-    """One image."""
+    """An image with its split and class, None if the source names none."""
 
     split: str | None
     label: str | None
@@ -32,7 +32,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class TargetShape:
-    """The shape that is asked for; 0 is that of the first image."""
+    """The requested image shape; 0 takes the value of the first image."""
 
     height: int = 0
     width: int = 0
@@ -41,32 +41,32 @@ class TargetShape:
     fill: int = 0
 
     def resolve(self, image: Any) -> ImageShape:
-        """What is asked for, and the rest from an image of Pillow."""
+        """Return the shape, with missing values taken from a Pillow image."""
         channels = self.channels or (1 if image.mode == "L" else 3)
         return ImageShape(self.height or image.height, self.width or image.width, channels, self.fit, self.fill)
 
 
 class Remarks:
-    """What there is to say of many images: each thing once, with how often and the first of them."""
+    """Remarks on many images; each text is reported once, with its count and the first image."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, str]] = {}
+        self._counts: dict[str, tuple[int, str]] = {}
 
     def add(self, remark: str, where: str) -> None:
-        """One more image of which this is to be said."""
-        count, first = self._seen.get(remark, (0, where))
-        self._seen[remark] = count + 1, first
+        """Count a remark on the image `where`."""
+        count, first = self._counts.get(remark, (0, where))
+        self._counts[remark] = count + 1, first
 
     def lines(self) -> list[str]:
-        """One line each."""
+        """Return one line per remark."""
         return [
             f"{first}: {remark}" if count == 1 else f"{count} images ({first} …): {remark}"
-            for remark, (count, first) in self._seen.items()
+            for remark, (count, first) in self._counts.items()
         ]
 
 
 class ImageReader:
-    """Records of one shape from images of any; the first image decides what was not asked for."""
+    """Converts images to records of one shape; the first image sets the sizes that were not requested."""
 
     def __init__(self, target_shape: TargetShape) -> None:
         self.target_shape = target_shape
@@ -74,7 +74,7 @@ class ImageReader:
         self.remarks = Remarks()
 
     def to_pixels(self, image: Any, where: str) -> Pixels:
-        """An image of Pillow -> pixels of the wanted shape."""
+        """Pillow image -> pixels of the target shape."""
         if self.shape is None:
             self.shape = self.target_shape.resolve(image)
         size = image.height, image.width
@@ -82,14 +82,14 @@ class ImageReader:
             if not (self.target_shape.height and self.target_shape.width):
                 first = f"{self.shape.height}x{self.shape.width}"
                 raise DataError(
-                    f"{where}: {size[0]}x{size[1]} pixels, but images before it {first}; "
-                    "say to which size all are brought, for example data.height=32 data.width=32"
+                    f"{where}: {size[0]}x{size[1]} pixels, but earlier images have {first}; "
+                    "set the size to which all are resized, for example data.height=32 data.width=32"
                 )
             self.remarks.add(RESIZED_REMARK.format(self.shape.height, self.shape.width), where)
         return self.shape.apply(image)
 
     def read(self, path: Path) -> Iterator[Record]:
-        """A file, folder or archive -> its images; what cannot be read is left out and said."""
+        """Read the images of a file, folder or archive; unreadable images are skipped with a remark."""
         if not path.exists():
             raise DataError(f"{path}: no such file or folder; give images, a folder or an archive of them")
         if huggingface_images.is_saved(path):
@@ -97,56 +97,58 @@ class ImageReader:
         elif files := array_files(path):
             for file in files:
                 for block in read_blocks(file):
-                    yield from self._block(block)
+                    yield from self._read_block(block)
         else:
-            yield from self._entries(path)
+            yield from self._read_files(path)
 
     def records(self, rows: Iterator[huggingface_images.Row]) -> Iterator[Record]:
-        """Rows of a Hugging Face dataset -> records."""
+        """Convert rows of a Hugging Face dataset to records."""
         for row in rows:
             opened = open_image(row.data, name=row.where)
             for remark in opened.remarks:
                 self.remarks.add(remark, row.where)
             yield Record(row.split, row.label, self.to_pixels(opened.image, row.where))
 
-    def _block(self, block: Block) -> Iterator[Record]:
-        self.to_pixels(to_image(block.pixels[0]), block.where)  # settles the shape
+    def _read_block(self, block: Block) -> Iterator[Record]:
+        self.to_pixels(to_image(block.pixels[0]), block.where)  # sets the shape
         assert self.shape is not None
         labels = [None] * len(block.pixels) if block.labels is None else [str(label) for label in block.labels]
         for low in range(0, len(block.pixels), 1024):
-            part = self.shape.apply_array(block.pixels[low : low + 1024])
-            for label, pixels in zip(labels[low : low + 1024], part, strict=True):
+            chunk = self.shape.apply_array(block.pixels[low : low + 1024])
+            for label, pixels in zip(labels[low : low + 1024], chunk, strict=True):
                 yield Record(block.split, label, pixels)
 
-    def _entries(self, path: Path) -> Iterator[Record]:
-        unread: list[str] = []
+    def _read_files(self, path: Path) -> Iterator[Record]:
+        errors: list[str] = []
         count = 0
         for entry in listing.list_images(path):
             try:
                 opened = open_image(entry.source, name=entry.where)
-            except DataError as wrong:
-                unread.append(str(wrong))
+            except DataError as error:
+                errors.append(str(error))
                 continue
             count += 1
             for remark in opened.remarks:
                 self.remarks.add(remark, entry.where)
             yield Record(entry.split, entry.label, self.to_pixels(opened.image, entry.where))
-        if unread and not count:
-            raise DataError(unread[0])
-        if unread:
-            self.remarks.add(f"left out, as are {len(unread) - 1} more that cannot be read", unread[0])
+        if errors and not count:
+            raise DataError(errors[0])
+        if errors:
+            self.remarks.add(f"skipped, like {len(errors) - 1} more unreadable images", errors[0])
         if not count:
-            raise DataError(f"{path}: no images in it; give PNG, JPEG, PGM …, idx or .npz files, or archives of images")
+            raise DataError(
+                f"{path}: contains no images; give PNG, JPEG, PGM …, idx or .npz files, or archives of images"
+            )
 
 
 def array_files(path: Path) -> list[Path]:
-    """The idx and .npz files that a path is, or has in it."""
+    """Return the idx and .npz files at a path: the file itself, or those in the folder."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     return [file for file in files if arrays.is_idx(file) or file.suffix == ".npz"]
 
 
 def holds_images(path: Path) -> bool:
-    """Whether a file or folder holds images, by the names of its files."""
+    """Return True if a file or folder contains images, judged by file names."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     if array_files(path) or any(listing.is_image(file.name) for file in files):
         return True
@@ -154,13 +156,13 @@ def holds_images(path: Path) -> bool:
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
-    """The images of an idx or .npz file; a file without any is an error."""
+    """Yield the image arrays of an idx or .npz file; an empty array is an error."""
     for block in [arrays.read_idx(path)] if arrays.is_idx(path) else arrays.read_npz(path):
         if not np.prod(block.pixels.shape):
-            raise DataError(f"{block.where}: there are no images in it")
+            raise DataError(f"{block.where}: contains no images")
         yield block
 
 
 def as_target_shape(shape: ImageShape) -> TargetShape:
-    """A shape that is known as what is wanted of further images."""
+    """Return the shape as the request for further images."""
     return TargetShape(*astuple(shape))

@@ -1,4 +1,4 @@
-"""The shape that a model wants its images in: size, channels, levels. Everything here is a pure function of pixels."""
+"""Resizing to the input shape of a model, and quantization of brightness levels; all are pure functions of pixels."""
 
 from __future__ import annotations
 
@@ -14,41 +14,39 @@ from regard.data.images.image_files import Pixels, to_image
 
 Fit = Literal["stretch", "crop", "pad"]
 MAX_BRIGHTNESS = 255
-MAX_PIXELS = 2**26  # pixels of an image, at most; one of four million is a large one to train on
+MAX_PIXELS = 2**26  # pixels of an image; training images rarely have more than four million
 
 
 @dataclass(frozen=True)
 class ImageShape:
-    """Height, width and channels of every image, and how one of another size is brought to it."""
+    """Height, width and channels of every image, and the way in which other sizes are resized."""
 
     height: int
     width: int
     channels: int  # 1: grey, 3: colour
-    fit: Fit = "stretch"  # crop: the middle of it; pad: all of it, with a border, never enlarged
+    fit: Fit = "stretch"  # crop: cut out the center; pad: add a border, never enlarge
     fill: int = 0  # brightness of the border
 
     def __post_init__(self) -> None:
         if min(self.height, self.width) < 1 or self.channels not in (1, 3):
             raise ConfigError(
-                f"height={self.height}, width={self.width}, channels={self.channels}: an image has a pixel at least, "
+                f"height={self.height}, width={self.width}, channels={self.channels}: an image has at least one pixel, "
                 "and 1 channel (grey) or 3 (colour)"
             )
         if self.height * self.width > MAX_PIXELS:
-            raise ConfigError(
-                f"height={self.height}, width={self.width}: an image has at most {MAX_PIXELS:,} pixels here"
-            )
+            raise ConfigError(f"height={self.height}, width={self.width}: an image has at most {MAX_PIXELS:,} pixels")
         if not 0 <= self.fill <= MAX_BRIGHTNESS:
-            raise ConfigError(f"fill={self.fill}: the border's brightness lies in 0 … {MAX_BRIGHTNESS}")
+            raise ConfigError(f"fill={self.fill}: the brightness of the border must lie in 0 … {MAX_BRIGHTNESS}")
 
     def apply(self, image: Any) -> Pixels:
-        """An image of Pillow, of any size -> (height width channels)."""
+        """Pillow image of any size -> (height width channels)."""
         image = image.convert("L" if self.channels == 1 else "RGB")
         if image.size != (self.width, self.height):
             image = {"stretch": self._stretch, "crop": self._crop, "pad": self._pad}[self.fit](image)
         return np.asarray(image, dtype=np.uint8).reshape(self.height, self.width, self.channels)
 
     def apply_array(self, pixels: Pixels) -> Pixels:
-        """(n h w c) -> (n height width channels); what has the shape already is not touched."""
+        """(n h w c) -> (n height width channels); an array that already has the shape is returned unchanged."""
         if pixels.shape[1:] == (self.height, self.width, self.channels):
             return pixels
         return np.stack([self.apply(to_image(image)) for image in pixels])
@@ -60,12 +58,12 @@ class ImageShape:
         return require("PIL.ImageOps", extra="vision").fit(image, (self.width, self.height), _bicubic())
 
     def _pad(self, image: Any) -> Any:
-        share = min(1.0, self.width / image.width, self.height / image.height)
-        size = max(1, round(image.width * share)), max(1, round(image.height * share))
+        scale = min(1.0, self.width / image.width, self.height / image.height)
+        size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
         colour = self.fill if self.channels == 1 else (self.fill,) * 3
-        paper = require("PIL.Image", extra="vision").new(image.mode, (self.width, self.height), colour)
-        paper.paste(image.resize(size, _bicubic()), ((self.width - size[0]) // 2, (self.height - size[1]) // 2))
-        return paper
+        canvas = require("PIL.Image", extra="vision").new(image.mode, (self.width, self.height), colour)
+        canvas.paste(image.resize(size, _bicubic()), ((self.width - size[0]) // 2, (self.height - size[1]) // 2))
+        return canvas
 
 
 def _bicubic() -> Any:
@@ -73,7 +71,7 @@ def _bicubic() -> Any:
 
 
 def check_levels(levels: int) -> None:
-    """An error unless brightness can be told apart in so many steps."""
+    """Raise a ConfigError unless the number of brightness levels is between 2 and 256."""
     if not 2 <= levels <= MAX_BRIGHTNESS + 1:
         raise ConfigError(f"levels={levels}: a pixel has 2 … {MAX_BRIGHTNESS + 1} levels of brightness")
 
@@ -86,16 +84,17 @@ def to_levels(pixels: Pixels, levels: int) -> Pixels:
 
 
 def to_random_levels(pixels: Pixels, levels: int, draws: NDArray[np.float32]) -> Pixels:
-    """The same, but a brightness between two levels goes to either, the nearer one more often; `draws` from [0, 1).
+    """Round brightness stochastically to one of the two nearest levels, with `draws` from [0, 1).
 
-    With two levels this is binarisation by sampling: Salakhutdinov and Murray 2008, section 4.
+    The nearer level is the more likely one. With two levels this is binarisation by sampling: Salakhutdinov and
+    Murray 2008, section 4.
     """
     values = pixels.astype(np.float32) * ((levels - 1) / MAX_BRIGHTNESS) + draws
-    kept: Pixels = values.clip(max=levels - 1).astype(np.uint8)  # rounding may reach one more
-    return kept
+    rounded: Pixels = values.clip(max=levels - 1).astype(np.uint8)  # float rounding may reach `levels`
+    return rounded
 
 
 def to_brightness(values: NDArray[np.integer], levels: int) -> Pixels:
-    """Levels -> brightness 0 … 255; `to_levels` takes it back exactly."""
+    """Levels -> brightness 0 … 255; `to_levels` is its exact inverse."""
     steps = levels - 1
     return ((values.astype(np.int64) * MAX_BRIGHTNESS + steps // 2) // steps).astype(np.uint8)

@@ -1,1 +1,1 @@
-"""Music: notes read from MIDI, MusicXML and JSON, two encodings with their grammars, and files written back."""
+"""Music datasets: readers for MIDI, MusicXML and JSON, two token encodings with their grammars, and writers."""

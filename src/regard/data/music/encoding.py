@@ -1,4 +1,4 @@
-"""What an encoding of music is: content (a grid of voices, a list of notes) to tokens and back."""
+"""Protocol of music encodings: content (a grid of voices, or a list of notes) to tokens and back."""
 
 from __future__ import annotations
 
@@ -16,91 +16,91 @@ TokenArray = NDArray[np.int64]
 
 
 class LoadedPiece(NamedTuple):
-    """A file: its content in an encoding's own form, what had to be mended, and what the encoding has no place for."""
+    """A parsed file: its content for an encoding, remarks, and the details that the encoding does not represent."""
 
     content: Any
-    remarks: tuple[str, ...] = ()  # those of the reading included
-    parsed: ParsedNotes = ParsedNotes([])  # its notes as they stand there, in quarters or in seconds, and its pace
-    onsets: NDArray[np.bool_] | None = None  # (steps voices) where a note of the grid begins, though it may be repeated
+    remarks: tuple[str, ...] = ()  # including those of the file reader
+    parsed: ParsedNotes = ParsedNotes([])  # the original notes, in quarters or in seconds, and their timing
+    onsets: NDArray[np.bool_] | None = None  # (steps voices) True where a note starts, including repeated notes
 
 
 class PianoRollPoint(NamedTuple):
-    """A place on a piano roll."""
+    """A point on a piano roll."""
 
     seconds: float
     pitch: int
 
 
 class Encoding(Protocol):
-    """Tokens below 4 are marks (pad, unknown, start, end); content and its tokens never hold them."""
+    """Converts music to tokens and back. Tokens below 4 are special (pad, unk, bos, eos) and never encode content."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def size(self) -> int:
-        """Tokens of the vocabulary, marks included."""
+        """Vocabulary size, including special tokens."""
 
     @property
     def tokens_per_bar(self) -> int:
-        """Tokens of a bar; crops begin at multiples of it. 1 where the encoding has no bars."""
+        """Tokens of a bar; crops start at multiples of it. 1 if the encoding has no bars."""
 
     @property
     def tokens_per_step(self) -> int:
-        """Tokens of one time step: a note of each voice. 0 where the encoding has no steps."""
+        """Tokens of one time step: a note of each voice. 0 if the encoding has no steps."""
 
     @property
     def voices(self) -> tuple[str, ...]:
-        """What the voices are called in files."""
+        """Names of the voices in files."""
 
     @property
     def timing(self) -> Timing:
-        """How fast a piece goes and how it is counted, in files and by the ear."""
+        """Tempo and metres, in files and in audio."""
 
     @property
     def program(self) -> int:
-        """The instrument of its voices in files."""
+        """General MIDI program of the voices in files."""
 
     @property
     def default_seconds(self) -> float:
-        """Seconds after which a piece ends at the latest, where nobody says otherwise."""
+        """Default maximum length of a generated piece, in seconds."""
 
     def with_timing(self, timing: Timing) -> Encoding:
-        """The same encoding at the pace of a piece; at its own tempo where that has none."""
+        """Return this encoding with the timing of a piece; a missing tempo keeps the encoding's tempo."""
 
     def open(self, path: Path, data: bytes | None = None) -> LoadedPiece:
-        """A MIDI or MusicXML file, or the bytes of a MIDI file -> content."""
+        """Read a MIDI or MusicXML file, or the bytes of a MIDI file."""
 
     def encode(self, content: Any) -> TokenArray:
         """Content -> tokens (n)."""
 
     def decode(self, tokens: TokenArray) -> Any:
-        """Any tokens that the grammar allows, whole or cut short -> content."""
+        """Tokens that the grammar allows, complete or truncated -> content."""
 
     def notes(self, content: Any) -> list[Note]:
         """Content -> notes in seconds."""
 
     def crop_start(self, content: Any, seconds: float) -> Any:
-        """The first seconds of a piece; an error where nothing sounds in them."""
+        """Return the first seconds of a piece; it is an error if they are silent."""
 
     def transpose(self, tokens: TokenArray, semitones: int) -> TokenArray:
-        """The piece transposed, within what `transposable` allows."""
+        """Transpose a piece within the limits of `transpose_range`."""
 
     def transpose_range(self, tokens: TokenArray) -> tuple[int, int]:
-        """The lowest (negative or 0) and the highest shift, in semitones, that keep a piece within the range."""
+        """Return the lowest (negative or 0) and the highest shift, in semitones, that keep a piece in range."""
 
     def grammar(self, prefix: TokenArray, *, seconds: float, min_seconds: float) -> Grammar:
-        """What may follow `before`, in a continuation that ends when it has lasted `seconds`, or by itself when it has
-        lasted `least`."""
+        """Return the grammar of a continuation of `prefix` that may end after `min_seconds` and must end after
+        `seconds`."""
 
     def max_tokens(self, seconds: float) -> int:
-        """The most tokens that so many seconds can take."""
+        """Return the maximum number of tokens for a duration."""
 
     def label(self, token: int, position: int) -> str:
-        """What people call the token at a place of a piece: 'S C5', 'on C4', '+120 ms'."""
+        """Return a readable name of the token at a position of a piece: 'S C5', 'on C4', '+120 ms'."""
 
     def piano_roll_points(self, tokens: TokenArray) -> list[PianoRollPoint | None]:
-        """Where each token is on a piano roll; None for what is no note."""
+        """Return the point of each token on a piano roll; None for tokens that are not notes."""
 
     def settings(self) -> dict[str, Any]:
-        """Plain values from which `load` makes the same encoding."""
+        """Return JSON values from which the same encoding can be built."""

@@ -1,7 +1,7 @@
-"""The events encoding: note on, its velocity, note off, time shift; the vocabulary and both directions by MidiTok.
+"""The events encoding: note on, velocity, note off and time shift tokens, with the vocabulary and codec of MidiTok.
 
-Notes are in seconds, as played: the score handed to MidiTok has the fixed tempo 120, so that a step is 10 ms whatever
-the tempo of the file was. The pedal is folded into note lengths before (midi.py).
+Notes are in seconds, as played: the score passed to MidiTok has the fixed tempo 120, so that a step is 10 ms at every
+tempo of the file. Sustain pedals are converted to longer notes when the file is read (midi.py).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from regard.data.music.key import pitch_name
 from regard.data.music.metre import Timing
 from regard.data.music.notes import Note, filter_pitch_range, in_seconds, resolve_overlaps
 
-SPECIAL_TOKENS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
-MAX_NOTE_SECONDS = 8.0  # seconds after which a note must end: a model forgets some, and they would sound on to the end
-DEFAULT_TEMPO = 100.0  # quarters a minute of a score without a tempo
+SPECIAL_TOKENS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.data_specs.SpecialTokens
+MAX_NOTE_SECONDS = 8.0  # a note must end then: models omit some note-offs, and those notes would sound until the end
+DEFAULT_TEMPO = 100.0  # quarters per minute of a score without a tempo
 OTHER, ON, OFF, SHIFT, VELOCITY = range(5)  # kinds of tokens
 
 
 class EventEncoding:
-    """A piano between two pitches; time in steps of `1/rate` seconds, at most a second at once."""
+    """Piano performances between two pitches; time shifts in steps of `1/rate` seconds, up to one second each."""
 
     name = "events"
     tokens_per_bar = 1
@@ -41,19 +41,21 @@ class EventEncoding:
     voices = ("Piano",)
     program = 0  # a piano
     default_seconds = 60.0
-    tempo = 120.0  # what MidiTok is told: a beat is half a second
+    tempo = 120.0  # of scores passed to MidiTok: a beat is half a second
 
     def __init__(self, low: int = 21, high: int = 108, *, rate: int = 100, velocities: int = 32) -> None:
         if not 0 <= low < high <= 127:
-            raise ConfigError(f"low={low}, high={high}: pitches lie in 0 … 127, low below high")
+            raise ConfigError(f"low={low}, high={high}: pitches must lie in 0 … 127, low below high")
         if rate < 2 or rate % 2 or not 1 <= velocities <= 127:
-            raise ConfigError(f"rate={rate}, velocities={velocities}: an even rate and 1 … 127 velocities are needed")
+            raise ConfigError(
+                f"rate={rate}, velocities={velocities}: rate must be even, velocities must lie in 1 … 127"
+            )
         self.low, self.high, self.rate, self.velocities = low, high, rate, velocities
-        self.timing = Timing(self.tempo)  # of the bars in files that are written
+        self.timing = Timing(self.tempo)  # of written files
 
     @cached_property
     def tokenizer(self) -> Any:
-        """MidiTok's own, with our marks first."""
+        """The MidiTok tokenizer, with our special tokens first."""
         miditok = require("miditok", extra="music")
         settings = miditok.TokenizerConfig(
             pitch_range=(self.low, self.high + 1),
@@ -74,92 +76,94 @@ class EventEncoding:
 
     @cached_property
     def token_table(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What each token is: kind (v), pitch above `low` or 0 (v), steps of time or 0 (v)."""
+        """Properties of each token: kind (v), pitch above `low` or 0 (v), time steps or 0 (v)."""
         kind, pitch, steps = (torch.zeros(self.size, dtype=torch.long) for _ in range(3))
-        for token, number in self.tokenizer.vocab.items():
+        for token, token_id in self.tokenizer.vocab.items():
             name, _, value = token.partition("_")
             if name in ("NoteOn", "NoteOff"):
-                kind[number], pitch[number] = ON if name == "NoteOn" else OFF, int(value) - self.low
+                kind[token_id], pitch[token_id] = ON if name == "NoteOn" else OFF, int(value) - self.low
             elif name == "TimeShift":
-                beats, part, whole = map(int, re.split(r"\.", value))
-                kind[number], steps[number] = SHIFT, beats * whole + part
+                beats, part, steps_per_beat = map(int, re.split(r"\.", value))
+                kind[token_id], steps[token_id] = SHIFT, beats * steps_per_beat + part
             elif name == "Velocity":
-                kind[number] = VELOCITY
+                kind[token_id] = VELOCITY
         return kind, pitch, steps
 
     def with_timing(self, timing: Timing) -> EventEncoding:
-        other = copy(self)
-        other.timing = timing._replace(tempo=timing.tempo or self.tempo)
-        return other
+        result = copy(self)
+        result.timing = timing._replace(tempo=timing.tempo or self.tempo)
+        return result
 
     def open(self, path: Path, data: bytes | None = None) -> LoadedPiece:
         if data is None and path.suffix.lower() in musicxml.SUFFIXES:
-            read = musicxml.read(path)
-            tempo = read.timing.tempo or DEFAULT_TEMPO
-            read = read._replace(notes=in_seconds(read.notes, tempo), timing=read.timing._replace(tempo=tempo))
+            parsed = musicxml.read(path)
+            tempo = parsed.timing.tempo or DEFAULT_TEMPO
+            parsed = parsed._replace(notes=in_seconds(parsed.notes, tempo), timing=parsed.timing._replace(tempo=tempo))
         else:
-            read = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
-        inside = filter_pitch_range(read.notes, self.low, self.high, where=str(path))
-        if not inside.notes:
-            raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this encoding holds; transpose it")
-        merged = resolve_overlaps([note._replace(voice=0) for note in inside.notes], str(path))
-        remarks = (*read.remarks, *inside.remarks, *merged.remarks)
-        return LoadedPiece(merged.notes, remarks, read)
+            parsed = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
+        in_range = filter_pitch_range(parsed.notes, self.low, self.high, where=str(path))
+        if not in_range.notes:
+            raise DataError(
+                f"{path}: no note lies in {self.low} … {self.high}, the range of this encoding; transpose it"
+            )
+        merged = resolve_overlaps([note._replace(voice=0) for note in in_range.notes], str(path))
+        remarks = (*parsed.remarks, *in_range.remarks, *merged.remarks)
+        return LoadedPiece(merged.notes, remarks, parsed)
 
     def encode(self, content: Sequence[Note]) -> TokenArray:
         symusic = require("symusic", extra="music")
         score = symusic.Score(self.rate // 2)
         score.tempos.append(symusic.Tempo(0, self.tempo))
         track = symusic.Track(program=0)
-        for note in self._stepped(content):
+        for note in self._quantize(content):
             track.notes.append(symusic.Note(*note))
         score.tracks.append(track)
         sequence = self.tokenizer.encode(score)
         sequence = sequence[0] if isinstance(sequence, list) else sequence
         return np.asarray(sequence.ids, dtype=np.int64)
 
-    def _stepped(self, notes: Sequence[Note]) -> list[tuple[int, int, int, int]]:
-        """Notes -> (start, length, pitch, velocity) in steps; a note that is struck again ends before that."""
-        stepped: list[tuple[int, int, int, int]] = []
-        free: dict[int, int] = {}
+    def _quantize(self, notes: Sequence[Note]) -> list[tuple[int, int, int, int]]:
+        """Notes -> (start, length, pitch, velocity) in steps; notes of one pitch do not overlap."""
+        quantized: list[tuple[int, int, int, int]] = []
+        last_end: dict[int, int] = {}  # by pitch
         for note in sorted(notes):
-            start = max(round(note.start * self.rate), free.get(note.pitch, 0))
+            start = max(round(note.start * self.rate), last_end.get(note.pitch, 0))
             length = max(1, round(note.end * self.rate) - start)
-            free[note.pitch] = start + length
-            stepped.append((start, length, note.pitch, max(1, min(127, note.velocity))))
-        return stepped
+            last_end[note.pitch] = start + length
+            quantized.append((start, length, note.pitch, max(1, min(127, note.velocity))))
+        return quantized
 
     def decode(self, tokens: TokenArray) -> list[Note]:
-        """Tokens -> notes in seconds; what still sounds at the end is ended there."""
+        """Tokens -> notes in seconds; notes that still sound at the end are ended there."""
         kind, pitch = (table.numpy() for table in self.token_table[:2])
-        whole = [int(token) for token in tokens if kind[token] != OTHER]
-        if whole and kind[whole[-1]] == ON:
-            whole.pop()  # cut before its velocity
+        events = [int(token) for token in tokens if kind[token] != OTHER]
+        if events and kind[events[-1]] == ON:
+            events.pop()  # truncated before its velocity
         sounding: dict[int, int] = {}
-        for token in whole:
+        for token in events:
             if kind[token] == ON:
                 sounding[int(pitch[token])] = token
             elif kind[token] == OFF:
                 sounding.pop(int(pitch[token]), None)
         if sounding:
-            whole.append(self._token("TimeShift_0.1." + str(self.rate // 2)))
-            whole += [self._token(f"NoteOff_{self.low + above}") for above in sorted(sounding)]
-        score = self.tokenizer.decode([whole]).to("second")
+            events.append(self._token_id("TimeShift_0.1." + str(self.rate // 2)))
+            events += [self._token_id(f"NoteOff_{self.low + above}") for above in sorted(sounding)]
+        score = self.tokenizer.decode([events]).to("second")
         notes = [note for track in score.tracks for note in track.notes]
         return sorted(Note(note.time, note.end, note.pitch, note.velocity) for note in notes)
 
-    def _token(self, name: str) -> int:
-        number: int = self.tokenizer.vocab[name]
-        return number
+    def _token_id(self, name: str) -> int:
+        token_id: int = self.tokenizer.vocab[name]
+        return token_id
 
     def notes(self, content: list[Note]) -> list[Note]:
         return content
 
     def crop_start(self, content: list[Note], seconds: float) -> list[Note]:
-        kept = [note._replace(end=min(note.end, seconds)) for note in content if note.start < seconds]
-        if not kept:
-            raise DataError(f"no note of the prompt begins in its first {seconds:g} seconds; keep more of it")
-        return kept
+        cropped = [note._replace(end=min(note.end, seconds)) for note in content if note.start < seconds]
+        if not cropped:
+            raise DataError(f"no note of the prompt starts in its first {seconds:g} seconds; use more of it")
+        return cropped
 
     def transpose(self, tokens: TokenArray, semitones: int) -> TokenArray:
         kind = self.token_table[0].numpy()[tokens]
@@ -171,18 +175,16 @@ class EventEncoding:
         return (-int(above.min()), self.high - self.low - int(above.max())) if len(above) else (0, 0)
 
     def grammar(self, prefix: TokenArray, *, seconds: float, min_seconds: float) -> EventsGrammar:
-        steps, fewest = round(seconds * self.rate), round(min_seconds * self.rate)
-        held = round(MAX_NOTE_SECONDS * self.rate)
         return EventsGrammar(
             self.token_table,
             torch.from_numpy(np.asarray(prefix)),
-            max_steps=steps,
-            min_steps=fewest,
-            max_note_steps=held,
+            max_steps=round(seconds * self.rate),
+            min_steps=round(min_seconds * self.rate),
+            max_note_steps=round(MAX_NOTE_SECONDS * self.rate),
         )
 
     def max_tokens(self, seconds: float) -> int:
-        return max(256, round(seconds * 240))  # eighty notes a second: more than is ever played
+        return max(256, round(seconds * 240))  # eighty notes per second: more than any performance has
 
     def label(self, token: int, position: int) -> str:
         kind, pitch, steps = (int(table[token]) for table in self.token_table)
@@ -191,16 +193,14 @@ class EventEncoding:
         return f"+{1000 * steps // self.rate} ms" if kind == SHIFT else self.tokenizer[token].replace("_", " ").lower()
 
     def piano_roll_points(self, tokens: TokenArray) -> list[PianoRollPoint | None]:
-        now, struck = 0.0, None
-        spots: list[PianoRollPoint | None] = []
+        now, point = 0.0, None
+        points: list[PianoRollPoint | None] = []
         for token in tokens.tolist():
             kind, pitch, steps = (int(table[token]) for table in self.token_table)
             now += steps / self.rate
-            struck = (
-                PianoRollPoint(now, self.low + pitch) if kind in (ON, OFF) else struck if kind == VELOCITY else None
-            )
-            spots.append(struck)
-        return spots
+            point = PianoRollPoint(now, self.low + pitch) if kind in (ON, OFF) else point if kind == VELOCITY else None
+            points.append(point)
+        return points
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -213,9 +213,12 @@ class EventEncoding:
 
 
 class EventsGrammar:
-    """A note-on is followed by its velocity; a note ends only if it sounds, at least one step after it began, and one
-    that has sounded for `held` steps ends before anything else; a piece ends when nothing sounds, `least` steps of time
-    from the beginning or later, and at `steps`, which no shift of time goes beyond, it must."""
+    """Grammar of event tokens.
+
+    A note-on is followed by its velocity. A note can end if it sounds, at least one step after its start; a note that
+    has sounded for `max_note_steps` must end next. A piece can end when no note sounds, after `min_steps` or later; it
+    must end at `max_steps`, and no time shift goes beyond that.
+    """
 
     def __init__(
         self,
@@ -232,32 +235,31 @@ class EventsGrammar:
         self.ending = torch.arange(len(self.kind)) == SpecialTokens.eos
 
     def allowed(self, history: Tensor) -> Tensor:
-        whole = torch.cat([self.prefix.to(history).expand(history.shape[0], -1), history], dim=1)  # (r t)
-        kind, pitch = self.kind[whole], self.pitch[whole]
-        pitches = int(self.pitch.max()) + 1
+        tokens = torch.cat([self.prefix.to(history).expand(history.shape[0], -1), history], dim=1)  # (r t)
+        kind, pitch = self.kind[tokens], self.pitch[tokens]
+        num_pitches = int(self.pitch.max()) + 1
         shifts = (kind == SHIFT).cumsum(dim=1)
-        fresh = (kind == ON) & (shifts == shifts[:, -1:])  # struck since the last shift of time
-        new = torch.zeros(len(whole), pitches).scatter_add(1, pitch, fresh.float()) > 0  # (r pitches)
+        since_shift = (kind == ON) & (shifts == shifts[:, -1:])  # started since the last time shift
+        new = torch.zeros(len(tokens), num_pitches).scatter_add(1, pitch, since_shift.float()) > 0  # (r pitches)
         change = (kind == ON).float() - (kind == OFF).float()
-        on = torch.zeros(len(whole), pitches).scatter_add(1, pitch, change) > 0
-        lasted = self.length[history].sum(dim=1)[:, None]
-        over = lasted >= self.max_steps
-        struck = kind[:, -1:] == ON  # (r 1): a velocity must come; with no token yet there is none
-        struck = struck if struck.shape[1] else torch.zeros(len(whole), 1, dtype=torch.bool)
-        may = (self.kind == ON) & ~on[:, self.pitch] & ~over
-        may = may | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
-        may = may | (
-            (self.kind == SHIFT) & (self.length <= self.max_steps - lasted)
-        )  # so nothing struck is new at the end
-        may = may | (self.ending & (lasted >= self.min_steps) & ~on.any(dim=1, keepdim=True))
-        late = on & (self._ages(whole) >= self.max_note_steps)  # (r pitches)
-        may = torch.where(late.any(dim=1, keepdim=True), (self.kind == OFF) & late[:, self.pitch], may)
-        return torch.where(struck, self.kind == VELOCITY, may)
+        on = torch.zeros(len(tokens), num_pitches).scatter_add(1, pitch, change) > 0
+        elapsed = self.length[history].sum(dim=1)[:, None]
+        finished = elapsed >= self.max_steps
+        needs_velocity = kind[:, -1:] == ON  # (r 1); empty if there is no token yet
+        needs_velocity = needs_velocity if needs_velocity.shape[1] else torch.zeros(len(tokens), 1, dtype=torch.bool)
+        allowed = (self.kind == ON) & ~on[:, self.pitch] & ~finished
+        allowed = allowed | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
+        # shifts stay within max_steps, so that no note is new at the end
+        allowed = allowed | ((self.kind == SHIFT) & (self.length <= self.max_steps - elapsed))
+        allowed = allowed | (self.ending & (elapsed >= self.min_steps) & ~on.any(dim=1, keepdim=True))
+        overdue = on & (self._note_ages(tokens) >= self.max_note_steps)  # (r pitches)
+        allowed = torch.where(overdue.any(dim=1, keepdim=True), (self.kind == OFF) & overdue[:, self.pitch], allowed)
+        return torch.where(needs_velocity, self.kind == VELOCITY, allowed)
 
-    def _ages(self, whole: Tensor) -> Tensor:
-        """(r t) -> (r pitches): steps since each pitch was struck last."""
-        time = self.length[whole].cumsum(dim=1)
-        struck = torch.where(self.kind[whole] == ON, time, 0)
-        last = torch.zeros(len(whole), int(self.pitch.max()) + 1, dtype=torch.long)
-        last = last.scatter_reduce(1, self.pitch[whole], struck, "amax")
-        return time[:, -1:] - last if whole.shape[1] else last
+    def _note_ages(self, tokens: Tensor) -> Tensor:
+        """(r t) -> (r pitches): steps since the last note-on of each pitch."""
+        time = self.length[tokens].cumsum(dim=1)
+        onset_times = torch.where(self.kind[tokens] == ON, time, 0)
+        last = torch.zeros(len(tokens), int(self.pitch.max()) + 1, dtype=torch.long)
+        last = last.scatter_reduce(1, self.pitch[tokens], onset_times, "amax")
+        return time[:, -1:] - last if tokens.shape[1] else last

@@ -1,4 +1,4 @@
-"""The key of a piece by its pitch classes: Krumhansl and Schmuckler's correlation with profiles of major and minor."""
+"""Key detection from pitch classes: Krumhansl and Schmuckler's correlation with the profiles of major and minor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from regard.data.music.notes import Note
 
 TONICS = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 MODES = ("major", "minor")
-# how well each degree of the scale was rated to fit (Krumhansl and Kessler 1982)
+# goodness-of-fit ratings of the scale degrees (Krumhansl and Kessler 1982)
 MAJOR = (6.35, 2.23, 3.48, 2.33, 4.38, 4.09, 2.52, 5.19, 2.39, 3.66, 2.29, 2.88)
 MINOR = (6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69, 3.34, 3.17)
 
@@ -21,13 +21,13 @@ def pitch_name(pitch: int) -> str:
 
 
 def find_key(notes: Iterable[Note]) -> str:
-    """Notes -> 'G minor': the key whose profile goes best with how long each pitch class sounds."""
-    heard = np.zeros(12)
+    """Notes -> 'G minor': the key whose profile correlates best with the durations of the pitch classes."""
+    durations = np.zeros(12)
     for note in notes:
-        heard[note.pitch % 12] += note.end - note.start
+        durations[note.pitch % 12] += note.end - note.start
     profiles = np.array([np.roll(profile, tonic) for profile in (MAJOR, MINOR) for tonic in range(12)])
-    fits = (profiles - profiles.mean(axis=1, keepdims=True)) @ (heard - heard.mean())
-    best = int(np.argmax(fits / profiles.std(axis=1)))
+    correlations = (profiles - profiles.mean(axis=1, keepdims=True)) @ (durations - durations.mean())
+    best = int(np.argmax(correlations / profiles.std(axis=1)))
     return f"{TONICS[best % 12]} {MODES[best // 12]}"
 
 

@@ -1,4 +1,4 @@
-"""MIDI files by symusic: bytes to notes in seconds or quarters, and notes to files."""
+"""Read and write MIDI files with symusic; times are in seconds or quarters."""
 
 from __future__ import annotations
 
@@ -12,71 +12,71 @@ from regard.data.music.metre import Metre, Timing, validate_timing
 from regard.data.music.notes import Note, ParsedNotes, Pedal, resolve_overlaps, sustain
 
 Unit = Literal["second", "quarter"]
-TICKS_PER_QUARTER = 480  # a quarter note, in what we write
-DEFAULT_TEMPO = 120.0  # quarters a minute of a file without a tempo, as the format says
-MAX_FILE_BYTES = 16 * 2**20  # bytes of a file: an hour of piano has a tenth of it
-MAX_SECONDS = 24 * 3600.0  # seconds: a file that claims more is damaged
+TICKS_PER_QUARTER = 480  # of written files
+DEFAULT_TEMPO = 120.0  # quarters per minute of a file without a tempo, as the format specifies
+MAX_FILE_BYTES = 16 * 2**20  # an hour of piano music has a tenth of it
+MAX_SECONDS = 24 * 3600.0  # a longer file is damaged
 
 
 def read(path: Path, unit: Unit) -> ParsedNotes:
-    """A MIDI file -> its notes, the pedal folded into their lengths; drums are left out."""
+    """Read the notes of a MIDI file. Sustain pedals become longer notes; drums are ignored."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as wrong:
-        raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     return parse(data, unit, where=str(path))
 
 
 def parse(data: bytes, unit: Unit, *, where: str) -> ParsedNotes:
-    """The bytes of a MIDI file -> its notes. Each track is a voice."""
+    """Parse the notes from the bytes of a MIDI file. Each track is a voice."""
     symusic = require("symusic", extra="music")
     if not data:
         raise DataError(f"{where}: the file is empty; export it again as MIDI")
     if len(data) > MAX_FILE_BYTES:
-        raise DataError(f"{where}: more than {MAX_FILE_BYTES // 2**20} MB, which no piece has as MIDI; export it again")
+        raise DataError(f"{where}: more than {MAX_FILE_BYTES // 2**20} MB, too large for a MIDI file; export it again")
     try:
         score = symusic.Score.from_midi(data)
-        changes, pace = len(score.tempos), _pace(score, unit)
+        num_tempos, timing = len(score.tempos), _read_timing(score, unit)
         timed = score.to(unit)
-    except (RuntimeError, ValueError) as wrong:
-        raise DataError(f"{where}: not a MIDI file, or a broken one ({_first_line(wrong)}); export it again") from None
+    except (RuntimeError, ValueError) as error:
+        raise DataError(f"{where}: not a MIDI file, or damaged ({_first_line(error)}); export it again") from None
     tracks = [track for track in timed.tracks if not track.is_drum and len(track.notes)]
     if not tracks:
-        raise DataError(f"{where}: there are no notes in it (drums do not count); give a file with a melody")
-    notes, remarks = [], [f"{where}: {changes} tempo marks; {_TEMPO[unit]}"] if changes > 1 else []
+        raise DataError(f"{where}: contains no notes (drums do not count); give a file with a melody")
+    notes, remarks = [], [f"{where}: {num_tempos} tempos; {_TEMPO_REMARKS[unit]}"] if num_tempos > 1 else []
     for voice, track in enumerate(tracks):
-        read = resolve_overlaps([_note(note, voice) for note in track.notes], where)
-        remarks += read.remarks
-        notes += sustain(read.notes, [Pedal(pedal.time, pedal.time + pedal.duration) for pedal in track.pedals])
-    if not all(note.end <= MAX_SECONDS for note in notes):  # not a number, where a beat has no ticks
-        raise DataError(f"{where}: a note lasts beyond a day or has no time, the file is damaged; export it again")
-    return ParsedNotes(sorted(notes), tuple(remarks), pace, tuple(track.name for track in tracks))
+        resolved = resolve_overlaps([_to_note(note, voice) for note in track.notes], where)
+        remarks += resolved.remarks
+        notes += sustain(resolved.notes, [Pedal(pedal.time, pedal.time + pedal.duration) for pedal in track.pedals])
+    if not all(note.end <= MAX_SECONDS for note in notes):  # NaN if a beat has no ticks
+        raise DataError(f"{where}: damaged, a note ends after more than a day or has no time; export it again")
+    return ParsedNotes(sorted(notes), tuple(remarks), timing, tuple(track.name for track in tracks))
 
 
-_TEMPO = {
+_TEMPO_REMARKS = {
     "second": "times are read in seconds, as played",
-    "quarter": "times are read in beats, the first tempo is kept",
+    "quarter": "times are read in beats, the first tempo is used",
 }
 
 
-def _pace(score: Any, unit: Unit) -> Timing:
-    """The first tempo, and the metres."""
+def _read_timing(score: Any, unit: Unit) -> Timing:
+    """Return the first tempo, and the metres."""
     tempo = score.tempos[0].qpm if len(score.tempos) else DEFAULT_TEMPO
-    quarter = max(1, score.tpq)
-    signs = score.time_signatures
-    pace = validate_timing(tempo, [Metre(sign.time / quarter, sign.numerator, sign.denominator) for sign in signs])
-    if unit == "second" and len(score.tempos) > 1:  # seconds at one tempo have no bars: only what is counted is kept
-        return pace._replace(metres=(pace.metres[1 if pace.upbeat else 0]._replace(start=0.0),))
-    return pace
+    ticks = max(1, score.tpq)  # per quarter
+    metres = [Metre(sign.time / ticks, sign.numerator, sign.denominator) for sign in score.time_signatures]
+    timing = validate_timing(tempo, metres)
+    if unit == "second" and len(score.tempos) > 1:  # seconds at several tempos have no bars: keep one metre
+        return timing._replace(metres=(timing.metres[1 if timing.upbeat else 0]._replace(start=0.0),))
+    return timing
 
 
-def _note(note: Any, voice: int) -> Note:
+def _to_note(note: Any, voice: int) -> Note:
     return Note(note.time, note.time + max(note.duration, 0.0), note.pitch, max(1, note.velocity), voice)
 
 
-def _first_line(wrong: Exception) -> str:
-    return (str(wrong).splitlines() or [""])[0].removeprefix("MiniMidi: ").strip()
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0].removeprefix("MiniMidi: ").strip()
 
 
 def render(
@@ -87,11 +87,13 @@ def render(
     names: Sequence[str] = ("Piano",),
     program: int = 0,
 ) -> bytes:
-    """Notes in seconds -> the bytes of a MIDI file at that tempo and metres, a track for each voice, all of which are
-    played by the instrument of that number (General MIDI, counted from 0)."""
+    """Notes in seconds -> the bytes of a MIDI file with this tempo and these metres, one track per voice.
+
+    `program` is the General MIDI instrument of all tracks, counted from 0.
+    """
     symusic = require("symusic", extra="music")
     if not notes:
-        raise DataError("there are no notes to write; let the piece be longer")
+        raise DataError("there are no notes to write; generate a longer piece")
     score, tempo = symusic.Score(TICKS_PER_QUARTER), tempo or DEFAULT_TEMPO
     score.tempos.append(symusic.Tempo(0, tempo))
     for metre in metres:
