@@ -71,7 +71,9 @@ def with_alternatives(
         Token(
             token_name(token, position),
             float(scores[position, token]),
-            tuple((token_name(candidate, position), value) for candidate, value in zip(candidates, values, strict=True)),
+            tuple(
+                (token_name(candidate, position), value) for candidate, value in zip(candidates, values, strict=True)
+            ),
         )
         for position, (token, candidates, values) in enumerate(rows)
     )

@@ -49,7 +49,9 @@ class Config:
     dataset: str = dataset.BUILT_IN  # without a path: scenes
     scenes: int = 8000  # training scenes of the built-in data
     objects_per_scene: tuple[int, int] = (1, 3)  # minimum and maximum number of shapes in a scene
-    held_out: HeldOut = "triples"  # combinations only in valid and test: (size, colour, shape), or (colour, shape) pairs
+    held_out: HeldOut = (
+        "triples"  # combinations only in valid and test: (size, colour, shape), or (colour, shape) pairs
+    )
     language: Language = "en"  # language of the built-in captions: en or ko
     height: int = 64  # images are resized to this height
     width: int = 64  # images are resized to this width; a scene is a square of `height`
@@ -131,9 +133,7 @@ class Captioning(Task):
         """The token ids of the training captions of each image that are shorter than `max_length`."""
         captions = self.collection.split("train").captions
         rows = iter(self.vocabulary.encode([text for texts in captions for text in texts]))
-        return [
-            [row for row in (next(rows) for _ in texts) if len(row) < self.config.max_length] for texts in captions
-        ]
+        return [[row for row in (next(rows) for _ in texts) if len(row) < self.config.max_length] for texts in captions]
 
     def data_warnings(self) -> list[str]:
         total = sum(map(len, self.collection.split("train").captions))
@@ -313,9 +313,7 @@ class Captioning(Task):
         """An image -> its captions, their attention, and the captions of the image with parts of it greyed out."""
         image = _occlude(parsed_input, options)
         started_at = time.perf_counter()
-        (hypotheses,) = n_best(
-            partial(self.search_captions, model, image.pixels[None]), decoding, count=options.n
-        )
+        (hypotheses,) = n_best(partial(self.search_captions, model, image.pixels[None]), decoding, count=options.n)
         seconds = time.perf_counter() - started_at
         boxes = grounding.occlusion_boxes(*grounding.grid_size(model))
         occluded = np.stack([grounding.occlude(image.pixels, box) for box in boxes])
