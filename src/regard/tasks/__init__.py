@@ -1,4 +1,4 @@
-"""Tasks, one folder each (core/task.py describes its contents), found by folder name; and the models that fit a task."""
+"""Tasks, one folder each (core/task.py describes its contents), registered by folder name; and the models of a task."""
 
 from __future__ import annotations
 

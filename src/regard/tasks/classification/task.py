@@ -1,4 +1,4 @@
-"""The classification task: labelled documents as batches, the training loss, evaluation, and labels of new documents."""
+"""The classification task: labelled documents as batches, the training loss, evaluation, and predicted labels."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ class Classification(Task):
     def predict(
         self, model: DocumentModel, inputs: Sequence[str], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
-        """Documents -> the labels of each, most likely first; with several labels, the first prediction has them all."""
+        """Documents -> the labels of each, most likely first; with several labels, the first prediction lists all."""
         documents = self._tokenize(inputs)
         lengths = np.array([sum(map(len, document.rows)) for document in documents], dtype=np.int64)
         predictions: list[list[Prediction]] = [[] for _ in inputs]
