@@ -1,4 +1,4 @@
-"""What is shown of a translation: axes that fit its maps, items that know their place, and honest ways to run again."""
+"""Inspection of a translation: axes that fit its attention maps, items with positions, and replays of the model."""
 
 from dataclasses import replace
 
@@ -8,9 +8,10 @@ import torch
 from regard.attention.record import record
 from regard.core.errors import DataError
 from regard.core.protocols import Padded
-from regard.decoding.strategy import build
+from regard.decoding.strategy import DecodingStrategy, build
 from regard.models import bahdanau, seq2seq, transformer
 from regard.tasks import translation
+from regard.tasks._shared.tokens import token_name
 from regard.tasks.translation import Config, Options
 
 TEXT = "Minsu  did not drink coffee yesterday."
@@ -24,16 +25,16 @@ def task():
 @pytest.fixture(scope="module", params=[transformer, bahdanau, seq2seq], ids=lambda m: m.__name__.split(".")[-1])
 def model(task, request):
     torch.manual_seed(0)
-    return request.param.build(request.param.TINY, task.sizes).eval()
+    return request.param.build(request.param.TINY, task.spec).eval()
 
 
-@pytest.fixture
-def shown(task, model):
-    return task.show(model, TEXT, Options(n=3), build("greedy"))
+@pytest.fixture(scope="module")
+def inspected(task, model):
+    return task.inspect(model, TEXT, Options(n=3), build("greedy"))
 
 
-def test_source_items_know_word_and_span(shown):
-    *items, end = shown.axes["source"].items
+def test_source_items_have_word_and_span(inspected):
+    *items, end = inspected.axes["source"].items
     assert end == ("<end>", None, None, None, None, None, True)
     for item in items:
         first, last = item.span
@@ -41,117 +42,101 @@ def test_source_items_know_word_and_span(shown):
         assert item.text.strip() in TEXT.split()[item.word]
 
 
-def test_output_items_are_what_was_said(shown):
-    text = shown.outputs[0].text
-    *items, end = shown.axes["output"].items
-    assert end.special and len(items) + 1 == len(shown.chosen)
+def test_output_items_are_the_tokens_of_the_output(inspected):
+    text = inspected.outputs[0].text
+    *items, end = inspected.axes["output"].items
+    assert end.special and len(items) + 1 == len(inspected.predicted_ids)
     for item in items:
         assert text[slice(*item.span)].strip() == item.text.strip() and not item.special
     words = [item.word for item in items]
     assert words == sorted(words) and max(words) == len(text.split()) - 1
-    start, *read = shown.axes["read"].items
+    start, *read = inspected.axes["read"].items
     assert start.special and start.text == "<start>" and read == items
 
 
-def test_outputs_are_the_best_with_their_tokens(shown):
-    assert len(shown.outputs) == 3
-    ranks = [output.rank for output in shown.outputs[1:]]  # the first is the one without asking for more
+def test_outputs_are_the_n_best_with_their_tokens(inspected):
+    assert len(inspected.outputs) == 3
+    ranks = [output.rank for output in inspected.outputs[1:]]  # the first does not depend on n
     assert ranks == sorted(ranks, reverse=True)
-    for output in shown.outputs:
+    for output in inspected.outputs:
         assert sum(token.score for token in output.tokens) == pytest.approx(output.score, abs=1e-3)
         for token in output.tokens:
             scores = [score for _, score in token.alternatives]
             assert len(scores) == 5 and scores == sorted(scores, reverse=True) and token.score <= scores[0]
-    assert [token.text for token in shown.outputs[0].tokens] == list(shown.axes[shown.answered].labels)
+    assert [token.text for token in inspected.outputs[0].tokens] == list(inspected.axes[inspected.answer_axis].labels)
 
 
 @torch.no_grad()
-def test_the_replay_gives_what_was_said(shown):
-    scores = shown.replay().log_softmax(-1)
-    chosen = scores.gather(1, shown.chosen[:, None])[:, 0]
-    assert chosen.tolist() == pytest.approx([token.score for token in shown.outputs[0].tokens], abs=1e-4)
+def test_the_replay_gives_the_scores_of_the_output(inspected):
+    scores = inspected.replay().log_softmax(-1)
+    predicted = scores.gather(1, inspected.predicted_ids[:, None])[:, 0]
+    assert predicted.tolist() == pytest.approx([token.score for token in inspected.outputs[0].tokens], abs=1e-4)
 
 
-def test_axes_fit_the_maps(shown, model):
+def test_axes_fit_the_maps(inspected, model):
     if isinstance(model, seq2seq.Seq2Seq):
         pytest.skip("it has no attention")
     with torch.no_grad(), record(model) as maps:
-        shown.replay()
-    for found in maps.values():
-        (rows,), (columns,) = shown.rows[found.queries], shown.columns[found.keys]
-        size = len(shown.axes[rows.axis].items), len(shown.axes[columns.axis].items)
-        assert tuple(found.weights.shape[2:]) == size
+        inspected.replay()
+    for attention in maps.values():
+        (rows,), (columns,) = inspected.query_axes[attention.queries], inspected.key_axes[attention.keys]
+        size = len(inspected.axes[rows.axis].items), len(inspected.axes[columns.axis].items)
+        assert tuple(attention.weights.shape[2:]) == size
 
 
 @torch.no_grad()
-def test_what_is_taken_away_changes_what_comes_after_it_alone(shown, model, task):
-    usual = shown.replay()
-    source, read = (shown.without[axis]() for axis in ("source", "read"))
-    assert source.shape == (len(shown.axes["source"].items), *usual.shape)
-    assert read.shape == (len(shown.axes["read"].items), *usual.shape)
-    for place, logits in enumerate(read):
-        torch.testing.assert_close(logits[:place], usual[:place], atol=1e-4, rtol=1e-4)
-        assert not torch.allclose(logits[place], usual[place])
-    tokens = shown.inputs["source"][0].tolist()
-    short = torch.tensor([tokens[1:]])
-    alone = model(shown.inputs["read"], model.start(Padded(short, torch.tensor([len(short[0])]))))
+def test_an_ablated_token_changes_only_the_positions_from_it_on(inspected, model):
+    full = inspected.replay()
+    source, read = (inspected.ablations[axis]() for axis in ("source", "read"))
+    assert source.shape == (len(inspected.axes["source"].items), *full.shape)
+    assert read.shape == (len(inspected.axes["read"].items), *full.shape)
+    for position, logits in enumerate(read):
+        torch.testing.assert_close(logits[:position], full[:position], atol=1e-4, rtol=1e-4)
+        assert not torch.allclose(logits[position], full[position])
+    tokens = inspected.inputs["source"][0].tolist()
+    shorter = torch.tensor([tokens[1:]])
+    alone = model(inspected.inputs["read"], model.start(Padded(shorter, torch.tensor([len(shorter[0])]))))
     torch.testing.assert_close(source[0], alone[0][0], atol=1e-4, rtol=1e-4)
 
 
 @torch.no_grad()
-def test_a_source_of_one_token_keeps_it(task, model):
-    lone = task.show(model, TEXT, Options(), build("greedy"))
-    replay = replace(lone.replay, source=Padded(torch.tensor([[3]]), torch.tensor([1])))
-    torch.testing.assert_close(replay.without_source()[0], replay())
+def test_the_only_source_token_is_not_ablated(inspected):
+    replay = replace(inspected.replay, source=Padded(torch.tensor([[3]]), torch.tensor([1])))
+    torch.testing.assert_close(replay.ablate_source()[0], replay())
 
 
-def test_inputs_are_what_enters_the_model(shown):
-    assert set(shown.inputs) == {axis.input for axis in shown.axes.values() if axis.input}
-    for axis in shown.axes.values():
+def test_inputs_are_the_tensors_of_the_axes(inspected):
+    assert set(inspected.inputs) == {axis.input for axis in inspected.axes.values() if axis.input}
+    for axis in inspected.axes.values():
         if axis.input:
-            assert shown.inputs[axis.input].shape == (1, len(axis.items))
+            assert inspected.inputs[axis.input].shape == (1, len(axis.items))
 
 
-def test_vocabularies_hold_the_example_first(shown, task):
-    for vocabulary, tokenizer in zip(shown.vocabularies, task.vocabularies, strict=True):
-        assert vocabulary.size == tokenizer.size and len(vocabulary.tokens) == len(set(vocabulary.tokens)) <= 120
-        assert vocabulary.labels == tuple(map(tokenizer.name, vocabulary.tokens)) and min(vocabulary.tokens) > 3
-    assert set(shown.vocabularies[0].tokens) >= set(shown.inputs["source"][0].tolist()) - {3}
+def test_vocabularies_start_with_the_tokens_of_the_example(inspected, task):
+    for vocabulary, tokenizer in zip(inspected.vocabularies, task.vocabularies, strict=True):
+        assert vocabulary.size == tokenizer.vocab_size
+        assert len(vocabulary.tokens) == len(set(vocabulary.tokens)) <= 120 and min(vocabulary.tokens) > 3
+        assert vocabulary.labels == tuple(token_name(token, tokenizer) for token in vocabulary.tokens)
+    assert set(inspected.vocabularies[0].tokens) >= set(inspected.inputs["source"][0].tolist()) - {3}
 
 
-def test_the_truth_is_shown_where_the_output_is_right(task, model, monkeypatch):
+def test_the_true_alignment_is_known_if_the_output_is_correct(task, model, monkeypatch):
     source, target = task.split("test")[0]
-    found = task.show(model, source, Options(), build("greedy"))
-    assert found.truth is None and found.views == ("alignment",) and found.title == source
+    inspected = task.inspect(model, source, Options(), build("greedy"))
+    assert inspected.truth is None and inspected.views == ("alignment",) and inspected.title == source
     (row,) = task.vocabularies.target.encode([target])
-    right = build("greedy").__class__.__call__
+    decode = DecodingStrategy.__call__
 
-    def told(self, *given, **how):
-        ((best,),) = right(self, *given, **how)
+    def decode_target(self, *args, **kwargs):
+        ((best,),) = decode(self, *args, **kwargs)
         return [[best._replace(tokens=tuple(row))]]
 
-    monkeypatch.setattr("regard.decoding.Decoding.__call__", told)
-    truth = task.show(model, source, Options(), build("greedy")).truth
+    monkeypatch.setattr(DecodingStrategy, "__call__", decode_target)
+    truth = task.inspect(model, source, Options(), build("greedy")).truth
     assert (truth.queries, truth.keys) == ("output", "source")
     assert {word for _, word in truth.links} == set(range(len(target.split())))
 
 
-def test_nothing_to_look_at(task, model):
+def test_a_blank_text_cannot_be_inspected(task):
     with pytest.raises(DataError, match=r"^there is no sentence to look at; give some text$"):
-        task.show(model, " ", Options(), build("greedy"))
-
-
-@pytest.mark.parametrize("own", ["greedy", "beam"])
-def test_asking_for_more_does_not_change_the_first(own):
-    """A wider beam may find better ones; what was answered without it stays first, and nothing comes twice."""
-    task = translation.build(replace(translation.TINY, pairs=40))
-    torch.manual_seed(0)
-    model = bahdanau.build(bahdanau.TINY, task.spec).eval()
-    decoding = build(own) if own == "greedy" else build("beam", width=2)
-    texts = ["The nurse is reading.", "The cook reads a book."]
-    for count in (2, 7):
-        more = task.predict(model, texts, Options(n=count), decoding)
-        for alone, several in zip(task.predict(model, texts, Options(), decoding), more, strict=True):
-            assert several[0].text == alone[0].text and len(several) <= count
-            ranks = [answer.rank for answer in several[1:]]
-            assert ranks == sorted(ranks, reverse=True)
+        task.inspect(None, " ", Options(), build("greedy"))

@@ -1,3 +1,5 @@
+"""The translation task: batches, loss, batched search, stored vocabularies, settings and errors."""
+
 import json
 from dataclasses import replace
 
@@ -10,12 +12,17 @@ from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.protocols import Hypothesis, Padded, TargetMetric
 from regard.data import batching
 from regard.data.batching import PairBatch
+from regard.data.text import tokenizer as tokenizers
 from regard.data.text.pair_files import Pairs
+from regard.data.text.tokenizer import TokenizerPair
 from regard.decoding.strategies import beam
-from regard.decoding.strategy import DecodingStrategy, build
-from regard.models import transformer
+from regard.decoding.strategy import DecodingStrategy
+from regard.decoding.strategy import build as build_strategy
+from regard.models import bahdanau, transformer
 from regard.tasks import translation
-from regard.tasks.translation import Config, Options, inspect
+from regard.tasks._shared import batch_search
+from regard.tasks.translation import Config, Options
+from regard.tasks.translation import task as task_module
 
 SMALL = Config(pairs=300, vocab_size=400, max_batch_tokens=512)
 WORDS = ["red", "green", "blue", "one", "two", "three"]
@@ -27,7 +34,7 @@ def task():
 
 
 @pytest.fixture(scope="module")
-def copying(tmp_path_factory):
+def copy_task(tmp_path_factory):
     """Pairs whose target is the source, with one vocabulary: a model that copies translates perfectly."""
     path = tmp_path_factory.mktemp("data") / "copy.tsv"
     random = np.random.default_rng(0)
@@ -38,36 +45,36 @@ def copying(tmp_path_factory):
     )
 
 
-class Copier(nn.Module):
-    """A model that keeps the source as its state, and notes how many rows it was shown."""
+class CopyModel(nn.Module):
+    """A model whose state is the source; it records the size of each batch."""
 
     def __init__(self):
         super().__init__()
         self.readout = nn.Linear(1, 1)
-        self.shown = []
+        self.batch_sizes = []
 
     def start(self, source):
-        self.shown.append(len(source.lengths))
+        self.batch_sizes.append(len(source.lengths))
         return source
 
 
-class Copying(DecodingStrategy):
-    """Gives the source, and as a second best nothing."""
+class CopyStrategy(DecodingStrategy):
+    """Returns the source, and an empty hypothesis as the second best."""
 
-    def __call__(self, model, state, *, marks, limits, **_):
+    def __call__(self, model, state, *, special_tokens, limits, **_):
         rows = [row[: n - 1].tolist() for row, n in zip(state.tokens, state.lengths, strict=True)]
         return [[Hypothesis(tuple(row), -float(len(row)), -0.5), Hypothesis((), -9.0, -9.0)] for row in rows]
 
 
-COPY = Copying("beam", beam.Config(beam_width=1))
+COPY = CopyStrategy("beam", beam.Config(beam_width=1))
 
 
-def texts_of(answers):
-    return [[answer.text for answer in each] for each in answers]
+def texts_of(predictions):
+    return [[prediction.text for prediction in n_best] for n_best in predictions]
 
 
-def test_batches_are_framed_by_marks(task):
-    batch = task.batch(task.plan(0, 1)[0])
+def test_rows_are_framed_by_special_tokens(task):
+    batch = task.collate(task.epoch_batches(0, 1)[0])
     assert isinstance(batch, PairBatch)
     for row, length in zip(batch.source.tokens, batch.source.lengths, strict=True):
         assert row[length - 1] == 3 and (row[length:] == 0).all() and not (row[: length - 1] <= 3).any()
@@ -77,21 +84,22 @@ def test_batches_are_framed_by_marks(task):
 
 def test_batches_hold_the_sentences_of_the_split(task):
     pairs = task.split("train")
-    examples = task.plan(0, 1)[0]
-    batch = task.batch(examples)
+    examples = task.epoch_batches(0, 1)[0]
+    batch = task.collate(examples)
     sources = task.vocabularies.source.decode(batch.source.tokens.tolist())
     targets = task.vocabularies.target.decode(batch.target.tokens.tolist())
     assert list(zip(sources, targets, strict=True)) == [pairs[i] for i in examples]
 
 
-def test_sizes_are_those_of_the_vocabularies(task):
-    assert (task.sizes.source, task.sizes.target) == tuple(v.size for v in task.vocabularies)
-    assert task.sizes.longest == 256 and not task.sizes.joint
+def test_the_spec_has_the_sizes_of_the_vocabularies(task):
+    sizes = task.spec.source_vocab_size, task.spec.target_vocab_size
+    assert sizes == tuple(vocabulary.vocab_size for vocabulary in task.vocabularies)
+    assert task.spec.max_length == 256 and not task.spec.joint_vocab
 
 
 def test_the_loss_is_the_cross_entropy_of_target_and_end(task):
-    model = transformer.build(transformer.TINY, task.sizes).eval()
-    batch = task.batch(task.plan(0, 1)[0])
+    model = transformer.build(transformer.TINY, task.spec).eval()
+    batch = task.collate(task.epoch_batches(0, 1)[0])
     logits, _ = model(batch.target.tokens[:, :-1], model.start(batch.source))
     labels = batch.target.tokens[:, 1:]
     expected = nn.functional.cross_entropy(
@@ -102,109 +110,139 @@ def test_the_loss_is_the_cross_entropy_of_target_and_end(task):
     assert loss.count == int((labels != 0).sum())
 
 
-def test_evaluation_runs_free(task):
-    short = replace(SMALL, pairs=20)
-    small = translation.Translation(short, task.vocabularies)
-    small.pairs = {"valid": Pairs("some", lambda: iter(task.split("train")[:12]))}
-    model = transformer.build(transformer.TINY, task.sizes)
-    scores = small.evaluate(model, "valid", build("greedy"))
+def test_evaluation_is_free_running(task):
+    small = translation.Translation(replace(SMALL, pairs=20), task.vocabularies)
+    small.pairs = {"valid": Pairs("memory", lambda: iter(task.split("train")[:12]))}
+    model = transformer.build(transformer.TINY, task.spec)
+    scores = small.evaluate(model, "valid", build_strategy("greedy"))
     assert set(scores) == {"bleu", "bleu_lc", "chrf", "loss", "perplexity"}
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"])) and model.training
 
 
-def test_a_perfect_model_has_full_marks(copying, monkeypatch):
-    assert copying.goal == TargetMetric("bleu", higher_is_better=True)
-    model = Copier()
-    monkeypatch.setattr(translation, "loss_per_token", lambda *_, **__: 0.0)  # the copier has no logits
-    scores = copying.evaluate(model, "test", COPY)
-    assert scores["chrf"] == pytest.approx(100)
+def test_a_perfect_model_has_full_scores(copy_task, monkeypatch):
+    assert copy_task.target_metric == TargetMetric("bleu", higher_is_better=True)
+    monkeypatch.setattr(task_module, "loss_per_token", lambda *_, **__: 0.0)  # the model has no logits
+    assert copy_task.evaluate(CopyModel(), "test", COPY)["chrf"] == pytest.approx(100)
 
 
-def test_translations_come_in_the_order_of_the_texts(copying):
-    texts = [" ".join(WORDS[: 1 + i % 6]) for i in range(2 * inspect.MAX_BATCH_SOURCES + 40)]
-    model = Copier()
-    answers = copying.answer(model, texts, Options(), COPY)
-    assert len(model.shown) > 2 and sum(model.shown) == len(texts)
-    assert texts_of(answers) == [[text, ""] for text in texts]
-    assert all((best.rank, other.score, other.rank) == (-0.5, -9.0, -9.0) for best, other in answers)
+def test_translations_are_in_the_order_of_the_texts(copy_task):
+    texts = [" ".join(WORDS[: 1 + i % 6]) for i in range(2 * task_module.MAX_BATCH_SOURCES + 40)]
+    model = CopyModel()
+    predictions = copy_task.predict(model, texts, Options(), COPY)
+    assert len(model.batch_sizes) > 2 and sum(model.batch_sizes) == len(texts)
+    assert texts_of(predictions) == [[text, ""] for text in texts]
+    assert all((best.rank, second.score, second.rank) == (-0.5, -9.0, -9.0) for best, second in predictions)
 
 
-def test_a_small_training_batch_does_not_make_small_batches_of_translations(copying):
-    assert copying.config.tokens == 100
-    model = Copier()
-    copying.answer(model, ["red green blue one two"] * 100, Options(), COPY)
-    copying.answer(model, [" ".join(["red"] * 58)] * 100, Options(), COPY)
-    assert model.shown[0] == 100 and max(model.shown[1:]) == inspect.MIN_BATCH_TOKENS // 59
+def test_small_training_batches_do_not_make_search_batches_small(copy_task):
+    assert copy_task.config.max_batch_tokens == 100
+    model = CopyModel()
+    copy_task.predict(model, ["red green blue one two"] * 100, Options(), COPY)
+    copy_task.predict(model, [" ".join(["red"] * 58)] * 100, Options(), COPY)
+    assert model.batch_sizes[0] == 100 and max(model.batch_sizes[1:]) == task_module.MIN_BATCH_TOKENS // 59
 
 
-def test_of_wide_beams_fewer_stand_side_by_side(copying):
-    model = Copier()
-    for width, most in ((1, inspect.MAX_BATCH_SOURCES), (10, inspect.MAX_HYPOTHESES // 10), (10_000, 1)):
-        model.shown.clear()
-        copying.answer(model, ["red"] * 300, Options(), COPY.with_settings(width=width))
-        assert max(model.shown) == most and sum(model.shown) == 300
+def test_search_batches_of_wide_beams_are_smaller(copy_task):
+    model = CopyModel()
+    for width, size in ((1, task_module.MAX_BATCH_SOURCES), (10, batch_search.MAX_HYPOTHESES // 10), (10_000, 1)):
+        model.batch_sizes.clear()
+        copy_task.predict(model, ["red"] * 300, Options(), COPY.with_settings(beam_width=width))
+        assert max(model.batch_sizes) == size and sum(model.batch_sizes) == 300
 
 
-def test_the_n_best_need_a_beam_that_is_wide_enough(task):
-    model = transformer.build(transformer.TINY, task.sizes)
-    for decoding in (build("greedy"), build("beam", width=2), build("beam", width=9)):
-        (answers,) = task.answer(model, task.examples[:1], Options(n=7), decoding)
-        assert len({answer.text for answer in answers}) > 1 and len(answers) == 7
-        ranks = [answer.rank for answer in answers]
+def test_the_beam_is_widened_to_the_n_best(task):
+    model = transformer.build(transformer.TINY, task.spec)
+    for decoding in (
+        build_strategy("greedy"),
+        build_strategy("beam", beam_width=2),
+        build_strategy("beam", beam_width=9),
+    ):
+        (predictions,) = task.predict(model, task.examples[:1], Options(n=7), decoding)
+        assert len({prediction.text for prediction in predictions}) > 1 and len(predictions) == 7
+        ranks = [prediction.rank for prediction in predictions]
         assert ranks == sorted(ranks, reverse=True)
-    with pytest.raises(ConfigError, match=r"^nbest=0: ask for at least one$"):
+    with pytest.raises(ConfigError, match=r"^n=0 must be at least 1$"):
         Options(n=0)
 
 
-def test_blank_texts_are_not_shown_to_the_model(copying):
-    model = Copier()
-    answers = copying.answer(model, ["", "red", " \t\u3000"], Options(), COPY)
-    assert texts_of(answers) == [[""], ["red", ""], [""]] and model.shown == [1]
-    assert copying.answer(model, [], Options(), COPY) == []
+@pytest.mark.parametrize("decoding", [build_strategy("greedy"), build_strategy("beam", beam_width=2)])
+def test_the_first_translation_does_not_depend_on_n(decoding):
+    """A wider beam may find better hypotheses; the first stays the same, and no text comes twice."""
+    task = translation.build(replace(translation.TINY, pairs=40))
+    torch.manual_seed(0)
+    model = bahdanau.build(bahdanau.TINY, task.spec).eval()
+    texts = ["The nurse is reading.", "The cook reads a book."]
+    for count in (2, 7):
+        n_best = task.predict(model, texts, Options(n=count), decoding)
+        for first, predictions in zip(task.predict(model, texts, Options(), decoding), n_best, strict=True):
+            assert predictions[0].text == first[0].text and len(predictions) <= count
+            ranks = [prediction.rank for prediction in predictions[1:]]
+            assert ranks == sorted(ranks, reverse=True)
 
 
-def test_a_text_that_is_too_long_is_an_error(copying):
-    text = " ".join(["red"] * 60)
-    message = r"'red red .*…' has 61 tokens with the end mark; the model was trained for at most 60: split the text"
-    with pytest.raises(DataError, match=message):
-        copying.answer(Copier(), [text], Options(), COPY)
+def test_blank_texts_are_not_decoded(copy_task):
+    model = CopyModel()
+    predictions = copy_task.predict(model, ["", "red", " \t\u3000"], Options(), COPY)
+    assert texts_of(predictions) == [[""], ["red", ""], [""]] and model.batch_sizes == [1]
+    assert copy_task.predict(model, [], Options(), COPY) == []
 
 
-def test_too_long_a_sentence_in_a_test_set_is_counted(copying, monkeypatch):
-    long = translation.Translation(copying.config, copying.vocabularies)
+def test_a_sentence_of_a_test_set_that_is_too_long_is_counted(copy_task, monkeypatch):
+    task = translation.Translation(copy_task.config, copy_task.vocabularies)
     rows = [("red", "red"), (" ".join(["red"] * 60),) * 2]
-    long.pairs = {"test": Pairs("some", lambda: iter(rows))}
-    monkeypatch.setattr(translation, "loss_per_token", lambda *_, **__: 0.0)
-    assert long.evaluate(Copier(), "test", COPY)["too_long"] == 1
+    task.pairs = {"test": Pairs("memory", lambda: iter(rows))}
+    monkeypatch.setattr(task_module, "loss_per_token", lambda *_, **__: 0.0)
+    assert task.evaluate(CopyModel(), "test", COPY)["too_long"] == 1
 
 
-def test_encoded_sources_end_with_the_mark(copying):
-    source = copying.encode_sources(["red green", "one"])
+def test_encoded_sources_end_with_eos(copy_task):
+    source = copy_task.encode_sources(["red green", "one"])
     assert isinstance(source, Padded) and source.tokens[0, -1] == 3 and source.tokens[1].tolist()[1:] == [3, 0]
-    assert copying.limits(source.lengths).tolist() == [16, 14]
+    assert copy_task.max_output_lengths(source.lengths).tolist() == [16, 14]
+
+
+def test_a_text_that_is_too_long_is_an_error():
+    tokenizer = tokenizers.train(["one two three four five"], level="word", size=20)
+    rows = task_module.encode(["one", "one two"], tokenizer, eos=3, max_length=3)
+    assert rows.lengths.tolist() == [2, 3] and rows.tokens[0, 1] == 3
+    with pytest.raises(DataError, match=r"^'one two three' has 4 tokens .*at most 3"):
+        task_module.encode(["one two three"], tokenizer, eos=3, max_length=3)
+
+
+def test_examples_fit_the_model_and_readable_ones_come_first():
+    tokenizer = tokenizers.train(["one two three four five"], level="word", size=20)
+    pairs = [("one", "x"), ("", "x"), ("one two three four", "x"), ("one two three four five one two", "x")]
+    assert task_module.example_sources(pairs, tokenizer, max_length=6) == ["one two three four", "one"]
+
+
+def test_validation_data_of_which_no_pair_fits_is_refused():
+    tokenizer = tokenizers.train(["one two three four five"], level="word", size=20)
+    vocabularies = TokenizerPair(tokenizer, tokenizer)
+    task_module.check_length_limit([("one two three four", "one"), ("one", "two")], vocabularies, max_length=3)
+    with pytest.raises(DataError, match=r"^no pair of the validation data has fewer than 2 tokens on each side; raise"):
+        task_module.check_length_limit([("one two three", "one"), ("one", " ")], vocabularies, max_length=2)
 
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_a_saved_vocabulary_is_loaded_without_the_data(joint, tmp_path):
-    first = translation.build(replace(SMALL, joint=joint))
-    first.save(tmp_path)
+    saved = translation.build(replace(SMALL, joint=joint))
+    saved.save(tmp_path)
     assert len(list(tmp_path.iterdir())) == (3 if joint else 4)
-    gone = replace(SMALL, joint=joint, path=tmp_path / "gone")
-    second = translation.load(gone, tmp_path)
-    texts = [source for source, _ in first.split("valid")]
-    assert second.encode_sources(texts).tokens.equal(first.encode_sources(texts).tokens)
-    assert second.spec == first.spec and second.examples == first.examples
-    assert second.comparison_inputs == first.comparison_inputs and len(first.comparison_inputs) > 3
+    loaded = translation.load(replace(SMALL, joint=joint, path=tmp_path / "missing"), tmp_path)
+    texts = [source for source, _ in saved.split("valid")]
+    assert loaded.encode_sources(texts).tokens.equal(saved.encode_sources(texts).tokens)
+    assert loaded.spec == saved.spec and loaded.examples == saved.examples
+    assert loaded.comparison_inputs == saved.comparison_inputs and len(saved.comparison_inputs) > 3
 
 
 def test_a_resumed_task_has_the_same_batches(task, tmp_path):
     task.save(tmp_path)
-    again = translation.build(SMALL, folder=tmp_path)
-    examples = task.plan(0, 1)[0]
-    assert again.collate(examples).target.tokens.equal(task.batch(examples).target.tokens)
+    resumed = translation.build(SMALL, folder=tmp_path)
+    examples = task.epoch_batches(0, 1)[0]
+    assert resumed.collate(examples).target.tokens.equal(task.collate(examples).target.tokens)
 
 
-def test_left_out_pairs_are_told(tmp_path):
+def test_left_out_pairs_are_reported(tmp_path):
     rows = ["a b c d e f g\tx", "a\tb", "\tleer", "c\td"] + [f"w{i}\tv{i}" for i in range(60)]
     (tmp_path / "train.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     for name in ("valid", "test"):
@@ -218,12 +256,15 @@ def test_left_out_pairs_are_told(tmp_path):
     assert sum(map(len, task.epoch_batches(0, 1))) == 62
 
 
-def test_the_data_is_told_in_a_few_lines(task):
-    counts, first = task.overview()
-    assert counts == "pairs: train 300, valid 500, test 500; vocabularies of 400 and 400 tokens" and task.notes() == []
-    assert first == "first pair, en -> ko: {} -> {}".format(*task.split("train")[0])
-    changed = translation.build(replace(SMALL, pairs=301, smoothing=0.0))
+def test_the_data_summary_has_counts_and_the_first_pair(task):
+    counts, first = task.data_summary()
+    assert counts == "pairs: train 300, valid 500, test 500; vocabularies of 400 and 400 tokens"
+    assert first == "first pair, en -> ko: {} -> {}".format(*task.split("train")[0]) and task.data_warnings() == []
     assert set(task.signatures()) == {"bleu", "bleu_lc", "chrf", "aer"}
+
+
+def test_only_the_fingerprint_of_a_changed_split_changes(task):
+    changed = translation.build(replace(SMALL, pairs=301, smoothing=0.0))
     before, after = task.fingerprint(), changed.fingerprint()
     assert [name for name in before if before[name] != after[name]] == ["train"]
 
@@ -231,28 +272,27 @@ def test_the_data_is_told_in_a_few_lines(task):
 def test_examples_are_readable_sources_of_the_validation_data(task, tmp_path):
     valid = [source for source, _ in task.split("valid")]
     assert len(task.examples) == 3 and all(text in valid and 4 <= len(text.split()) <= 12 for text in task.examples)
-    short = translation.build(replace(SMALL, longest=9, tokens=9))
+    short = translation.build(replace(SMALL, max_length=9, max_batch_tokens=9))
     assert all(len(row) < 9 for row in short.vocabularies.source.encode(short.examples))
     task.save(tmp_path)
-    (tmp_path / "examples.json").unlink()  # a run that is older than they are
+    (tmp_path / "examples.json").unlink()  # a run of a version without examples
     assert translation.load(SMALL, tmp_path).examples == ("The nurse is reading a new book.",)
     (tmp_path / "examples.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"examples\.json: damaged \(.*\); delete it, the run works without$"):
+    with pytest.raises(CheckpointError, match=r"examples\.json: damaged \(.*\); delete it, the run works without it$"):
         translation.load(SMALL, tmp_path)
 
 
-def test_examples_are_kept_as_they_are_written(tmp_path):
-    turned = translation.build(replace(SMALL, source="ko", target="en"))
-    turned.save(tmp_path)
+def test_examples_are_stored_unescaped(tmp_path):
+    reversed_task = translation.build(replace(SMALL, source="ko", target="en"))
+    reversed_task.save(tmp_path)
     text = (tmp_path / "examples.json").read_text(encoding="utf-8")
-    assert json.loads(text) == list(turned.examples) and turned.examples[0] in text
+    assert json.loads(text) == list(reversed_task.examples) and reversed_task.examples[0] in text
 
 
-def test_lowercased_data_is_judged_by_lowercased_bleu():
+def test_the_target_metric_of_lowercased_data_is_lowercased_bleu():
     task = translation.build(replace(SMALL, lowercase=True))
-    assert task.target_metric.metric == "bleu_lc" and task.vocabularies.source.decode(
-        task.vocabularies.source.encode(["I"])
-    ) == ["i"]
+    source = task.vocabularies.source
+    assert task.target_metric.metric == "bleu_lc" and source.decode(source.encode(["I"])) == ["i"]
 
 
 def test_an_unknown_split_is_an_error(task):
@@ -263,7 +303,7 @@ def test_an_unknown_split_is_an_error(task):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tokens": 0}, "tokens=0 must be at least 1"),
+        ({"max_batch_tokens": 0}, "max_batch_tokens=0 must be at least 1"),
         ({"smoothing": 1.0}, r"smoothing=1\.0 must be at least 0 and below 1"),
         ({"source": "ko"}, "source and target are both 'ko'; name two languages"),
     ],
@@ -273,13 +313,13 @@ def test_impossible_settings_are_errors(change, message):
         replace(SMALL, **change)
 
 
-def test_a_budget_that_no_sentence_fits_is_an_error():
-    with pytest.raises(DataError, match="no sentence pair fits tokens=2; the shortest of 300 needs"):
-        translation.build(replace(SMALL, tokens=2)).epoch_batches(0, 1)
+def test_a_token_budget_that_no_sentence_fits_is_an_error():
+    with pytest.raises(DataError, match=r"no sentence pair fits .*=2; the shortest of 300 needs"):
+        translation.build(replace(SMALL, max_batch_tokens=2)).epoch_batches(0, 1)
 
 
-def test_a_large_corpus_is_gone_through_in_chapters(monkeypatch):
-    monkeypatch.setattr(batching, "CHAPTER", 100)
+def test_an_epoch_of_a_large_corpus_is_one_shard(monkeypatch):
+    monkeypatch.setattr(batching, "SHARD_PAIRS", 100)
     task = translation.build(SMALL)
     epochs = [np.concatenate(task.epoch_batches(epoch, 1)) for epoch in range(6)]
     assert all(len(epoch) == 100 for epoch in epochs)
@@ -287,10 +327,11 @@ def test_a_large_corpus_is_gone_through_in_chapters(monkeypatch):
         assert sorted(np.concatenate(turn)) == list(range(300))
 
 
-def test_a_corpus_beyond_the_memory_limit_is_mapped_with_the_same_batches(copying, tmp_path, monkeypatch):
+def test_a_corpus_beyond_the_memory_limit_is_mapped_with_the_same_batches(copy_task, tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    far = translation.build(replace(copying.config, memory=0))
-    assert isinstance(far.corpus.source.tokens, np.memmap) and list((tmp_path / "corpora").iterdir())
-    for one, other in zip(copying.plan(1, 1), far.epoch_batches(1, 1), strict=True):
-        assert np.array_equal(one, other)
-        assert far.collate(one).source.tokens.equal(copying.batch(one).source.tokens)
+    mapped = translation.build(replace(copy_task.config, max_memory_mb=0))
+    assert isinstance(mapped.corpus.source.tokens, np.memmap) and list((tmp_path / "corpora").iterdir())
+    for in_memory_batch, mapped_batch in zip(copy_task.epoch_batches(1, 1), mapped.epoch_batches(1, 1), strict=True):
+        assert np.array_equal(in_memory_batch, mapped_batch)
+        expected = copy_task.collate(in_memory_batch).source.tokens
+        assert mapped.collate(in_memory_batch).source.tokens.equal(expected)

@@ -1,10 +1,10 @@
-"""What tasks say of their data when training begins, all in one form: how much of it in each split, the first of it."""
+"""Lines that a task prints about its data when training starts: the size of each split, and the first example."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-MAX_EXAMPLE_CHARACTERS = 100  # characters of an example
+MAX_EXAMPLE_CHARACTERS = 100  # longer examples are truncated
 
 
 def format_counts(unit: str, splits: Mapping[str, int], *more: str) -> str:
@@ -13,7 +13,7 @@ def format_counts(unit: str, splits: Mapping[str, int], *more: str) -> str:
 
 
 def split_sizes(splits: Mapping[str, Iterable[object]]) -> dict[str, int]:
-    """How many examples each split has, the training split first."""
+    """Return the number of examples of each split, the training split first."""
     names = sorted(splits, key=lambda name: name != "train")
     return {name: sum(1 for _ in splits[name]) for name in names}
 
@@ -24,7 +24,7 @@ def format_vocabulary(size: int, unit: str = "tokens") -> str:
 
 
 def format_first_example(unit: str, text: str, target: str = "") -> str:
-    """The first example in a line; a long one is cut, so that the answer to it is seen."""
-    shown = " ".join(text.split())
-    shown = shown if len(shown) <= MAX_EXAMPLE_CHARACTERS else f"{shown[: MAX_EXAMPLE_CHARACTERS - 2]} …"
-    return f"first {unit}: {shown}" + (f" -> {target}" if target else "")
+    """Return the first example on one line; a long text is truncated so that its target stays visible."""
+    line = " ".join(text.split())
+    line = line if len(line) <= MAX_EXAMPLE_CHARACTERS else f"{line[: MAX_EXAMPLE_CHARACTERS - 2]} …"
+    return f"first {unit}: {line}" + (f" -> {target}" if target else "")

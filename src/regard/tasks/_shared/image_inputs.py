@@ -1,4 +1,4 @@
-"""What tasks of images have in common: the shape of their images, the files of a run, and reading new images."""
+"""Code shared by image tasks: the image shape and class names of a run, user images, and batches of images."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from regard.data.images.resize import ImageShape
 from regard.tasks._shared import data_summary
 
 FILE, EXAMPLE = "images.json", "example.png"
-INPUT_SUFFIXES = SUFFIXES  # of the files that are read as new images
+INPUT_SUFFIXES = SUFFIXES  # of files that are read as input images
 
 
 class ImageDataInfo(NamedTuple):
-    """What a run keeps of its data: the shape of images, and the names of classes."""
+    """Facts about the data that a run stores: the shape of images, and the names of classes."""
 
     shape: ImageShape
     classes: tuple[str, ...]
     extra: Mapping[str, Any] = {}
 
     def save(self, folder: Path, example: bytes) -> None:
-        """Write it, and the file of an image to try."""
+        """Write images.json, and example.png unless `example` is empty."""
         table = {"shape": asdict(self.shape), "classes": self.classes, **self.extra}
         write_text(folder / FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
         if example:
@@ -41,29 +41,29 @@ class ImageDataInfo(NamedTuple):
 
 
 def load_data_info(folder: Path) -> ImageDataInfo:
-    """What a run folder says of its data."""
+    """Read images.json of a run folder."""
     path = folder / FILE
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
         return ImageDataInfo(ImageShape(**table.pop("shape")), tuple(map(str, table.pop("classes"))), table)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
-        raise CheckpointError(f"{path}: missing or damaged ({wrong!r}); copy it from the original run") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path}: missing or damaged ({error!r}); copy it from the original run") from None
 
 
 def example_png(folder: Path | None, make_pixels: Callable[[], Pixels]) -> bytes:
-    """The file of an image to try: that of a run folder, or else a new one of the pixels that `make` gives."""
+    """Return the bytes of the example image of a run folder; without a folder, encode the pixels of `make_pixels`."""
     if folder is None:
         return encode_png(make_pixels())
     return (folder / EXAMPLE).read_bytes() if (folder / EXAMPLE).exists() else b""
 
 
 def example_paths(folder: Path | None) -> tuple[str, ...]:
-    """The image of a run folder that is there to be tried."""
+    """Return the path of the example image of a run folder, if it has one."""
     return () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
 
 
 class InputImage(NamedTuple):
-    """An image that a user gave, of the right channels, and what had to be done to it."""
+    """An input image with the channels of the model, and remarks on how it was converted."""
 
     name: str
     pixels: Pixels  # (h w c)
@@ -71,7 +71,7 @@ class InputImage(NamedTuple):
 
 
 def read_image(text: str, channels: int) -> InputImage:
-    """The path of an image file -> its pixels, in grey or colour."""
+    """Read an image file in grey (1 channel) or colour (3 channels)."""
     path = Path(text.strip())
     if not text.strip():
         raise DataError("there is no image; give the path of an image file")
@@ -82,26 +82,26 @@ def read_image(text: str, channels: int) -> InputImage:
 
 
 def resize_image(image: InputImage, shape: ImageShape) -> InputImage:
-    """The image in another size, which is said."""
+    """Resize an image, and add a remark if its size changes."""
     size = image.pixels.shape[:2]
     if size == (shape.height, shape.width):
         return image
-    remark = f"{size[0]}x{size[1]} pixels: brought to {shape.height}x{shape.width}"
+    remark = f"{size[0]}x{size[1]} pixels: resized to {shape.height}x{shape.width}"
     return InputImage(image.name, shape.apply_array(image.pixels[None])[0], (*image.remarks, remark))
 
 
 def format_remarks(image: InputImage | None) -> tuple[str, ...]:
-    """What had to be done to what was given, in one line, if anything."""
+    """Return the remarks on an input image as one line; empty if there are none."""
     return (f"{image.name}: {'; '.join(image.remarks)}",) if image is not None and image.remarks else ()
 
 
 def title_with_remarks(title: str, image: InputImage | None) -> str:
-    """The title of a page, with what had to be done to what was given."""
+    """Return the title of a page, followed by the remarks on the input image."""
     return title if image is None or not image.remarks else f"{title} ({'; '.join(image.remarks)})"
 
 
 def class_index(name: str, classes: Sequence[str]) -> int:
-    """The number of a class by its name; -1 where none is asked for."""
+    """Return the index of a class by its name; -1 for an empty name."""
     if name and name not in classes:
         hint = did_you_mean(name, classes) if classes else "it was trained without classes"
         raise DataError(f"the model does not know the class {name!r}; {hint}")
@@ -109,25 +109,28 @@ def class_index(name: str, classes: Sequence[str]) -> int:
 
 
 def summarize_images(splits: Mapping[str, Sized], shape: ImageShape, *more: str) -> list[str]:
-    """How many images there are and how large; what the first one is."""
+    """Return the number of images of each split, their size and further facts; then the first example.
+
+    The last of `more` describes the first example.
+    """
     size = f"{shape.height}x{shape.width} pixels in {'grey' if shape.channels == 1 else 'colour'}"
-    *known, first = more
+    *facts, first = more
     return [
-        data_summary.format_counts("images", {name: len(part) for name, part in splits.items()}, size, *known),
+        data_summary.format_counts("images", {name: len(part) for name, part in splits.items()}, size, *facts),
         data_summary.format_first_example("image", first),
     ]
 
 
 def fingerprint(parts: Mapping[str, Iterable[Any]]) -> dict[str, str]:
-    """A checksum of each split, of whatever arrays it gives."""
+    """Return a checksum of the arrays of each split."""
     return {
-        name: hash_batches(tuple(map(torch.from_numpy, map(np.ascontiguousarray, each))) for each in arrays)
-        for name, arrays in parts.items()
+        name: hash_batches(tuple(map(torch.from_numpy, map(np.ascontiguousarray, example))) for example in examples)
+        for name, examples in parts.items()
     }
 
 
 def shuffled_batches(count: int, batch_size: int, *, epoch: int, seed: int) -> list[Indices]:
-    """All examples of an epoch in random order, `rows` at a time; the same for the same seed and epoch."""
+    """Return all example indices in random order, in batches; the same for the same seed and epoch."""
     order = np.random.default_rng(combine_seeds(seed, epoch)).permutation(count)
     return [order[low : low + batch_size] for low in range(0, count, batch_size)]
 

@@ -1,4 +1,4 @@
-"""Captioning: an image goes in, a sentence comes out, and for each word one sees where the model looked."""
+"""Captioning: describe images in a sentence, and show for each word the attended region of the image."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a model takes of images: their pixels, or the features that a pretrained net makes of them.
+"""Inputs of a captioning model: the pixels of images, or the features of a pretrained network.
 
-Features are computed once for all images of a data set and stored in the cache folder. The net is one of `timm`, which
-has to be installed by itself (pip install timm); its weights are a file of yours, and it is not trained further.
+Features are computed once for all images of a data set and stored in the cache folder. The network is a model of
+`timm`, which is installed separately (pip install timm). Its weights are a file of the user; they are not trained.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from regard.data.images.image_files import Pixels
 from regard.data.images.resize import ImageShape
 from regard.tasks._shared.image_inputs import to_tensor
 
-BATCH_IMAGES = 32  # images that a net sees at once
+BATCH_IMAGES = 32  # images in a batch of the pretrained network
 FEATURE_DTYPE = np.float16  # of stored features
 
 
 class ImageEncoder(Protocol):
-    """Images to what a model takes."""
+    """Encodes images as inputs of a model."""
 
     def __call__(self, pixels: Pixels) -> Tensor:
         """Images (b h w c) of 0 … 255 -> (b d h w)."""
 
     def encode_rows(self, pixels: Pixels, indices: Indices) -> Tensor:
-        """Some of many images (n h w c) -> (b d h w)."""
+        """Images (n h w c) and the indices of b of them -> (b d h w)."""
 
     def output_shape(self, shape: ImageShape) -> tuple[int, int, int]:
-        """Height, width and channels of what is made of images of a shape."""
+        """Return height, width and channels of encoded images of this shape."""
 
 
 class RawPixels:
-    """The pixels themselves, -1 … 1."""
+    """Pixels scaled to -1 … 1."""
 
     def __call__(self, pixels: Pixels) -> Tensor:
         return to_tensor(pixels)
@@ -58,7 +58,7 @@ class RawPixels:
 
 
 class PretrainedFeatures:
-    """The last grid of features of a net of `timm`, by its name, with weights from a .safetensors file."""
+    """The last feature grid of a `timm` network, given by its name and a .safetensors file of weights."""
 
     def __init__(self, name: str, weights: Path) -> None:
         self.name, self.weights = name, weights
@@ -66,33 +66,34 @@ class PretrainedFeatures:
 
     @cached_property
     def net(self) -> Any:
-        """The net with its weights, made when it is first needed."""
+        """The network with its weights, loaded on first use."""
         try:
             timm = require("timm", extra="timm")
         except MissingExtra:
             raise MissingExtra("timm is not installed; run: pip install timm") from None
         if self.weights.suffix != ".safetensors" or not self.weights.is_file():
-            raise DataError(f"{self.weights}: give the net's weights as a .safetensors file that is there")
+            raise DataError(f"{self.weights}: give the weights of the network as an existing .safetensors file")
         try:
             net = timm.create_model(self.name, pretrained=False)
             net.load_state_dict(load_file(self.weights))
-        except RuntimeError as wrong:
-            reason = str(wrong).partition("\n")[0]
-            raise ConfigError(f"backbone={self.name!r} with {self.weights}: they do not fit: {reason}") from None
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            raise ConfigError(f"backbone={self.name!r} does not fit the weights {self.weights}: {reason}") from None
         return net.eval().requires_grad_(False)
 
     def __call__(self, pixels: Pixels) -> Tensor:
         if pixels.shape[-1] != 3:
-            raise ConfigError(f"backbone={self.name!r}: pretrained nets take colour images; set data.channels=3")
+            raise ConfigError(f"backbone={self.name!r}: pretrained networks need colour images; set data.channels=3")
         cfg: dict[str, Any] = getattr(self.net, "pretrained_cfg", None) or {}
         mean, std = (torch.tensor(cfg.get(key, (0.5,) * 3))[:, None, None] for key in ("mean", "std"))
         with torch.no_grad():
-            made: Tensor = self.net.forward_features(((to_tensor(pixels) + 1) / 2 - mean) / std)
-        if made.dim() != 4:
+            features: Tensor = self.net.forward_features(((to_tensor(pixels) + 1) / 2 - mean) / std)
+        if features.dim() != 4:
             raise ConfigError(
-                f"backbone={self.name!r} gives no grid but {tuple(made.shape)}; choose a convolutional net"
+                f"backbone={self.name!r} gives features {tuple(features.shape)}, not a grid; "
+                "choose a convolutional network"
             )
-        return made
+        return features
 
     def encode_rows(self, pixels: Pixels, indices: Indices) -> Tensor:
         if self._stored is None or len(self._stored) != len(pixels):
@@ -100,11 +101,11 @@ class PretrainedFeatures:
         return torch.from_numpy(self._stored[indices].astype(np.float32))
 
     def output_shape(self, shape: ImageShape) -> tuple[int, int, int]:
-        made = self(np.zeros((1, shape.height, shape.width, shape.channels), np.uint8))
-        return made.shape[2], made.shape[3], made.shape[1]
+        features = self(np.zeros((1, shape.height, shape.width, shape.channels), np.uint8))
+        return features.shape[2], features.shape[3], features.shape[1]
 
     def _store(self, pixels: Pixels) -> NDArray[np.float16]:
-        """The features of all images, mapped from a file that is made if it is not there."""
+        """Return the features of all images, memory-mapped from a cache file that is written if it does not exist."""
         digest = blake2b(f"{self.name} {checksums.hash_files([self.weights])}".encode(), digest_size=16)
         for image in pixels:
             digest.update(image.tobytes())
@@ -119,9 +120,9 @@ class PretrainedFeatures:
 
 
 def build_image_encoder(features: str, weights: Path | None) -> ImageEncoder:
-    """The name of a net and its weights, or neither -> how images are seen."""
+    """Return the encoder of a pretrained network by its name and weights; without a name, the raw pixels."""
     if not features:
         return RawPixels()
     if weights is None:
-        raise ConfigError(f"backbone={features!r} needs the net's weights: data.backbone_weights=FILE.safetensors")
+        raise ConfigError(f"backbone={features!r} needs its weights: data.backbone_weights=FILE.safetensors")
     return PretrainedFeatures(features, weights)

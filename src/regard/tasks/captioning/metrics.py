@@ -1,8 +1,8 @@
-"""Scores of captions against all that people said of an image: BLEU-1 … 4, CIDEr, METEOR.
+"""Caption metrics against all references of an image: BLEU-1 … 4, CIDEr, METEOR, exact match.
 
-All are computed on lowercased words without punctuation. BLEU is sacreBLEU's, CIDEr that of the COCO evaluation
-(`pycocoevalcap`), METEOR that of `nltk` with exact and stem matches; synonyms would need WordNet's files, which are no
-package, and are left out. None of them needs Java.
+All are computed on lowercased words without punctuation. BLEU is that of sacreBLEU, CIDEr that of the COCO evaluation
+(`pycocoevalcap`), METEOR that of `nltk` with exact and stem matches. Synonyms are not matched, because the files of
+WordNet are not a package. No metric needs Java.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from regard.core.extras import require
 
 NGRAM_ORDERS = (1, 2, 3, 4)
 WORD_PATTERN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-References = Sequence[Sequence[str]]  # of each image what people said
+References = Sequence[Sequence[str]]  # the reference captions of each image
 
 
 class NoSynonyms:
-    """In place of WordNet: no word has another of the same meaning."""
+    """Replacement for WordNet in which no word has a synonym."""
 
     def synsets(self, word: str) -> list[Any]:
-        """None."""
+        """Return an empty list."""
         return []
 
 
@@ -35,65 +35,69 @@ def split_words(text: str) -> list[str]:
 
 
 def normalize_caption(text: str) -> str:
-    """A caption as its words with a space between them."""
+    """Return the words of a caption joined by single spaces."""
     return " ".join(split_words(text))
 
 
 def bleu(hypotheses: Sequence[str], references: References) -> dict[str, float]:
-    """Captions and for each all references -> bleu1 … bleu4, 0 … 100, by counts over the whole corpus."""
-    most = max(map(len, references))
-    columns: Any = [[normalize_caption(each[i]) if i < len(each) else None for each in references] for i in range(most)]
-    said = [normalize_caption(text) for text in hypotheses]
-    return {f"bleu{n}": float(_measure(n).corpus_score(said, columns).score) for n in NGRAM_ORDERS}
+    """Captions and all references of each -> corpus-level bleu1 … bleu4, 0 … 100."""
+    num_columns = max(map(len, references))
+    columns: Any = [
+        [normalize_caption(captions[i]) if i < len(captions) else None for captions in references]
+        for i in range(num_columns)
+    ]
+    normalized = [normalize_caption(text) for text in hypotheses]
+    return {f"bleu{n}": float(_bleu_metric(n).corpus_score(normalized, columns).score) for n in NGRAM_ORDERS}
 
 
-def _measure(order: int) -> BLEU:
+def _bleu_metric(order: int) -> BLEU:
     return BLEU(max_ngram_order=order, tokenize="none", force=True, smooth_method="none")
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> float:
-    """The percentage of captions that are one of their references, word for word."""
+    """Return the percentage of captions that match one of their references word for word."""
     pairs = zip(hypotheses, references, strict=True)
-    return 100 * sum(normalize_caption(text) in map(normalize_caption, each) for text, each in pairs) / len(hypotheses)
+    matches = sum(normalize_caption(text) in map(normalize_caption, captions) for text, captions in pairs)
+    return 100 * matches / len(hypotheses)
 
 
 def extras_installed() -> bool:
-    """Whether the libraries of CIDEr and METEOR are there."""
+    """Return True if the libraries of CIDEr and METEOR are installed."""
     return all(importlib.util.find_spec(name) is not None for name in ("pycocoevalcap", "nltk"))
 
 
 def cider(hypotheses: Sequence[str], references: References) -> float:
-    """CIDEr-D as the COCO server computes it, document frequencies from these references, times 100."""
+    """Return CIDEr-D as the COCO server computes it, with document frequencies of these references, times 100."""
     scorer = require("pycocoevalcap.cider.cider", extra="captions").Cider()
-    truth = {number: [normalize_caption(text) for text in each] for number, each in enumerate(references)}
-    found, _ = scorer.compute_score(
-        truth, {number: [normalize_caption(text)] for number, text in enumerate(hypotheses)}
+    score, _ = scorer.compute_score(
+        {i: [normalize_caption(text) for text in captions] for i, captions in enumerate(references)},
+        {i: [normalize_caption(text)] for i, text in enumerate(hypotheses)},
     )
-    return 100 * float(found)
+    return 100 * float(score)
 
 
 def meteor(hypotheses: Sequence[str], references: References) -> float:
-    """The mean over captions of METEOR against the best reference, times 100."""
-    score = require("nltk.translate.meteor_score", extra="captions").meteor_score
-    each = [
-        score([split_words(one) for one in truth], split_words(text), wordnet=NoSynonyms())
-        for text, truth in zip(hypotheses, references, strict=True)
+    """Return the mean over captions of METEOR against the best reference, times 100."""
+    meteor_score = require("nltk.translate.meteor_score", extra="captions").meteor_score
+    scores = [
+        meteor_score([split_words(caption) for caption in captions], split_words(text), wordnet=NoSynonyms())
+        for text, captions in zip(hypotheses, references, strict=True)
     ]
-    return 100 * float(sum(each)) / len(each)
+    return 100 * float(sum(scores)) / len(scores)
 
 
 def signatures() -> dict[str, str]:
-    """How each score is computed, for others to repeat it."""
-    how = "lowercased words without punctuation"
+    """Return how each metric is computed."""
+    words = "lowercased words without punctuation"
     bleus = {}
     for n in NGRAM_ORDERS:
-        measure = _measure(n)
-        measure.corpus_score(["."], [["."]])
-        signature = str(measure.get_signature()).replace("nrefs:1|", "")  # there are as many as an image has
-        bleus[f"bleu{n}"] = f"sacreBLEU order {n} over all references of each image, {how}: {signature}"
+        metric = _bleu_metric(n)
+        metric.corpus_score(["."], [["."]])
+        signature = str(metric.get_signature()).replace("nrefs:1|", "")  # images differ in the number of references
+        bleus[f"bleu{n}"] = f"sacreBLEU order {n} over all references of each image, {words}: {signature}"
     if not extras_installed():
         return bleus | {"cider, meteor": "not computed; run: pip install 'regard[captions]'"}
     return bleus | {
-        "cider": f"CIDEr-D of pycocoevalcap × 100, {how}",
-        "meteor": f"METEOR of nltk × 100, exact and stem matches without synonyms, best reference, {how}",
+        "cider": f"CIDEr-D of pycocoevalcap × 100, {words}",
+        "meteor": f"METEOR of nltk × 100, exact and stem matches without synonyms, best reference, {words}",
     }

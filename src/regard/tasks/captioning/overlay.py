@@ -1,4 +1,4 @@
-"""A caption as one picture: the image once for every word, bright where the model looked for it."""
+"""Attention overlay of a caption as a PNG file: one tile per word, bright in the cells that the word attends to."""
 
 from __future__ import annotations
 
@@ -16,63 +16,67 @@ from regard.data.images.image_files import Pixels
 from regard.layers.fuse_for_decoding import original_model
 from regard.tasks.captioning.grounding import CaptionVocab, EncodeImages, attention_over_grid, grid_size
 
-TILE_PIXELS = 168  # pixels of the longer side of each image
-LABEL_PIXELS = 24  # pixels below each for its word
-GAP = 8
-TILES_PER_ROW = 5  # images in a row
-MIN_BRIGHTNESS = 0.25  # how much of the brightness stays where nobody looks
-TINT_COLOUR = np.array([255, 170, 40])  # what the most attended cell is tinted with
+TILE_PIXELS = 168  # longer side of the image in a tile
+LABEL_PIXELS = 24  # height of the word below a tile
+GAP = 8  # pixels between tiles
+TILES_PER_ROW = 5
+FONT_SIZE = 15
+MIN_BRIGHTNESS = 0.25  # brightness of cells without attention
+TINT_COLOUR = np.array([255, 170, 40])  # of the most attended cell
 TINT_STRENGTH = 0.35
-# Files of fonts that have Hangul, in the order they are liked; those that are not installed are passed over.
+# Font files with Hangul in order of preference; fonts that are not installed are skipped.
 FONTS = ("NanumGothic.ttf", "NanumSquareRoundR.ttf", "NotoSansCJK-Regular.ttc", "NotoSansKR-Regular.ttf", "malgun.ttf")
 
 
 def render_overlay(
     model: Any, pixels: Pixels, tokens: Sequence[int], caption_vocab: CaptionVocab, *, image_encoder: EncodeImages
 ) -> bytes:
-    """An image (h w c) and the tokens of a caption -> a PNG file of where the model looked for each of them."""
-    vocabulary, marks = caption_vocab
+    """An image (h w c) and the tokens of its caption -> a PNG file with the attention of each token."""
+    vocabulary, special_tokens = caption_vocab
     model = original_model(model)
     with eval_mode(model) as device:
-        captions = torch.tensor([[marks.bos, *tokens, marks.eos]], device=device)
-        looked = attention_over_grid(model, image_encoder(pixels[None]).to(device), captions, pad=marks.pad)
-    said = [piece.text for piece in vocabulary.decode_with_offsets(list(tokens))]
-    shares = None if looked is None else looked.weights[0, : len(said)].double().cpu().numpy()
-    return render_tiles(pixels, said, shares, grid_size(model))
+        captions = torch.tensor([[special_tokens.bos, *tokens, special_tokens.eos]], device=device)
+        images = image_encoder(pixels[None]).to(device)
+        attention = attention_over_grid(model, images, captions, pad=special_tokens.pad)
+    words = [span.text for span in vocabulary.decode_with_offsets(list(tokens))]
+    weights = None if attention is None else attention.weights[0, : len(words)].double().cpu().numpy()
+    return render_tiles(pixels, words, weights, grid_size(model))
 
 
 def render_tiles(
     pixels: Pixels, words: Sequence[str], weights: NDArray[np.float64] | None, grid: tuple[int, int]
 ) -> bytes:
-    """An image (h w c), the words of its caption and where was looked for each (n s) -> a PNG file: the image, then
-    once more for every word; without shares the image alone, with the caption below it."""
+    """An image (h w c), the words of its caption and their attention (n s) -> a PNG file.
+
+    The first tile is the image, followed by one tile per word. Without weights there is one tile with the caption.
+    """
     drawing, library = require("PIL.ImageDraw", extra="vision"), require("PIL.Image", extra="vision")
-    whole = _enlarged(pixels)
-    tiles = [(whole, "" if weights is not None else " ".join(words))]
+    image = _enlarge(pixels)
+    tiles = [(image, "" if weights is not None else " ".join(words))]
     if weights is not None:
-        tiles += [(tint_by_attention(whole, row.reshape(grid)), word) for row, word in zip(weights, words, strict=True)]
-    height, width = whole.shape[0] + LABEL_PIXELS + GAP, whole.shape[1] + GAP
-    rows = -(-len(tiles) // TILES_PER_ROW)
-    room = max(1, min(TILES_PER_ROW, len(tiles)))
-    paper = library.new("RGB", (room * width + GAP, rows * height + GAP), (255, 255, 255))
-    pen, font = drawing.Draw(paper), _font("".join(words))
-    for number, (tile, word) in enumerate(tiles):
-        left, top = GAP + number % TILES_PER_ROW * width, GAP + number // TILES_PER_ROW * height
-        paper.paste(library.fromarray(tile), (left, top))
-        pen.text((left + 2, top + whole.shape[0] + 3), word, fill=(20, 20, 20), font=font)
-    target = io.BytesIO()
-    paper.save(target, format="PNG")
-    return target.getvalue()
+        tiles += [(tint_by_attention(image, row.reshape(grid)), word) for row, word in zip(weights, words, strict=True)]
+    height, width = image.shape[0] + LABEL_PIXELS + GAP, image.shape[1] + GAP
+    num_rows = -(-len(tiles) // TILES_PER_ROW)
+    num_columns = max(1, min(TILES_PER_ROW, len(tiles)))
+    canvas = library.new("RGB", (num_columns * width + GAP, num_rows * height + GAP), (255, 255, 255))
+    draw, font = drawing.Draw(canvas), _font("".join(words))
+    for index, (tile, word) in enumerate(tiles):
+        left, top = GAP + index % TILES_PER_ROW * width, GAP + index // TILES_PER_ROW * height
+        canvas.paste(library.fromarray(tile), (left, top))
+        draw.text((left + 2, top + image.shape[0] + 3), word, fill=(20, 20, 20), font=font)
+    buffer = io.BytesIO()
+    canvas.save(buffer, format="PNG")
+    return buffer.getvalue()
 
 
-def _enlarged(pixels: Pixels) -> Pixels:
-    """(h w c) -> (h w 3), enlarged by a whole number to about SIDE."""
+def _enlarge(pixels: Pixels) -> Pixels:
+    """(h w c) -> (h w 3), enlarged by an integer factor to at most TILE_PIXELS."""
     scale = max(1, TILE_PIXELS // max(pixels.shape[:2]))
     return np.repeat(pixels.repeat(scale, axis=0).repeat(scale, axis=1), 3 // pixels.shape[2], axis=2)
 
 
 def tint_by_attention(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
-    """An image (h w 3) and weights (rows columns) -> dim where nobody looks, bright and tinted where most is."""
+    """Darken the cells of an image (h w 3) without attention weights (rows columns); tint the attended ones."""
     height, width = pixels.shape[:2]
     rows = np.arange(height) * weights.shape[0] // height
     columns = np.arange(width) * weights.shape[1] // width
@@ -85,13 +89,13 @@ def tint_by_attention(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
 
 
 def _font(text: str) -> Any:
-    """Pillow's own font, or an installed one with the letters that it lacks."""
+    """Return Pillow's font, or for text that is not ASCII an installed font with Hangul."""
     fonts = require("PIL.ImageFont", extra="vision")
     if text.isascii():
-        return fonts.load_default(15)
+        return fonts.load_default(FONT_SIZE)
     for name in FONTS:
         try:
-            return fonts.truetype(name, 15)
+            return fonts.truetype(name, FONT_SIZE)
         except OSError:
             continue
-    return fonts.load_default(15)
+    return fonts.load_default(FONT_SIZE)

@@ -1,4 +1,4 @@
-"""Captioning: an image goes in, a sentence comes out, and for each word one sees where the model looked."""
+"""The captioning task: captioned images as batches, the training loss, evaluation, and captions of new images."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
+from regard.core.config import check_fields
 from regard.core.data_specs import CaptioningSpec, SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.inference_mode import eval_mode
@@ -29,61 +29,51 @@ from regard.data.text import tokenizer
 from regard.data.text.tokenizer import Level, Tokenizer
 from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, image_inputs
+from regard.tasks._shared.batch_search import SearchBatch, max_batch_size, search_batches
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
 from regard.tasks.captioning import grounding, inspect, metrics, overlay
+from regard.tasks.captioning.grounding import CaptionModel
 from regard.tasks.captioning.image_features import build_image_encoder
 
 CollectionLoader = Callable[[], CaptionCollection]
 TOKENIZER_FILE = "tokenizer.json"
-NUM_EXTRA_SCENES = 200  # scenes with more things than in training that are told by `regard evaluate`
+MAX_BATCH_IMAGES = 64  # decoded together
+NUM_EXTRA_SCENES = 200  # scenes with more objects than in training, for the extra metrics
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which images and captions. Without a path, scenes of coloured shapes made by code."""
+    """Images and their captions. Without a path, generated scenes of coloured shapes."""
 
     path: Path | None = None  # a folder of images (or archives of them) with captions as TSV, CSV or JSON
     dataset: str = dataset.BUILT_IN  # without a path: scenes
-    scenes: int = 8000  # of the built-in training data
-    objects_per_scene: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
-    held_out: HeldOut = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
-    language: Language = "en"  # of the built-in captions: en or ko
-    height: int = 64  # rows that every image is brought to
-    width: int = 64  # columns that every image is brought to; a scene is a square of `height`
+    scenes: int = 8000  # training scenes of the built-in data
+    objects_per_scene: tuple[int, int] = (1, 3)  # minimum and maximum number of shapes in a scene
+    held_out: HeldOut = (
+        "triples"  # combinations only in valid and test: (size, colour, shape), or (colour, shape) pairs
+    )
+    language: Language = "en"  # language of the built-in captions: en or ko
+    height: int = 64  # images are resized to this height
+    width: int = 64  # images are resized to this width; a scene is a square of `height`
     channels: int = 3  # 1: grey, 3: colour
-    backbone: str = ""  # a net of timm that sees the images first, such as resnet18; "": the model sees the pixels
-    backbone_weights: Path | None = None  # that net's weights, a .safetensors file; the model then has stride=1
-    tokenizer: Level = "word"  # what a token is: a word, a subword (bpe, unigram) or a character (char)
-    vocab_size: int = 10_000  # tokens, at most
-    min_frequency: int = 1  # how often a token must be seen
-    lowercase: bool = True  # captions are lowercased
-    max_length: int = 40  # tokens of a caption, end mark included; longer ones are left out and counted
-    captions: int = 5  # of an image that are learned at once; of more, so many are drawn
+    backbone: str = ""  # a pretrained network of timm that encodes the images, e.g. resnet18; "": raw pixels
+    backbone_weights: Path | None = None  # weights of the backbone, a .safetensors file; set model.stride=1 with it
+    tokenizer: Level = "word"  # token type: words (word), subwords (bpe, unigram) or characters (char)
+    vocab_size: int = 10_000  # maximum number of tokens
+    min_frequency: int = 1  # minimum number of occurrences of a token
+    lowercase: bool = True  # lowercase captions
+    max_length: int = 40  # maximum tokens of a caption, end token included; longer ones are left out and counted
+    captions: int = 5  # captions of an image in one batch; if it has more, this many are sampled
     batch_size: int = 32  # images in a batch
-    flip: float = 0.0  # how often a training image is turned left to right; not where captions tell left from right
-    crop: int = 0  # pixels: a training image is moved by at most so many to any side
-    grey: float = 0.0  # how often a training image loses its colours, so that shapes are known in every colour
-    smoothing: float = 0.0  # of the labels: this share of the probability is spread over all tokens
-    seed: int = 1  # of the built-in data, and of splits that are not given
+    flip: float = 0.0  # probability of flipping a training image; not if captions distinguish left from right
+    crop: int = 0  # maximum shift of a training image to each side, in pixels
+    grey: float = 0.0  # probability of converting a training image to grey, so that shape does not depend on colour
+    smoothing: float = 0.0  # label smoothing: share of the probability that is spread over all tokens
+    seed: int = 1  # of the built-in data and of generated splits
 
     def __post_init__(self) -> None:
-        for name in (
-            "scenes",
-            "batch_size",
-            "height",
-            "width",
-            "captions",
-            "vocab_size",
-            "min_frequency",
-            "max_length",
-        ):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.crop < 0:
-            raise ConfigError(f"crop={self.crop} pixels: it is not negative; 0 leaves images where they are")
-        for name in ("flip", "grey", "smoothing"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
+        counts = ("scenes", "batch_size", "height", "width", "captions", "vocab_size", "min_frequency", "max_length")
+        check_fields(self, at_least_1=counts, at_least_0=("crop",), probability=("flip", "grey", "smoothing"))
         if self.path is None:
             dataset.check_source(self.dataset)
         build_image_encoder(self.backbone, self.backbone_weights)
@@ -94,23 +84,24 @@ TINY = Config(scenes=24, height=24, width=24, batch_size=4, objects_per_scene=(1
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""
+    """Options of a request; the search itself is set by the [decoding] section of the run."""
 
-    n: int = 1  # how many captions of each image, the first as without this; a beam is made wide enough
-    occlude: str = ""  # a region to grey out first: left,top,right,bottom as shares of the image, as 0,0,0.5,0.5
+    n: int = 1  # number of captions of each image; the first does not depend on n, a beam is widened if necessary
+    occlude: str = ""  # a region to grey out first: left,top,right,bottom as fractions of the image, e.g. 0,0,0.5,0.5
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ConfigError(f"n={self.n}: ask for at least one")
+        check_fields(self, at_least_1=("n",))
         self.box()
 
     def box(self) -> scenes.Box | None:
-        """The region that is greyed out."""
+        """Return the region to grey out; None if there is none."""
         return grounding.parse_box(self.occlude) if self.occlude else None
 
 
 class Captioning(Task):
-    """Images with captions: batches, loss, scores, captions of new images, and how one is shown."""
+    """Captioning of images."""
+
+    spec: CaptioningSpec
 
     def __init__(
         self,
@@ -122,7 +113,7 @@ class Captioning(Task):
         folder: Path | None = None,
     ) -> None:
         self.config, self.data_info, self.shape, self.vocabulary = config, data_info, data_info.shape, vocabulary
-        self._read, self._folder, self.special_tokens = load_collection, folder, SpecialTokens()
+        self._load_collection, self._folder, self.special_tokens = load_collection, folder, SpecialTokens()
         self.image_encoder = build_image_encoder(config.backbone, config.backbone_weights)
         self.spec = CaptioningSpec(
             *self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens
@@ -134,119 +125,137 @@ class Captioning(Task):
 
     @cached_property
     def collection(self) -> CaptionCollection:
-        """The images of each split; read when first asked for."""
-        return self._read()
+        """The images and captions of each split, read on first use."""
+        return self._load_collection()
 
     @cached_property
     def training_captions(self) -> list[list[list[int]]]:
-        """The training captions as tokens, of each image those that fit."""
-        part = self.collection.split("train")
-        flat = iter(self.vocabulary.encode([text for each in part.captions for text in each]))
-        return [
-            [row for row in (next(flat) for _ in each) if len(row) < self.config.max_length] for each in part.captions
-        ]
+        """The token ids of the training captions of each image that are shorter than `max_length`."""
+        captions = self.collection.split("train").captions
+        rows = iter(self.vocabulary.encode([text for texts in captions for text in texts]))
+        return [[row for row in (next(rows) for _ in texts) if len(row) < self.config.max_length] for texts in captions]
 
     def data_warnings(self) -> list[str]:
-        """What a user should know of the data: what is left out, what had to be converted."""
-        said = sum(map(len, self.collection.split("train").captions))
-        long = said - sum(map(len, self.training_captions))
-        text = f"{long} of {said} training captions are longer than {self.config.max_length} tokens: left out"
-        return [*self.collection.remarks, *([text] if long else [])]
+        total = sum(map(len, self.collection.split("train").captions))
+        num_long = total - sum(map(len, self.training_captions))
+        text = f"{num_long} of {total} training captions are longer than {self.config.max_length} tokens: left out"
+        return [*self.collection.remarks, *([text] if num_long else [])]
 
     def data_summary(self) -> list[str]:
-        """How many images and captions there are, the vocabulary, and one caption."""
         splits, train = self.collection.splits, self.collection.split("train")
-        said = f"{sum(map(len, train.captions)):,} training captions"
-        lengths = data_summary.split_sizes({name: part.indices for name, part in splits.items()})
-        counts = data_summary.format_counts(
-            "images", lengths, said, data_summary.format_vocabulary(self.spec.vocab_size)
-        )
-        return [counts, data_summary.format_first_example("caption", train.captions[0][0])]
+        sizes = data_summary.split_sizes({name: part.indices for name, part in splits.items()})
+        num_captions = f"{sum(map(len, train.captions)):,} training captions"
+        vocabulary = data_summary.format_vocabulary(self.spec.vocab_size)
+        return [
+            data_summary.format_counts("images", sizes, num_captions, vocabulary),
+            data_summary.format_first_example("caption", train.captions[0][0]),
+        ]
 
     def fingerprint(self) -> dict[str, str]:
-        """A checksum of each split."""
         return {name: part.checksum() for name, part in self.collection.splits.items()}
 
     def token_texts(self, table: str = "") -> list[str]:
         return self.vocabulary.token_texts()
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's batches of images that have captions, in random order."""
-        told = np.array([number for number, rows in enumerate(self.training_captions) if rows], np.int64)
-        if not len(told):
-            raise ConfigError(
-                f"no caption is as short as longest={self.config.max_length} tokens; give a larger number"
-            )
-        return [
-            told[batch]
-            for batch in image_inputs.shuffled_batches(len(told), self.config.batch_size, epoch=epoch, seed=seed)
-        ]
+        captioned = np.array([i for i, rows in enumerate(self.training_captions) if rows], np.int64)
+        if not len(captioned):
+            raise ConfigError(f"no caption is shorter than max_length={self.config.max_length} tokens; raise it")
+        batches = image_inputs.shuffled_batches(len(captioned), self.config.batch_size, epoch=epoch, seed=seed)
+        return [captioned[batch] for batch in batches]
 
     def collate(self, examples: Indices) -> CaptionBatch:
-        """Example numbers -> images, and some captions of each."""
-        count = min(self.config.captions, max(map(len, self.training_captions)))
+        """Example indices -> augmented images, and up to `captions` captions of each."""
+        config, part = self.config, self.collection.split("train")
+        count = min(config.captions, max(map(len, self.training_captions)))
         captions = dataset.pad_captions(
-            [self.training_captions[number] for number in examples.tolist()], count, self.special_tokens
+            [self.training_captions[i] for i in examples.tolist()], count, self.special_tokens
         )
-        part = self.collection.split("train")
         images = self.image_encoder.encode_rows(part.pixels, part.indices[examples])
-        how = self.config
-        return CaptionBatch(
-            random_augment(images, flip_probability=how.flip, max_shift=how.crop, grey_probability=how.grey), captions
+        images = random_augment(
+            images, flip_probability=config.flip, max_shift=config.crop, grey_probability=config.grey
         )
+        return CaptionBatch(images, captions)
 
-    def loss(self, model: Any, batch: CaptionBatch) -> Loss:
-        """The training loss, summed over words: what the model says its parts are, by name."""
+    def loss(self, model: CaptionModel, batch: CaptionBatch) -> Loss:
+        """Return the sum of the named loss parts of the model, counted in words."""
         captions = batch.captions.tokens
         parts = model.losses(batch.images, captions, pad=self.special_tokens.pad, smoothing=self.config.smoothing)
         count = int((captions[:, 1:] != self.special_tokens.pad).sum())
         return Loss(torch.stack(list(parts.values())).sum(), count, parts if len(parts) > 1 else {})
 
-    def evaluate(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
-        """Free-running bleu1 … bleu4 over all references; on scenes also `exact`, the percentage of captions that are
-        right word for word, and `pointing`, that of content words for which the model looked at the right place."""
+    def evaluate(self, model: CaptionModel, split: str, decoding: DecodingStrategy) -> dict[str, float]:
+        """Return bleu1 … bleu4 of free-running captions over all references.
+
+        For scenes also `exact`, the percentage of captions that match word for word, and `pointing`, the percentage of
+        content words whose attention is in the right region.
+        """
         part = self.collection.split(split)
-        scores = self._scores(model, part, decoding)
-        pointed = (
-            grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder)
-            if part.regions
-            else None
-        )
-        return scores if pointed is None else scores | {"pointing": pointed}
+        scores = self._score_captions(model, part, decoding)
+        if not part.regions:
+            return scores
+        pointing = grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder)
+        return scores if pointing is None else scores | {"pointing": pointing}
 
-    def _scores(self, model: Any, part: CaptionedImages, decoding: DecodingStrategy) -> dict[str, float]:
-        told = self.best_captions(model, part.images(np.arange(len(part))), decoding)
-        scores = metrics.bleu(told, part.captions)
-        return scores | ({"exact": metrics.exact_match(told, part.captions)} if part.regions else {})
+    def _score_captions(
+        self, model: CaptionModel, part: CaptionedImages, decoding: DecodingStrategy
+    ) -> dict[str, float]:
+        captions = self.best_captions(model, part.images(np.arange(len(part))), decoding)
+        scores = metrics.bleu(captions, part.captions)
+        return scores | ({"exact": metrics.exact_match(captions, part.captions)} if part.regions else {})
 
-    def extra_metrics(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
-        """`cider` and `meteor` where their libraries are installed; for scenes also `more_exact` and `more_bleu4`, on
-        scenes with one thing more than there are in training."""
+    def extra_metrics(self, model: CaptionModel, split: str, decoding: DecodingStrategy) -> dict[str, float]:
+        """Return `cider` and `meteor` if their libraries are installed.
+
+        For scenes also `more_exact` and `more_bleu4`, on scenes with one object more than in training.
+        """
         part = self.collection.split(split)
         scores: dict[str, float] = {}
         if metrics.extras_installed():
-            told = self.best_captions(model, part.images(np.arange(len(part))), decoding)
-            kinds = {"cider": metrics.cider, "meteor": metrics.meteor}
-            scores = {name: score(told, part.captions) for name, score in kinds.items()}
-        more = self.config.objects_per_scene[1] + 1
-        if part.regions and more <= scenes.CELLS**2:
-            how: dict[str, Any] = {"things": (more, more), "held": self.config.held_out, "seed": self.config.seed}
-            made = scenes.generate(split, NUM_EXTRA_SCENES, side=self.shape.height, **how)
-            found = self._scores(model, dataset.from_scenes(made, self.config.language), decoding)
-            scores |= {f"more_{name}": found[name] for name in ("exact", "bleu4")}
+            captions = self.best_captions(model, part.images(np.arange(len(part))), decoding)
+            scores = {
+                "cider": metrics.cider(captions, part.captions),
+                "meteor": metrics.meteor(captions, part.captions),
+            }
+        num_objects = self.config.objects_per_scene[1] + 1
+        if part.regions and num_objects <= scenes.CELLS**2:
+            extra_scenes = scenes.generate(
+                split,
+                NUM_EXTRA_SCENES,
+                side=self.shape.height,
+                things=(num_objects, num_objects),
+                held=self.config.held_out,
+                seed=self.config.seed,
+            )
+            extra = self._score_captions(model, dataset.from_scenes(extra_scenes, self.config.language), decoding)
+            scores |= {f"more_{name}": extra[name] for name in ("exact", "bleu4")}
         return scores
 
     def signatures(self) -> dict[str, str]:
-        """How each score is computed, for others to repeat it."""
-        more = f"{NUM_EXTRA_SCENES} scenes of {self.config.objects_per_scene[1] + 1} things"
-        return metrics.signatures() | (grounding.signatures(more) if self.config.path is None else {})
+        extra_scenes = f"{NUM_EXTRA_SCENES} scenes of {self.config.objects_per_scene[1] + 1} objects"
+        return metrics.signatures() | (grounding.signatures(extra_scenes) if self.config.path is None else {})
 
-    def search_captions(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[list[Hypothesis]]:
+    def search_captions(
+        self, model: CaptionModel, pixels: Pixels, decoding: DecodingStrategy
+    ) -> list[list[Hypothesis]]:
         """Images (n h w c) of 0 … 255 -> the captions of each, best first."""
-        how = inspect.SearchSettings(decoding, self.special_tokens, self.spec.max_length - 1, self.image_encoder)
-        return inspect.search(model, pixels, how)
 
-    def best_captions(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:
+        def load_batch(indices: Indices, device: torch.device) -> SearchBatch:
+            images = self.image_encoder(pixels[indices]).to(device)
+            return SearchBatch(images, torch.full((len(images),), self.spec.max_length - 1, device=device))
+
+        size = max_batch_size(decoding, MAX_BATCH_IMAGES)
+        batches = [np.arange(low, min(low + size, len(pixels))) for low in range(0, len(pixels), size)]
+        return search_batches(
+            model,
+            decoding,
+            batches,
+            load_batch,
+            special_tokens=self.special_tokens,
+            sample_indices=range(len(pixels)),
+        )
+
+    def best_captions(self, model: CaptionModel, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:
         """Images (n h w c) -> the best caption of each."""
         return [
             self.decode_tokens(hypotheses[0].tokens) for hypotheses in self.search_captions(model, pixels, decoding)
@@ -256,95 +265,105 @@ class Captioning(Task):
         return self.vocabulary.decode([tokens])[0]
 
     def save(self, folder: Path) -> None:
-        """Write the vocabulary, the shape of images, and an image to try."""
+        """Write the vocabulary, the shape of images, and an example image."""
         self.vocabulary.save(folder / TOKENIZER_FILE)
         first = np.zeros(1, np.int64)
-        make = image_inputs.example_png(self._folder, lambda: self.collection.split("valid").images(first)[0])
-        self.data_info.save(folder, make)
+        example = image_inputs.example_png(self._folder, lambda: self.collection.split("valid").images(first)[0])
+        self.data_info.save(folder, example)
 
     def parse_input(self, text: str) -> InputImage:
-        """The path of an image file -> the image in the size of the model."""
+        """The path of an image file -> the image, resized to the input size of the model."""
         return image_inputs.resize_image(image_inputs.read_image(text, self.shape.channels), self.shape)
 
     def predict(
-        self, model: Any, inputs: Sequence[InputImage], options: Options, decoding: DecodingStrategy
+        self, model: CaptionModel, inputs: Sequence[InputImage], options: Options, decoding: DecodingStrategy
     ) -> list[list[Prediction]]:
-        """Images -> the captions of each, best first; each can be written as a picture of where the model looked."""
+        """Images -> the captions of each, best first, with the attention overlay of each as a .png file."""
         if not inputs:
             return []
-        inputs = [self._changed(given, options) for given in inputs]
-        tell = partial(self.search_captions, model, np.stack([given.pixels for given in inputs]))
+        images = [_occlude(image, options) for image in inputs]
+        search = partial(self.search_captions, model, np.stack([image.pixels for image in images]))
         return [
-            [self._answer(model, given, one) for one in hypotheses]
-            for given, hypotheses in zip(inputs, n_best(tell, decoding, count=options.n), strict=True)
+            [self._prediction(model, image, hypothesis) for hypothesis in hypotheses]
+            for image, hypotheses in zip(images, n_best(search, decoding, count=options.n), strict=True)
         ]
 
-    def _changed(self, given: InputImage, options: Options) -> InputImage:
-        box = options.box()
-        return given if box is None else given._replace(pixels=grounding.occlude(given.pixels, box))
-
-    def _answer(self, model: Any, given: InputImage, told: Hypothesis) -> Prediction:
-        text = self.decode_tokens(told.tokens)
-        files = {
-            ".png": partial(
-                overlay.render_overlay,
-                model,
-                given.pixels,
-                told.tokens,
-                self.caption_vocab,
-                image_encoder=self.image_encoder,
-            )
-        }
-        told_of = image_inputs.format_remarks(given)
-        return Prediction(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)
+    def _prediction(self, model: CaptionModel, image: InputImage, hypothesis: Hypothesis) -> Prediction:
+        text = self.decode_tokens(hypothesis.tokens)
+        render_png = partial(
+            overlay.render_overlay,
+            model,
+            image.pixels,
+            hypothesis.tokens,
+            self.caption_vocab,
+            image_encoder=self.image_encoder,
+        )
+        return Prediction(
+            text,
+            hypothesis.score,
+            hypothesis.rank_score,
+            value=text,
+            files={".png": render_png},
+            remarks=image_inputs.format_remarks(image),
+        )
 
     def inspect(
-        self, model: Any, parsed_input: InputImage, options: Options, decoding: DecodingStrategy
+        self, model: CaptionModel, parsed_input: InputImage, options: Options, decoding: DecodingStrategy
     ) -> Inspectable:
-        """An image -> its captions, where the model looked, and what it says without parts of the image."""
-        parsed_input = self._changed(parsed_input, options)
-        begun = time.perf_counter()
-        (hypotheses,) = n_best(
-            partial(self.search_captions, model, parsed_input.pixels[None]), decoding, count=options.n
-        )
-        seconds = time.perf_counter() - begun
+        """An image -> its captions, their attention, and the captions of the image with parts of it greyed out."""
+        image = _occlude(parsed_input, options)
+        started_at = time.perf_counter()
+        (hypotheses,) = n_best(partial(self.search_captions, model, image.pixels[None]), decoding, count=options.n)
+        seconds = time.perf_counter() - started_at
         boxes = grounding.occlusion_boxes(*grounding.grid_size(model))
-        changed = self.best_captions(
-            model, np.stack([grounding.occlude(parsed_input.pixels, box) for box in boxes]), decoding
-        )
-        again = tuple(inspect.OcclusionResult(box, text) for box, text in zip(boxes, changed, strict=True))
-        told = inspect.CaptionedImage(parsed_input, hypotheses, seconds, again, self.image_encoder)
-        with eval_mode(model):
-            return inspect.build_inspectable(model, told, self.caption_vocab)
+        occluded = np.stack([grounding.occlude(image.pixels, box) for box in boxes])
+        captions = self.best_captions(model, occluded, decoding)
+        occlusions = tuple(inspect.OcclusionResult(box, text) for box, text in zip(boxes, captions, strict=True))
+        captioned = inspect.CaptionedImage(image, hypotheses, seconds, occlusions, self.image_encoder)
+        with eval_mode(model) as device:
+            return inspect.build_inspectable(model, captioned, self.caption_vocab, device=device)
 
 
-def _collect(config: Config) -> CaptionCollection:
+def _occlude(image: InputImage, options: Options) -> InputImage:
+    box = options.box()
+    return image if box is None else image._replace(pixels=grounding.occlude(image.pixels, box))
+
+
+def _load_collection(config: Config) -> CaptionCollection:
     if config.path is None:
-        kind: dict[str, Any] = {
-            "language": config.language,
-            "things": config.objects_per_scene,
-            "held": config.held_out,
-        }
-        return dataset.make_scenes(config.scenes, side=config.height, seed=config.seed, **kind)
+        return dataset.make_scenes(
+            config.scenes,
+            side=config.height,
+            seed=config.seed,
+            language=config.language,
+            things=config.objects_per_scene,
+            held=config.held_out,
+        )
     return dataset.read_files(config.path, TargetShape(config.height, config.width, config.channels), seed=config.seed)
 
 
 def build(config: Config, folder: Path | None = None) -> Captioning:
-    """A config -> the task with a vocabulary made from the training captions, or that of a run folder."""
+    """Build the task with a vocabulary trained on the training captions, or with that of a run folder."""
     if folder is not None:
         return load(config, folder)
-    found = _collect(config)
-    texts = [text for each in found.split("train").captions for text in each]
-    choices: dict[str, Any] = {
-        "size": config.vocab_size,
-        "lowercase": config.lowercase,
-        "minimum": config.min_frequency,
-    }
-    vocabulary = tokenizer.train(texts, level=config.tokenizer, **choices)
-    return Captioning(config, ImageDataInfo(found.shape, ()), vocabulary=vocabulary, load_collection=lambda: found)
+    collection = _load_collection(config)
+    vocabulary = tokenizer.train(
+        [text for texts in collection.split("train").captions for text in texts],
+        level=config.tokenizer,
+        size=config.vocab_size,
+        lowercase=config.lowercase,
+        minimum=config.min_frequency,
+    )
+    info = ImageDataInfo(collection.shape, ())
+    return Captioning(config, info, vocabulary=vocabulary, load_collection=lambda: collection)
 
 
 def load(config: Config, folder: Path) -> Captioning:
-    """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
-    vocabulary, known = tokenizer.load(folder / TOKENIZER_FILE), image_inputs.load_data_info(folder)
-    return Captioning(config, known, vocabulary=vocabulary, load_collection=lambda: _collect(config), folder=folder)
+    """Load the task of a run folder; the data is read only when it is needed."""
+    return Captioning(
+        config,
+        image_inputs.load_data_info(folder),
+        vocabulary=tokenizer.load(folder / TOKENIZER_FILE),
+        load_collection=lambda: _load_collection(config),
+        folder=folder,
+    )

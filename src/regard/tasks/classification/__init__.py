@@ -1,4 +1,4 @@
-"""Classification: documents in, their labels out, and which words and sentences decided."""
+"""Classification: predict the labels of documents, and show the words and sentences that the model attends to."""
 
 from __future__ import annotations
 

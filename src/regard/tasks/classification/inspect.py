@@ -1,7 +1,7 @@
-"""A document as it is shown: its sentences, the words of each, and the model run again without one of them.
+"""Inspection of a classified document: its sentences and words, and replays of the model without one of them.
 
-Which axes there are follows from what the model's attention looks at: `words` of each sentence and `sentences`, all
-words of the `document`, or its `text` between marks.
+The axes depend on the attention of the model: `words` of each sentence and `sentences`, all words of the `document`,
+or its `text` between BOS and EOS.
 """
 
 from __future__ import annotations
@@ -10,41 +10,51 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from textwrap import shorten
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.attention.record import attention_modules
 from regard.core.data_specs import SpecialTokens
-from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Parent, Truth, Vocabulary
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Parent, Truth
+from regard.core.protocols import Readout
 from regard.core.state_tree import map_tensors
 from regard.data.builtin.reviews import Review
 from regard.data.text import document_corpus
 from regard.data.text.document_corpus import TokenizedDocument
 from regard.data.text.sentence_splitter import Span
 from regard.data.text.tokenizer import Tokenizer
-from regard.layers.document_batch import add_bos_eos, concat_sentences
-from regard.tasks.language.inspect import sample_vocabulary
+from regard.layers.document_batch import SentenceBatch, add_bos_eos, concat_sentences
+from regard.tasks._shared.tokens import vocabulary_sample
 
-BATCH_DOCUMENTS = 64  # documents that are read at once when one word after the other is taken away
-MAX_SENTENCE_CHARACTERS = 60  # characters of a sentence that stand on its axis
-MAX_TITLE_CHARACTERS = 200  # characters of a document that stand above the page
+BATCH_DOCUMENTS = 64  # documents in a batch of ablations
+MAX_SENTENCE_CHARACTERS = 60  # of a sentence on its axis
+MAX_TITLE_CHARACTERS = 200  # of a document in the title of the page
+
+
+class DocumentModel(Protocol):
+    """A document classifier: a batch of documents -> features (b d), and a readout over labels."""
+
+    @property
+    def readout(self) -> Readout: ...
+
+    def __call__(self, documents: SentenceBatch) -> Tensor: ...
 
 
 class ClassifiedDocument(NamedTuple):
-    """A document and what the model says of it."""
+    """A document and its predicted labels."""
 
     text: str
-    cut: TokenizedDocument
+    tokenized: TokenizedDocument
     outputs: Sequence[Output]  # best first
-    label: int  # the number of the best label
+    label: int  # index of the best label
     seconds: float
-    review: Review | None  # what decides, where that is known
+    review: Review | None  # the evidence of the label, if known
 
 
 class Word(NamedTuple):
-    """A token of a document: in which row it stands, at which place, and where in the raw text."""
+    """A token of a document: its row, its column in the row, and its item with its position in the raw text."""
 
     row: int
     column: int
@@ -52,202 +62,192 @@ class Word(NamedTuple):
 
 
 def locate_words(text: str, cut: TokenizedDocument, tokenizer: Tokenizer) -> list[list[Word]]:
-    """The tokens of each row, numbered through the document, with their places in the raw text."""
+    """Return the tokens of each row, indexed through the document, with their spans in the raw text."""
     rows: list[list[Word]] = []
-    number, begun, before = 0, 0, None
-    pieces: list[Item] = []
-    for index, (row, span) in enumerate(zip(cut.rows, cut.spans, strict=True)):
-        if span != before:
-            found = tokenizer.encode_with_offsets(text[span[0] : span[1]])
-            pieces = [Item(p.text, span=(span[0] + p.start, span[0] + p.stop)) for p in found]
-            begun, before = 0, span
-        own = pieces[begun : begun + len(row)]
-        rows.append([Word(index, i, item._replace(word=number + i)) for i, item in enumerate(own)])
-        begun, number = begun + len(row), number + len(row)
+    index, start, previous_span = 0, 0, None
+    sentence_items: list[Item] = []
+    for row, (tokens, span) in enumerate(zip(cut.rows, cut.spans, strict=True)):
+        if span != previous_span:
+            pieces = tokenizer.encode_with_offsets(text[span[0] : span[1]])
+            sentence_items = [Item(p.text, span=(span[0] + p.start, span[0] + p.stop)) for p in pieces]
+            start, previous_span = 0, span
+        items = sentence_items[start : start + len(tokens)]
+        rows.append([Word(row, i, item._replace(word=index + i)) for i, item in enumerate(items)])
+        start, index = start + len(tokens), index + len(tokens)
     return rows
 
 
 def overlaps_any(span: Span | None, spans: Sequence[Span]) -> bool:
-    """Whether a place in a text touches one of some others."""
+    """Return True if a span overlaps at least one of the others."""
     return span is not None and any(span[0] < stop and span[1] > start for start, stop in spans)
 
 
 def build_inspectable(
-    model: nn.Module,
+    model: Any,
     classified: ClassifiedDocument,
     *,
     tokenizer: Tokenizer,
     special_tokens: SpecialTokens,
     device: torch.device,
 ) -> Inspectable:
-    """A document and its label -> axes, outputs, and ways to run the model again."""
-    words = locate_words(classified.text, classified.cut, tokenizer)
-    replay = Replay(model, classified.cut, device)
-    used = {name for attend in attention_modules(model).values() for name in (attend.queries, attend.keys)}
-    parts = [
-        part
-        for name, make in AXIS_BUILDERS.items()
-        if name in used
-        for part in make(classified, words, tokenizer, special_tokens)
+    """A document and its labels -> axes, outputs and replays of the model."""
+    words = locate_words(classified.text, classified.tokenized, tokenizer)
+    replay = Replay(model, classified.tokenized, device)
+    attention_axes = {name for attend in attention_modules(model).values() for name in (attend.queries, attend.keys)}
+    bindings = [
+        binding
+        for name, build_axes in AXIS_BUILDERS.items()
+        if name in attention_axes
+        for binding in build_axes(classified, words, tokenizer, special_tokens)
     ]
-    axes = {"label": Axis((Item(classified.outputs[0].text, word=0),), "label")} | {
-        part.axis: part.definition for part in parts
-    }
-    places: dict[str, tuple[AxisRef, ...]] = {"label": (AxisRef("label", None),)}
-    for part in parts:
-        places[part.model_axis] = (*places.get(part.model_axis, ()), AxisRef(part.axis, part.batch))
-    grouped = document_corpus.collate_documents([classified.cut])
-    whole = concat_sentences(grouped)
+    axes = {"label": Axis((Item(classified.outputs[0].text, word=0),), "label")}
+    axes |= {binding.axis: binding.definition for binding in bindings}
+    references: dict[str, tuple[AxisRef, ...]] = {"label": (AxisRef("label", None),)}
+    for binding in bindings:
+        previous = references.get(binding.model_axis, ())
+        references[binding.model_axis] = (*previous, AxisRef(binding.axis, binding.batch))
+    sentences = document_corpus.collate_documents([classified.tokenized])
+    document = concat_sentences(sentences)
     return Inspectable(
         title=shorten(classified.text, MAX_TITLE_CHARACTERS, placeholder=" …"),
         axes=axes,
-        query_axes=places,
-        key_axes=places,
+        query_axes=references,
+        key_axes=references,
         outputs=tuple(classified.outputs),
         replay=replay,
         predicted_ids=torch.tensor([classified.label], device=device),
         seconds=classified.seconds,
-        ablations={part.axis: partial(part.ablate, replay) for part in parts},
-        deletion_axes={part.axis: False for part in parts},
-        inputs={"words": grouped.tokens, "document": whole.tokens, "text": add_bos_eos(whole, special_tokens).tokens},
+        ablations={binding.axis: partial(binding.ablate, replay) for binding in bindings},
+        deletion_axes={binding.axis: False for binding in bindings},
+        inputs={
+            "words": sentences.tokens,
+            "document": document.tokens,
+            "text": add_bos_eos(document, special_tokens).tokens,
+        },
         truth=_truth(classified, words, axes),
-        vocabularies=(_vocabulary(classified, tokenizer),),
+        vocabularies=(vocabulary_sample(tokenizer, [token for row in classified.tokenized.rows for token in row]),),
         views=("document",),
-        extra={"document": _extra(classified)},
+        extra={"document": _view_data(classified)},
     )
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The model run again over a document, or over the document with something taken away."""
+    """Runs the model again over a document, or over the document without a word or sentence."""
 
-    model: nn.Module
-    cut: TokenizedDocument
+    model: DocumentModel
+    tokenized: TokenizedDocument
     device: torch.device
 
     def __call__(self) -> Tensor:
-        """Logits (1 v)."""
-        return self.run([self.cut.rows])[0]
+        """Return logits (1 v)."""
+        return self.run([self.tokenized.rows])[0]
 
     def run(self, documents: Sequence[Sequence[Sequence[int]]]) -> Tensor:
-        """Documents as rows of tokens -> logits (m 1 v); empty rows are left out."""
+        """Documents as rows of tokens -> logits (m 1 v); empty rows are dropped."""
         logits: list[Tensor] = []
         for start in range(0, len(documents), BATCH_DOCUMENTS):
-            some = [
-                self.cut._replace(rows=[list(r) for r in d if r]) for d in documents[start : start + BATCH_DOCUMENTS]
+            chunk = [
+                self.tokenized._replace(rows=[list(row) for row in rows if row])
+                for rows in documents[start : start + BATCH_DOCUMENTS]
             ]
-            given = map_tensors(document_corpus.collate_documents(some), lambda x: x.to(self.device))
-            logits.append(self.model.readout(self.model(given)))  # type: ignore[operator]  # a module of the model
+            batch = map_tensors(document_corpus.collate_documents(chunk), lambda x: x.to(self.device))
+            logits.append(self.model.readout(self.model(batch)))
         return torch.cat(logits)[:, None]
 
     def ablate_sentences(self) -> Tensor:
-        """Each sentence taken out in turn."""
-        rows = self.cut.rows
+        """Return logits (m 1 v) with each sentence in turn removed."""
+        rows = self.tokenized.rows
         return self.run([[*rows[:i], *rows[i + 1 :]] for i in range(len(rows))])
 
     def ablate_words(self, words: Sequence[Word | None]) -> Tensor:
-        """Each word taken out in turn; None, a mark, takes nothing out."""
-        return self.run([self._less(word) for word in words])
+        """Return logits (m 1 v) with each word in turn removed; None, a special token, removes nothing."""
+        return self.run([self._without(word) for word in words])
 
-    def _less(self, word: Word | None) -> list[list[int]]:
-        rows = [list(row) for row in self.cut.rows]
+    def _without(self, word: Word | None) -> list[list[int]]:
+        rows = [list(row) for row in self.tokenized.rows]
         if word is not None:
             del rows[word.row][word.column]
         return rows
 
 
 class AxisBinding(NamedTuple):
-    """An axis that attention of some name means."""
+    """An axis of the page for an axis name of the model's attention."""
 
-    model_axis: str  # of the axis in the model
-    axis: str  # here
+    model_axis: str  # name of the axis in the model
+    axis: str  # name of the axis on the page
     definition: Axis
     batch: int
     ablate: Callable[[Replay], Tensor]
 
 
-def _word_parts(
-    found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens
+def _word_axes(
+    classified: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, special_tokens: SpecialTokens
 ) -> list[AxisBinding]:
-    return [
-        AxisBinding(
-            "words",
-            f"words.{index}",
-            Axis(
-                tuple(word.item for word in row), f"words of sentence {index + 1}", Parent("sentences", index), "words"
-            ),
-            index,
-            lambda replay, row=row: replay.ablate_words(row),  # type: ignore[misc]  # a lambda's default has no type
-        )
-        for index, row in enumerate(words)
-    ]
+    bindings = []
+    for index, row in enumerate(words):
+        items = tuple(word.item for word in row)
+        axis = Axis(items, f"words of sentence {index + 1}", Parent("sentences", index), "words")
+        bindings.append(AxisBinding("words", f"words.{index}", axis, index, partial(Replay.ablate_words, words=row)))
+    return bindings
 
 
-def _sentence_parts(
-    found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens
+def _sentence_axes(
+    classified: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, special_tokens: SpecialTokens
 ) -> list[AxisBinding]:
     items = []
-    for index, (row, span) in enumerate(zip(words, found.cut.spans, strict=True)):
+    for index, (row, sentence_span) in enumerate(zip(words, classified.tokenized.spans, strict=True)):
         first, last = row[0].item.span, row[-1].item.span
-        place = span if first is None or last is None else (first[0], last[1])
-        text = " ".join(found.text[place[0] : place[1]].split())
-        items.append(
-            Item(
-                text if len(text) <= MAX_SENTENCE_CHARACTERS else f"{text[:MAX_SENTENCE_CHARACTERS]}…",
-                word=index,
-                span=place,
-            )
-        )
+        span = sentence_span if first is None or last is None else (first[0], last[1])
+        text = " ".join(classified.text[span[0] : span[1]].split())
+        text = text if len(text) <= MAX_SENTENCE_CHARACTERS else f"{text[:MAX_SENTENCE_CHARACTERS]}…"
+        items.append(Item(text, word=index, span=span))
     return [AxisBinding("sentences", "sentences", Axis(tuple(items), "sentences"), 0, Replay.ablate_sentences)]
 
 
-def _document_parts(
-    found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens
+def _document_axes(
+    classified: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, special_tokens: SpecialTokens
 ) -> list[AxisBinding]:
     flat = [word for row in words for word in row]
     axis = Axis(tuple(word.item for word in flat), "words", input="document")
     return [AxisBinding("document", "document", axis, 0, lambda replay: replay.ablate_words(flat))]
 
 
-def _text_parts(
-    found: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens
+def _text_axes(
+    classified: ClassifiedDocument, words: list[list[Word]], tokenizer: Tokenizer, special_tokens: SpecialTokens
 ) -> list[AxisBinding]:
     flat = [word for row in words for word in row]
-    first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.bos, marks.eos))
-    axis = Axis((first, *(word.item for word in flat), last), "words", input="text")
+    bos, eos = (Item(tokenizer.token_text(token), special=True) for token in (special_tokens.bos, special_tokens.eos))
+    axis = Axis((bos, *(word.item for word in flat), eos), "words", input="text")
     return [AxisBinding("text", "text", axis, 0, lambda replay: replay.ablate_words([None, *flat, None]))]
 
 
-AXIS_BUILDERS: dict[
-    str, Callable[[ClassifiedDocument, list[list[Word]], Tokenizer, SpecialTokens], list[AxisBinding]]
-] = {
-    "sentences": _sentence_parts,
-    "words": _word_parts,
-    "document": _document_parts,
-    "text": _text_parts,
+AxisBuilder = Callable[[ClassifiedDocument, list[list[Word]], Tokenizer, SpecialTokens], list[AxisBinding]]
+AXIS_BUILDERS: dict[str, AxisBuilder] = {
+    "sentences": _sentence_axes,
+    "words": _word_axes,
+    "document": _document_axes,
+    "text": _text_axes,
 }
 
 
-def _truth(found: ClassifiedDocument, words: list[list[Word]], axes: dict[str, Axis]) -> Truth | None:
-    """The label should look at the deciding words, in their sentence or in the whole document."""
-    if found.review is None:
+def _truth(classified: ClassifiedDocument, words: list[list[Word]], axes: dict[str, Axis]) -> Truth | None:
+    """Return links from the label to the evidence words, in their sentence or in the whole document."""
+    if classified.review is None:
         return None
-    deciding = [word for row in words for word in row if overlaps_any(word.item.span, found.review.evidence_words)]
-    names = [f"words.{deciding[0].row}", "document", "text"] if deciding else []
+    evidence = [word for row in words for word in row if overlaps_any(word.item.span, classified.review.evidence_words)]
+    names = [f"words.{evidence[0].row}", "document", "text"] if evidence else []
     axis = next((name for name in names if name in axes), None)
-    links = frozenset((word.item.word, 0) for word in deciding if word.item.word is not None)
+    links = frozenset((word.item.word, 0) for word in evidence if word.item.word is not None)
     return None if axis is None else Truth("label", axis, links)
 
 
-def _extra(found: ClassifiedDocument) -> dict[str, object]:
-    review = found.review
-    deciding = (
+def _view_data(classified: ClassifiedDocument) -> dict[str, object]:
+    """Return JSON values for the page: the text, and the spans of the evidence if known."""
+    review = classified.review
+    evidence = (
         None
         if review is None
         else {"words": list(review.evidence_words), "sentence": review.sentences[review.evidence_sentence]}
     )
-    return {"text": found.text, "deciding": deciding}
-
-
-def _vocabulary(found: ClassifiedDocument, tokenizer: Tokenizer) -> Vocabulary:
-    return sample_vocabulary(tokenizer, tuple(token for row in found.cut.rows for token in row))
+    return {"text": classified.text, "deciding": evidence}

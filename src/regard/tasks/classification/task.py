@@ -1,9 +1,10 @@
-"""Classification: documents in, their labels out, and which words and sentences decided."""
+"""The classification task: labelled documents as batches, the training loss, evaluation, and predicted labels."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -14,7 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
+from regard.core.config import check_fields
 from regard.core.data_specs import DocumentSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
@@ -38,72 +41,66 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
 from regard.tasks.classification import inspect, metrics
-from regard.tasks.classification.inspect import ClassifiedDocument
+from regard.tasks.classification.inspect import ClassifiedDocument, DocumentModel
 
 LABELS_FILE = "labels.json"
-MIN_BATCH_TOKENS = 4096  # padded tokens of a batch of documents that are read, at least
-MAX_EXAMPLE_CHARACTERS = 400  # characters of a document that is kept as an example
+MIN_BATCH_TOKENS = 4096  # budget of padded tokens in a batch at inference, if training batches are smaller
+NUM_EXAMPLES = 3
+MAX_EXAMPLE_CANDIDATES = 200  # validation documents from which examples are chosen
+MAX_EXAMPLE_CHARACTERS = 400  # of a document that is stored as an example
+NUM_SPECIAL_TOKENS = 2  # BOS and EOS, which some models add to a document
+IMBALANCE_RATIO = 10  # labels are uneven if one is this many times as frequent as another
+NO_LABEL = "none"  # output text of a document without a label
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which documents, how they are cut, which tokens, which batches. Without a path, built-in reviews."""
+    """Documents, sentence splitting, tokenizer and batches. Without a path, built-in reviews."""
 
-    path: Path | None = None  # a table (.tsv, .csv, .jsonl), a folder of tables or by class, or an archive of one
+    path: Path | None = None  # a table (.tsv, .csv, .jsonl), a folder of tables or one by class, or an archive of one
     dataset: str = "reviews_en"  # without a path: reviews_en, reviews_ko (built in), or hf:… for Hugging Face
-    label: str = "label"  # the column of the label: its name, or its number counted from 1
+    label: str = "label"  # the column of the label: its name, or its number from 1
     text: str = "text"  # the column of the text
-    header: bool | None = None  # whether tables begin with a line of names; none: if a column is given by name
-    separator: str = ""  # what stands between several labels of a document; "": each has one
-    valid: str = ""  # folders by class without splits: the files for validation, as a pattern (cv8*)
-    test: str = ""  # folders by class without splits: the files for testing
-    examples: int = 6000  # of the built-in training data
-    splitter: Splitter = field(default_factory=Splitter)  # where sentences end
-    sentence: int = 60  # tokens of a sentence; a longer one is cut into several
-    sentences: int = 150  # sentences of a document that are read
-    max_length: int = 3000  # tokens of a document that are read
-    tokenizer: Level = "word"  # what a token is: a word, a subword (bpe, unigram, bytes) or a character (char)
-    vocab_size: int = 30_000  # tokens, at most
-    lowercase: bool = True  # all text is lowercased
-    min_frequency: int = 2  # how often a token must be seen
+    header: bool | None = None  # whether tables start with a header line; none: if a column is given by name
+    separator: str = ""  # separator between several labels of a document; "": each document has one label
+    valid: str = ""  # folders by class without splits: a pattern of the validation files (cv8*)
+    test: str = ""  # folders by class without splits: a pattern of the test files
+    examples: int = 6000  # training documents of the built-in data
+    splitter: Splitter = field(default_factory=Splitter)  # sentence splitting
+    sentence: int = 60  # maximum tokens of a sentence; a longer one is split
+    sentences: int = 150  # maximum sentences of a document; the rest is not read
+    max_length: int = 3000  # maximum tokens of a document; the rest is not read
+    tokenizer: Level = "word"  # token type: words (word), subwords (bpe, unigram, bytes) or characters (char)
+    vocab_size: int = 30_000  # maximum number of tokens
+    lowercase: bool = True  # lowercase all text
+    min_frequency: int = 2  # minimum number of occurrences of a token
     batch_size: int = 32  # documents in a batch
-    max_batch_tokens: int = 40_000  # padded tokens of a batch, at most; longer documents make smaller batches
-    smoothing: float = 0.0  # of the labels: this share of the probability is spread over all of them
-    seed: int = 1  # of splits that are not given, and of the built-in data
+    max_batch_tokens: int = 40_000  # maximum padded tokens in a batch; batches of long documents are smaller
+    smoothing: float = 0.0  # label smoothing: share of the probability that is spread over all labels
+    seed: int = 1  # of generated splits and of the built-in data
 
     def __post_init__(self) -> None:
-        for name in (
-            "examples",
-            "sentence",
-            "sentences",
-            "vocab_size",
-            "min_frequency",
-            "batch_size",
-            "max_batch_tokens",
-        ):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.max_length < 3:
-            raise ConfigError(f"longest={self.max_length} must be at least 3: a token and two marks")
-        if not 0 <= self.smoothing < 1:
-            raise ConfigError(f"smoothing={self.smoothing} must be at least 0 and below 1")
+        counts = ("examples", "sentence", "sentences", "vocab_size", "min_frequency", "batch_size", "max_batch_tokens")
+        check_fields(self, at_least_1=counts, probability=("smoothing",))
+        if self.max_length < NUM_SPECIAL_TOKENS + 1:
+            raise ConfigError(f"max_length={self.max_length} must be at least 3: one token, BOS and EOS")
         if self.path is None and self.layout != Layout(separator=self.separator):
             raise ConfigError("label, text, header, valid and test describe files; give data.path=…")
 
     @property
     def layout(self) -> Layout:
-        """Where label and text stand in files."""
-        return Layout(**{each.name: getattr(self, each.name) for each in fields(Layout)})
+        """Columns of the label and the text in files."""
+        return Layout(**{setting.name: getattr(self, setting.name) for setting in fields(Layout)})
 
     @property
     def data_source(self) -> LabelledSource:
-        """Where the documents come from."""
+        """Location of the documents."""
         return LabelledSource(self.path, self.dataset, self.seed, self.examples)
 
     @property
     def limits(self) -> Limits:
-        """How much of a document is read; two tokens are left for the marks that some models set around it."""
-        return Limits(self.sentence, self.sentences, self.max_length - 2)
+        """Maximum size of a document; two tokens are reserved for BOS and EOS."""
+        return Limits(self.sentence, self.sentences, self.max_length - NUM_SPECIAL_TOKENS)
 
 
 TINY = Config(examples=60, vocab_size=500, batch_size=8)  # for tests
@@ -111,21 +108,21 @@ TINY = Config(examples=60, vocab_size=500, batch_size=8)  # for tests
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for."""
+    """Options of a request."""
 
-    n: int = 1  # how many labels of each document, likeliest first
-    threshold: float = 0.5  # where documents may have several labels: those at least this probable are given
+    n: int = 1  # number of labels of each document, most likely first
+    threshold: float = 0.5  # if documents may have several labels: minimum probability of a predicted label
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ConfigError(f"n={self.n}: ask for at least one")
+        check_fields(self, at_least_1=("n",))
         if not 0 < self.threshold < 1:
-            raise ConfigError(f"threshold={self.threshold} must lie between 0 and 1")
+            raise ConfigError(f"threshold={self.threshold} must be between 0 and 1")
 
 
 class Classification(Task):
-    """Documents with labels as a task: batches, loss, accuracy, labels of new documents, and how one is shown."""
+    """Classification of documents with one or several labels."""
 
+    spec: DocumentSpec
     throughput_unit, input_suffixes = "documents", (".txt",)
 
     def __init__(
@@ -134,15 +131,12 @@ class Classification(Task):
         self.config, self.tokenizer, self.label_names = config, tokenizer, list(label_names)
         self.multi_label = bool(config.separator)
         self.special_tokens = masking.special_tokens_of(tokenizer)
-        limits = {
-            "max_length": config.max_length,
-            "max_sentence_length": config.sentence,
-            "max_sentences": config.sentences,
-        }
         self.spec = DocumentSpec(
             tokenizer.vocab_size,
             len(label_names),
-            **limits,
+            max_length=config.max_length,
+            max_sentence_length=config.sentence,
+            max_sentences=config.sentences,
             special_tokens=self.special_tokens,
             multi_label=self.multi_label,
         )
@@ -151,198 +145,244 @@ class Classification(Task):
 
     @cached_property
     def documents(self) -> dict[str, Examples[Document]]:
-        """The splits there are; opened when first asked for, so that a trained model is used without its data."""
+        """The available splits, opened on first use, so that a trained model does not need its data."""
         return labelled_sources.open_documents(
             self.config.data_source, self.config.layout, split_function=example_splits.split_function_for(self)
         )
 
     @cached_property
     def training_documents(self) -> EncodedDocuments:
-        """The training documents as token numbers."""
-        return self._encoded("train")
+        """The training documents as token ids."""
+        return self._encode_split("train")
 
-    def _encoded(self, split: str) -> EncodedDocuments:
-        settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
+    def _encode_split(self, split: str) -> EncodedDocuments:
         documents = example_splits.get_split(self.documents, split)
-        found = document_corpus.encode(
-            documents, self.tokenizer, self.label_names, **settings, multi_label=self.multi_label
+        encoded = document_corpus.encode(
+            documents,
+            self.tokenizer,
+            self.label_names,
+            splitter=self.config.splitter,
+            limits=self.config.limits,
+            multi_label=self.multi_label,
         )
-        if not found.size:
+        if not encoded.size:
             raise DataError(f"{documents.where}: every document of {split} is empty")
-        return found
+        return encoded
 
     def data_summary(self) -> list[str]:
-        """How many documents there are, the labels, the vocabulary, and the first document."""
         first = next(iter(example_splits.get_split(self.documents, "train")))
-        known = (f"{len(self.label_names)} labels", data_summary.format_vocabulary(self.spec.vocab_size))
-        counts = data_summary.format_counts("documents", data_summary.split_sizes(self.documents), *known)
+        sizes = (f"{len(self.label_names)} labels", data_summary.format_vocabulary(self.spec.vocab_size))
+        counts = data_summary.format_counts("documents", data_summary.split_sizes(self.documents), *sizes)
         return [counts, data_summary.format_first_example("document", first.text, ", ".join(first.labels))]
 
     def data_warnings(self) -> list[str]:
-        """What is left out of the training documents, and how uneven the labels are."""
-        found, total = self.training_documents, self.training_documents.size + self.training_documents.blank
-        notes = text_files.split_encoding_remarks(self.documents.values())
-        notes += [f"{found.blank} of {total} training documents are empty and are left out"] if found.blank else []
-        if found.shortened:
+        train = self.training_documents
+        total = train.size + train.blank
+        warnings = text_files.split_encoding_remarks(self.documents.values())
+        if train.blank:
+            warnings.append(f"{train.blank} of {total} training documents are empty and are left out")
+        if train.shortened:
             limits = (
                 f"data.max_length={self.config.max_length} tokens or data.sentences={self.config.sentences} sentences"
             )
-            notes.append(f"{found.shortened} of {total} training documents are read only up to {limits}")
-        return notes + metrics.imbalance_warnings(document_corpus.label_counts(found.labels), self.label_names)
+            warnings.append(f"{train.shortened} of {total} training documents are read only up to {limits}")
+        return warnings + imbalance_warnings(document_corpus.label_counts(train.labels), self.label_names)
 
     def fingerprint(self) -> dict[str, str]:
-        """A checksum of each split."""
         return {name: documents.checksum() for name, documents in self.documents.items()}
 
     def token_texts(self, table: str = "") -> list[str]:
-        """The text of each token number; none for marks."""
         return self.tokenizer.token_texts()
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's batches of documents of like length."""
-        config = self.config
+        """Return batches of documents of similar length."""
         return document_corpus.epoch_batches(
             self.training_documents.lengths(),
-            batch_size=config.batch_size,
-            budget=config.max_batch_tokens,
+            batch_size=self.config.batch_size,
+            budget=self.config.max_batch_tokens,
             seed=seed,
             epoch=epoch,
         )
 
     def collate(self, examples: Indices) -> LabelledBatch:
-        """Example numbers -> documents and labels."""
         return self.training_documents.batch(examples)
 
-    def loss(self, model: Any, batch: LabelledBatch) -> Loss:
-        """Cross entropy of the labels, summed over the documents."""
+    def loss(self, model: DocumentModel, batch: LabelledBatch) -> Loss:
+        """Return the cross entropy of the labels, summed over the documents."""
         total = model.readout.loss(model(batch.documents), batch.labels, smoothing=self.config.smoothing)
         return Loss(total, len(batch.labels))
 
-    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """`accuracy` (with several labels `f1` of all and the mean `f1_macro` of labels) and the loss of a document."""
-        logits, found = self._logits(model, split)
+    def evaluate(self, model: DocumentModel, split: str, decoding: Any) -> dict[str, float]:
+        """Return `accuracy` (with several labels also micro `f1` and `f1_macro`) and the loss per document."""
+        logits, encoded = self._split_logits(model, split)
         scores = metrics.compute_metrics(
-            logits, torch.from_numpy(found.labels), num_blank=found.blank, multi_label=self.multi_label
+            logits, torch.from_numpy(encoded.labels), num_blank=encoded.blank, multi_label=self.multi_label
         )
-        return scores | ({"empty": float(found.blank)} if found.blank else {})
+        return scores | ({"empty": float(encoded.blank)} if encoded.blank else {})
 
-    def _logits(self, model: Any, split: str) -> tuple[Tensor, EncodedDocuments]:
-        found = self._encoded(split)
-        logits = torch.zeros(found.size, len(self.label_names))
+    @property
+    def _inference_budget(self) -> int:
+        return max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)
+
+    def _split_logits(self, model: DocumentModel, split: str) -> tuple[Tensor, EncodedDocuments]:
+        encoded = self._encode_split(split)
+        logits = torch.zeros(encoded.size, len(self.label_names))
         with eval_mode(model) as device:
-            batches = batching.batches_by_length(
-                found.lengths(), budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)
-            )
-            for numbers in track(batches, total=found.size, size=len):
-                given = map_tensors(found.batch(numbers).documents, lambda x: x.to(device))
-                logits[numbers] = model.readout(model(given)).float().cpu()
-        return logits, found
+            batches = batching.batches_by_length(encoded.lengths(), budget=self._inference_budget)
+            for indices in track(batches, total=encoded.size, size=len):
+                documents = map_tensors(encoded.batch(indices).documents, lambda x: x.to(device))
+                logits[indices] = model.readout(model(documents)).float().cpu()
+        return logits, encoded
 
-    def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """The confusion matrix, and on built-in reviews how much of the attention falls on what decides."""
-        logits, found = self._logits(model, split)
+    def extra_metrics(self, model: DocumentModel, split: str, decoding: Any) -> dict[str, float]:
+        """Return the confusion matrix, and on built-in reviews the attention on the evidence."""
+        logits, encoded = self._split_logits(model, split)
         table = metrics.confusion(
-            logits, torch.from_numpy(found.labels), self.label_names, multi_label=self.multi_label
+            logits, torch.from_numpy(encoded.labels), self.label_names, multi_label=self.multi_label
         )
         reviews = labelled_sources.held_out_reviews(self.config.data_source, split)
         if reviews is None:
             return table
-        cuts = self._cuts([review.text for review in reviews])
-        budget = max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)
-        return table | metrics.attention_on_evidence(model, reviews, cuts, tokenizer=self.tokenizer, budget=budget)
-
-    def signatures(self) -> dict[str, str]:
-        """How each score is computed, for others to repeat it."""
-        computed = metrics.MULTI_LABEL_SIGNATURES if self.multi_label else metrics.SINGLE_LABEL_SIGNATURES
-        return computed | (
-            metrics.EVIDENCE_SIGNATURES if labelled_sources.held_out_reviews(self.config.data_source, "valid") else {}
+        return table | metrics.attention_on_evidence(
+            model,
+            reviews,
+            self._tokenize([review.text for review in reviews]),
+            tokenizer=self.tokenizer,
+            budget=self._inference_budget,
         )
 
-    def _cuts(self, texts: Sequence[str]) -> list[TokenizedDocument]:
-        settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
-        return document_corpus.tokenize_documents(texts, self.tokenizer, **settings)
+    def signatures(self) -> dict[str, str]:
+        table = metrics.MULTI_LABEL_SIGNATURES if self.multi_label else metrics.SINGLE_LABEL_SIGNATURES
+        has_evidence = labelled_sources.held_out_reviews(self.config.data_source, "valid")
+        return table | (metrics.EVIDENCE_SIGNATURES if has_evidence else {})
+
+    def _tokenize(self, texts: Sequence[str]) -> list[TokenizedDocument]:
+        return document_corpus.tokenize_documents(
+            texts, self.tokenizer, splitter=self.config.splitter, limits=self.config.limits
+        )
 
     def parse_input(self, text: str) -> str:
-        """A text, or the path of a .txt file; nothing at all is an error."""
-        named = text.endswith(".txt") and "\n" not in text and Path(text).is_file()
-        if not named and text.endswith(".txt") and not any(map(str.isspace, text)):
-            raise DataError(f"{text}: no such file; write a text that ends like one with a space before it")
-        return self.parse_untrusted_text(text_files.read_text(Path(text)) if named else text)
+        """Return a text, or the content of a .txt file if the text is its path; an empty text is an error."""
+        is_path = text.endswith(".txt") and "\n" not in text and Path(text).is_file()
+        if not is_path and text.endswith(".txt") and not any(map(str.isspace, text)):
+            raise DataError(f"{text}: no such file; put a space before it if it is a text")
+        return self.parse_untrusted_text(text_files.read_text(Path(text)) if is_path else text)
 
     def parse_untrusted_text(self, text: str) -> str:
-        """A text; nothing at all is an error."""
+        """Return the text; an empty text is an error."""
         if not text.strip():
             raise DataError("the document is empty; give some text")
         return text
 
-    def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
-        """Documents -> for each its labels, likeliest first; with several labels all that are probable in one line."""
-        cuts = self._cuts(inputs)
-        lengths = np.array([sum(map(len, cut.rows)) for cut in cuts], dtype=np.int64)
-        answers: list[list[Prediction]] = [[] for _ in inputs]
-        asked: dict[str, Any] = {"top": options.n, "threshold": options.threshold if self.multi_label else None}
+    def predict(
+        self, model: DocumentModel, inputs: Sequence[str], options: Options, decoding: Any
+    ) -> list[list[Prediction]]:
+        """Documents -> the labels of each, most likely first; with several labels, the first prediction lists all."""
+        documents = self._tokenize(inputs)
+        lengths = np.array([sum(map(len, document.rows)) for document in documents], dtype=np.int64)
+        predictions: list[list[Prediction]] = [[] for _ in inputs]
         with eval_mode(model) as device:
-            for numbers in batching.batches_by_length(
-                lengths, budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)
-            ):
-                given = map_tensors(
-                    document_corpus.collate_documents([cuts[i] for i in numbers]), lambda x: x.to(device)
-                )
-                for i, row in zip(numbers.tolist(), model.readout(model(given)).float().cpu(), strict=True):
-                    answers[i] = metrics.to_predictions(row, self.label_names, **asked, remarks=_shortened(cuts[i]))
-        return answers
+            for indices in batching.batches_by_length(lengths, budget=self._inference_budget):
+                batch = document_corpus.collate_documents([documents[i] for i in indices])
+                logits = model.readout(model(map_tensors(batch, lambda x: x.to(device)))).float().cpu()
+                for i, row in zip(indices.tolist(), logits, strict=True):
+                    predictions[i] = to_predictions(
+                        row,
+                        self.label_names,
+                        top=options.n,
+                        threshold=options.threshold if self.multi_label else None,
+                        remarks=_truncation_remarks(documents[i]),
+                    )
+        return predictions
 
-    def inspect(self, model: Any, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
-        """A document -> its label, and which words and sentences the model looked at."""
-        begun = time.perf_counter()
-        answers = self.predict(model, [parsed_input], options, decoding)[0]
-        seconds = time.perf_counter() - begun
-        outputs = [Output(answer.text, answer.score, answer.rank) for answer in answers]
-        review = labelled_sources.find_review(self.config.data_source, parsed_input)
-        found = ClassifiedDocument(
-            parsed_input, self._cuts([parsed_input])[0], outputs, answers[0].value, seconds, review
+    def inspect(self, model: DocumentModel, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
+        started_at = time.perf_counter()
+        predictions = self.predict(model, [parsed_input], options, decoding)[0]
+        seconds = time.perf_counter() - started_at
+        classified = ClassifiedDocument(
+            parsed_input,
+            self._tokenize([parsed_input])[0],
+            [Output(prediction.text, prediction.score, prediction.rank) for prediction in predictions],
+            predictions[0].value,
+            seconds,
+            labelled_sources.find_review(self.config.data_source, parsed_input),
         )
         with eval_mode(model) as device:
             return inspect.build_inspectable(
-                model, found, tokenizer=self.tokenizer, special_tokens=self.special_tokens, device=device
+                model, classified, tokenizer=self.tokenizer, special_tokens=self.special_tokens, device=device
             )
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer, the names of the labels and the examples."""
+        """Write the tokenizer, the label names and the examples."""
         text_corpus.save(folder, self.tokenizer, self.examples)
         write_text(folder / LABELS_FILE, json.dumps(self.label_names, indent=1, ensure_ascii=False) + "\n")
 
 
-def _shortened(cut: TokenizedDocument) -> tuple[str, ...]:
-    read = sum(map(len, cut.rows))
-    return (f"only the first {read} of {cut.num_tokens} tokens are read",) if read < cut.num_tokens else ()
+def to_predictions(
+    logits: Tensor, names: Sequence[str], *, top: int, threshold: float | None, remarks: tuple[str, ...] = ()
+) -> list[Prediction]:
+    """Logits (v) -> the `top` most likely labels with their log p.
+
+    With a threshold a document may have several labels. The first prediction then lists all labels above the
+    threshold, followed by the `top` labels if `top` is more than 1.
+    """
+    log_p = logits.log_softmax(dim=0) if threshold is None else logsigmoid(logits)
+    order = log_p.argsort(descending=True).tolist()
+    best = [Prediction(names[i], float(log_p[i]), float(log_p[i]), value=i, remarks=remarks) for i in order[:top]]
+    if threshold is None:
+        return best
+    predicted = log_p.exp() >= threshold
+    score = float(torch.where(predicted, log_p, logsigmoid(-logits)).sum())
+    labels = [names[i] for i in order if predicted[i]]
+    text = ", ".join(labels) or NO_LABEL
+    first = Prediction(text, score, score, value=order[0], remarks=remarks, data={"labels": labels})
+    return [first, *(best if top > 1 else [])]
+
+
+def imbalance_warnings(counts: Counter[int], names: Sequence[str]) -> list[str]:
+    """Return a warning if the labels are uneven."""
+    if not counts:
+        return []
+    (most, large), (least, small) = counts.most_common()[0], counts.most_common()[-1]
+    if large < IMBALANCE_RATIO * small:
+        return []
+    return [f"uneven labels: {large} training documents are {names[most]!r}, {small} are {names[least]!r}"]
+
+
+def _truncation_remarks(document: TokenizedDocument) -> tuple[str, ...]:
+    num_read = sum(map(len, document.rows))
+    if num_read >= document.num_tokens:
+        return ()
+    return (f"only the first {num_read} of {document.num_tokens} tokens are read",)
 
 
 def build(config: Config, folder: Path | None = None) -> Classification:
-    """A config -> the task with a vocabulary made from the training documents, or taken from a run folder."""
+    """Build the task with a vocabulary trained on the training documents, or with that of a run folder."""
     documents = labelled_sources.open_documents(config.data_source, config.layout)
     names = document_corpus.training_labels(documents)
-    choices: dict[str, Any] = {
-        "splitter": config.splitter,
-        "level": config.tokenizer,
-        "lowercase": config.lowercase,
-        "minimum": config.min_frequency,
-    }
     if folder is None:
-        tokenizer = document_corpus.train_tokenizer(documents["train"], size=config.vocab_size, **choices)
+        tokenizer = document_corpus.train_tokenizer(
+            documents["train"],
+            size=config.vocab_size,
+            splitter=config.splitter,
+            level=config.tokenizer,
+            lowercase=config.lowercase,
+            minimum=config.min_frequency,
+        )
     else:
         tokenizer = tokenizers.load(folder / text_corpus.TOKENIZER)
-    few = [document.text for document in islice(documents["valid"], 200) if document.text.strip()]
-    short = [" ".join(text.split()) for text in few if len(text) <= MAX_EXAMPLE_CHARACTERS]
-    return Classification(config, tokenizer, names, examples=sorted(short or few, key=len)[-3:])
+    candidates = islice(documents["valid"], MAX_EXAMPLE_CANDIDATES)
+    texts = [document.text for document in candidates if document.text.strip()]
+    short = [" ".join(text.split()) for text in texts if len(text) <= MAX_EXAMPLE_CHARACTERS]
+    return Classification(config, tokenizer, names, examples=sorted(short or texts, key=len)[-NUM_EXAMPLES:])
 
 
 def load(config: Config, folder: Path) -> Classification:
-    """A config and a run folder -> the task with the vocabulary and labels of that run; the data is not needed."""
+    """Load the task with the vocabulary and labels of a run folder; the data is not needed."""
     path = folder / LABELS_FILE
     try:
         names = [str(name) for name in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError) as wrong:
-        raise CheckpointError(f"{path}: the names of the labels cannot be read ({wrong})") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path}: the label names cannot be read ({error})") from None
     tokenizer = tokenizers.load(folder / text_corpus.TOKENIZER)
     return Classification(config, tokenizer, names, examples=text_corpus.read_examples(folder))

@@ -1,4 +1,4 @@
-"""Tagging: sentences in, the entities in them out: who, where, when."""
+"""Tagging: find the entities in sentences, such as persons, places and times."""
 
 from __future__ import annotations
 

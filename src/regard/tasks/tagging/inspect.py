@@ -1,194 +1,148 @@
-"""Entities found by a tagger: as answers, as scores by seqeval, and as they are shown."""
+"""Inspection of a tagged sentence: its tokens and units, the alternatives of each tag, and replays of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from regard.core.data_specs import SpecialTokens
-from regard.core.extras import require
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
 from regard.core.protocols import Padded
 from regard.core.state_tree import map_tensors
-from regard.core.task import Prediction
 from regard.data.text import tagged_corpus, tagged_files
-from regard.data.text.tag_schemes import OUTSIDE, SEQEVAL_NAMES
 from regard.data.text.tagged_corpus import EncodedSentence
-from regard.data.text.tagged_files import Sentence
+from regard.layers.crf import TagReadout
 from regard.layers.document_batch import UnitBatch, add_bos_eos
+from regard.tasks.tagging.prediction import TaggingResult, to_prediction
 
-NUM_ALTERNATIVES = 4  # tags that are named for each unit
-SCHEME = SEQEVAL_NAMES["bio"]  # scores are computed on tags in this scheme
-SEQEVAL_NOTE = f"by seqeval in strict mode, scheme {SCHEME}: an entity is right if its type and both its ends are"
-SIGNATURES = {
-    "f1": f"F1 of all entities together (micro), {SEQEVAL_NOTE}",
-    "precision": f"share of the entities found that are right, {SEQEVAL_NOTE}",
-    "recall": f"share of the true entities that are found, {SEQEVAL_NOTE}",
-    "f1_macro": f"mean of the F1 of each type, {SEQEVAL_NOTE}",
-    "accuracy": "share of units whose tag is right",
-    "loss": "mean -log p of the true tags, in nats for each unit",
-    "f1.TYPE": f"the same for the entities of one type, with its precision, recall and number (support), {SEQEVAL_NOTE}",
-}
+NUM_ALTERNATIVES = 4  # most likely tags listed for each unit
+MIN_PROBABILITY = 1e-9  # smaller marginals are clamped before the log
 
 
-class TaggingResult(NamedTuple):
-    """A text and what was found in it."""
+class TaggingModel(Protocol):
+    """A tagger: a batch of sentences -> features of their units (b u d), and a readout over tag sequences."""
 
-    sentence: Sentence  # its units as the model has them, with the tags found
-    score: float  # log p of the tags
+    @property
+    def readout(self) -> TagReadout: ...
 
-
-def to_prediction(result: TaggingResult, remarks: tuple[str, ...] = ()) -> Prediction:
-    """The text with its entities as <name:TYPE>; `value` has their places, and .conll is a line a unit."""
-    spans = tagged_files.entity_spans(result.sentence)
-    text, parts, end = result.sentence.text, list[str](), 0
-    for start, stop, kind in spans:
-        parts += [text[end:start], f"<{text[start:stop]}:{kind}>"]
-        end = stop
-    line = " ".join("".join([*parts, text[end:]]).split("\n"))
-    entities = [{"text": text[start:stop], "type": kind, "start": start, "end": stop} for start, stop, kind in spans]
-    return Prediction(
-        line,
-        result.score,
-        result.score,
-        value=spans,
-        files={".conll": lambda: to_conll(result.sentence)},
-        remarks=remarks,
-        data={"entities": entities},
-    )
+    def __call__(self, sentences: UnitBatch) -> Tensor: ...
 
 
-def to_conll(sentence: Sentence) -> bytes:
-    """A unit and its tag a line."""
-    units = [sentence.text[start:stop] for start, stop in sentence.units]
-    return "".join(f"{unit}\t{tag}\n" for unit, tag in zip(units, sentence.tags, strict=True)).encode()
+class TaggedText(NamedTuple):
+    """A sentence as the model reads it, its result, and the duration of the prediction."""
 
-
-def compute_metrics(references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> dict[str, float]:
-    """True tags and those found, in BIO -> precision, recall and F1 of entities, and the share of right tags."""
-    metrics, scheme = _seqeval()
-    how: dict[str, Any] = {"mode": "strict", "scheme": scheme, "zero_division": 0}
-    values = [[list(tags) for tags in side] for side in (references, predictions)]
-    names = ("precision", "recall", "f1")
-    some = any(tag != OUTSIDE for side in values for tags in side for tag in tags)  # without, seqeval has no mean
-    results = [float(getattr(metrics, f"{name}_score")(*values, **how)) if some else 0.0 for name in names]
-    macro = float(metrics.f1_score(*values, average="macro", **how)) if some else 0.0
-    pairs = [pair for one, other in zip(references, predictions, strict=True) for pair in zip(one, other, strict=True)]
-    return {
-        **dict(zip(names, results, strict=True)),
-        "f1_macro": macro,
-        "accuracy": sum(one == other for one, other in pairs) / max(1, len(pairs)),
-    }
-
-
-def metrics_by_type(references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> dict[str, float]:
-    """The same for each type of entity."""
-    metrics, scheme = _seqeval()
-    if all(tag == OUTSIDE for side in (references, predictions) for tags in side for tag in tags):
-        return {}
-    values = [[list(tags) for tags in side] for side in (references, predictions)]
-    table = metrics.classification_report(*values, mode="strict", scheme=scheme, zero_division=0, output_dict=True)
-    names = {"f1": "f1-score", "precision": "precision", "recall": "recall", "support": "support"}
-    kinds = [kind for kind in table if not kind.endswith(" avg")]
-    return {f"{name}.{kind}": float(table[kind][column]) for kind in kinds for name, column in names.items()}
-
-
-def _seqeval() -> tuple[Any, Any]:
-    return require("seqeval.metrics", extra="text"), getattr(require("seqeval.scheme", extra="text"), SCHEME)
+    encoded: EncodedSentence
+    result: TaggingResult
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The model run again over a sentence."""
+    """Runs the model again over a sentence."""
 
-    model: Any
+    model: TaggingModel
     units: UnitBatch
 
     def __call__(self) -> Tensor:
-        """Logits (u v)."""
+        """Return logits (u v)."""
         logits: Tensor = self.model.readout(self.model(self.units))[0]
         return logits
 
     def ablate_tokens(self, num_special: int) -> Tensor:
-        """Each token in turn replaced by the unknown one, its letters too -> (m u v); `before` marks change nothing."""
+        """Return logits (m u v) with each token in turn, and its characters, replaced by the unknown token.
+
+        The `num_special` special tokens on each side of the sentence change nothing.
+        """
         length, rows = self.units.tokens.shape[1], list[Tensor]()
-        for place in range(-num_special, length + num_special):
-            tokens, letters = self.units.tokens.clone(), self.units.characters.clone()
-            if 0 <= place < length:
-                tokens[0, place] = SpecialTokens.unk
-                letters[0, self.units.first_token_indices[0] == place] = 0
-            rows.append(self.model.readout(self.model(self.units._replace(tokens=tokens, characters=letters)))[0])
+        for position in range(-num_special, length + num_special):
+            tokens, characters = self.units.tokens.clone(), self.units.characters.clone()
+            if 0 <= position < length:
+                tokens[0, position] = SpecialTokens.unk
+                characters[0, self.units.first_token_indices[0] == position] = 0
+            rows.append(self.model.readout(self.model(self.units._replace(tokens=tokens, characters=characters)))[0])
         return torch.stack(rows)
 
 
 def build_inspectable(
-    model: Any,
-    encoded: EncodedSentence,
-    result: TaggingResult,
+    model: TaggingModel,
+    tagged: TaggedText,
     tags: Sequence[str],
     *,
-    token_name: Any,
+    token_name: Callable[[int], str],
     device: torch.device,
-    seconds: float,
 ) -> Inspectable:
-    """A sentence and its tags -> tokens with places in the raw text, tags with what else they might be."""
+    """A sentence and its tags -> tokens with spans in the raw text, tags with alternatives, and replays."""
+    encoded, result = tagged.encoded, tagged.result
     batch = map_tensors(tagged_corpus.collate([encoded]), lambda x: x.to(device))
     features = model(batch.sentences)
-    chosen = model.readout.best(features, batch.sentences.counts)[0]
-    odds = model.readout.marginals(features, batch.sentences.counts)[0].clamp_min(1e-9).log()  # (u v)
+    predicted = model.readout.decode(features, batch.sentences.counts)[0]
+    marginals = model.readout.marginals(features, batch.sentences.counts)[0]  # (u v)
     replay = Replay(model, batch.sentences)
-    items = _items(encoded, token_name)
     units = tuple(
-        Item(result.sentence.text[a:b], word=i, span=(a, b)) for i, (a, b) in enumerate(encoded.sentence.units)
+        Item(result.sentence.text[start:stop], word=i, span=(start, stop))
+        for i, (start, stop) in enumerate(encoded.sentence.units)
     )
-    first, last = (Item(token_name(mark), special=True) for mark in (SpecialTokens.bos, SpecialTokens.eos))
-    alone = len(items) == len(units)
-    axes = {
-        "sentence": Axis(units if alone else items, "sentence", input="sentence"),
-        "text": Axis((first, *(units if alone else items), last), "text", input="text"),
-        "units": Axis(units, "units"),
-    }
-    best = odds.topk(min(NUM_ALTERNATIVES, odds.shape[1]), dim=1)
-    tokens = tuple(
-        Token(tags[tag], float(odds[i, tag]), tuple((tags[t], float(p)) for t, p in zip(*pair, strict=True)))
-        for i, (tag, *pair) in enumerate(zip(chosen.tolist(), best.indices.tolist(), best.values.tolist(), strict=True))
-    )
-    whole = add_bos_eos(Padded(batch.sentences.tokens, batch.sentences.lengths), SpecialTokens())
-    places: dict[str, tuple[AxisRef, ...]] = {"sentence": (AxisRef("sentence"),), "text": (AxisRef("text"),)}
+    token_items = _items(encoded, token_name)
+    one_token_each = len(token_items) == len(units)
+    items = units if one_token_each else token_items
+    bos, eos = (Item(token_name(token), special=True) for token in (SpecialTokens.bos, SpecialTokens.eos))
+    with_special = add_bos_eos(Padded(batch.sentences.tokens, batch.sentences.lengths), SpecialTokens())
+    references: dict[str, tuple[AxisRef, ...]] = {"sentence": (AxisRef("sentence"),), "text": (AxisRef("text"),)}
+    output_tokens = _tags_with_alternatives(predicted.tolist(), marginals.clamp_min(MIN_PROBABILITY).log(), tags)
     return Inspectable(
         title=" ".join(result.sentence.text.split()),
-        axes=axes,
-        query_axes=places,
-        key_axes=places,
-        outputs=(Output(to_prediction(result).text, result.score, result.score, tokens),),
+        axes={
+            "sentence": Axis(items, "sentence", input="sentence"),
+            "text": Axis((bos, *items, eos), "text", input="text"),
+            "units": Axis(units, "units"),
+        },
+        query_axes=references,
+        key_axes=references,
+        outputs=(Output(to_prediction(result).text, result.score, result.score, output_tokens),),
         replay=replay,
-        predicted_ids=chosen,
-        seconds=seconds,
-        answer_axis="sentence" if alone else "units",
+        predicted_ids=predicted,
+        seconds=tagged.seconds,
+        answer_axis="sentence" if one_token_each else "units",
         ablations={"sentence": lambda: replay.ablate_tokens(0), "text": lambda: replay.ablate_tokens(1)},
-        inputs={"sentence": batch.sentences.tokens, "text": whole.tokens},
+        inputs={"sentence": batch.sentences.tokens, "text": with_special.tokens},
         views=("entities",),
-        extra={"entities": _extra(result, encoded, tags=[tags[tag] for tag in chosen.tolist()])},
+        extra={"entities": _view_data(result, encoded, [tags[tag] for tag in predicted.tolist()])},
     )
 
 
-def _items(part: EncodedSentence, names: Any) -> tuple[Item, ...]:
-    """The tokens of a sentence; each has the place of its unit."""
-    edges = [*part.first_tokens, len(part.tokens)]
+def _items(encoded: EncodedSentence, token_name: Callable[[int], str]) -> tuple[Item, ...]:
+    """Return the tokens of a sentence; each has the span of its unit."""
+    edges = [*encoded.first_tokens, len(encoded.tokens)]
     return tuple(
-        Item(names(token), word=unit, span=part.sentence.units[unit])
+        Item(token_name(token), word=unit, span=encoded.sentence.units[unit])
         for unit, (low, high) in enumerate(pairwise(edges))
-        for token in part.tokens[low:high]
+        for token in encoded.tokens[low:high]
     )
 
 
-def _extra(found: TaggingResult, part: EncodedSentence, *, tags: Sequence[str]) -> dict[str, Any]:
-    spans = [
-        {"start": start, "stop": stop, "type": kind} for start, stop, kind in tagged_files.entity_spans(found.sentence)
+def _tags_with_alternatives(predicted: Sequence[int], log_p: Tensor, tags: Sequence[str]) -> tuple[Token, ...]:
+    """Predicted tags (u) and log marginals (u v) -> each tag with its log p and the most likely tags."""
+    best = log_p.topk(min(NUM_ALTERNATIVES, log_p.shape[1]), dim=1)
+    rows = zip(predicted, best.indices.tolist(), best.values.tolist(), strict=True)
+    return tuple(
+        Token(
+            tags[tag],
+            float(log_p[i, tag]),
+            tuple((tags[candidate], float(value)) for candidate, value in zip(candidates, values, strict=True)),
+        )
+        for i, (tag, candidates, values) in enumerate(rows)
+    )
+
+
+def _view_data(result: TaggingResult, encoded: EncodedSentence, tags: Sequence[str]) -> dict[str, Any]:
+    """Return JSON values for the page: the text, its entities and tags, and the first token of each unit."""
+    entities = [
+        {"start": start, "stop": stop, "type": entity_type}
+        for start, stop, entity_type in tagged_files.entity_spans(result.sentence)
     ]
-    return {"text": found.sentence.text, "entities": spans, "tags": list(tags), "firsts": part.first_tokens}
+    return {"text": result.sentence.text, "entities": entities, "tags": list(tags), "firsts": encoded.first_tokens}

@@ -1,13 +1,13 @@
-"""Translations: searched for in batches of like length, and one of them shown.
+"""Inspection of a translation: its tokens and words, their alternatives, and replays of the model.
 
-What is shown are the tokens of a translation, their words, and the model run again over source and output. Maps are
-never recorded during search. The output is fed back as if it were given, and by the law of cuts the maps are those of
-the search: row t is the look from which output t was emitted.
+Attention is not recorded during search. The output is fed to the decoder with teacher forcing instead. The logits do
+not depend on how tokens are split into chunks, so the attention maps are those of the search: row t belongs to the
+step that generated output t.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,78 +15,31 @@ import torch
 from torch import Tensor
 
 from regard.core.data_specs import SpecialTokens
-from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Truth, Vocabulary
-from regard.core.progress import track
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Truth
 from regard.core.protocols import Decoder, Hypothesis, Padded
-from regard.core.state_tree import repeat_rows
-from regard.data import batching
 from regard.data.text.alignment import Links, word_indices
-from regard.data.text.pair_files import Pairs
-from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, TokenizerPair, TokenSpan
-from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
-from regard.tasks._shared.teacher_forcing import ablate_tokens, with_alternatives
-
-MAX_BATCH_SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
-MAX_HYPOTHESES = 640  # hypotheses of them: more gain little, and take memory
-MIN_BATCH_TOKENS = 4096  # source tokens of them, at least, whatever fits into a training batch
-MAX_VOCABULARY_POINTS = 120  # of each vocabulary that are shown as points
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """How translations are searched for."""
-
-    decoding: DecodingStrategy
-    special_tokens: SpecialTokens
-    length_limits: Callable[[Tensor], Tensor]  # lengths of sources (b) -> the most tokens of each translation (b)
-    budget: int = 0  # source tokens of a batch; PADDED where that is more
-
-    def __call__(self, model: Decoder, source: Padded, sample_indices: Tensor | None = None) -> list[list[Hypothesis]]:
-        """Sources, all side by side -> their translations, best first."""
-        limits = self.length_limits(source.lengths)
-        return self.decoding(
-            model, model.start(source), special_tokens=self.special_tokens, limits=limits, sample_indices=sample_indices
-        )
-
-
-def search(
-    model: Decoder, source: Padded, settings: SearchSettings, *, sample_indices: Sequence[int]
-) -> list[list[Hypothesis]]:
-    """Any number of sources, in their order -> the translations of each, best first. What is drawn for a source depends
-    on its entry in `numbers`."""
-    device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
-    model = optimize_for_decoding(model)
-    budget, most = (
-        max(MIN_BATCH_TOKENS, settings.budget),
-        min(MAX_BATCH_SOURCES, max(1, MAX_HYPOTHESES // settings.decoding.width)),
-    )
-    translations: list[list[Hypothesis]] = [[] for _ in sample_indices]
-    batches = batching.batches_by_length(source.lengths.numpy(), budget=budget, max_rows=most)
-    for rows in track(batches, total=len(sample_indices), size=len):
-        lengths = source.lengths[rows]
-        part = Padded(source.tokens[rows, : int(lengths.max())].to(device), lengths.to(device))
-        own = torch.tensor([sample_indices[row] for row in rows], device=device)
-        for row, hypotheses in zip(rows, settings(model, part, own), strict=True):
-            translations[row] = hypotheses
-    return translations
+from regard.data.text.tokenizer import SPECIAL_TOKENS, TokenizerPair, TokenSpan
+from regard.tasks._shared.teacher_forcing import ablate_tokens, hypotheses_to_outputs
+from regard.tasks._shared.tokens import vocabulary_sample
 
 
 class TranslatedText(NamedTuple):
     """A text with its translations, best first."""
 
     text: str
-    source: Padded  # (1 s), end mark included
+    source: Padded  # (1 s), EOS included
     hypotheses: list[Hypothesis]
-    seconds: float  # that the search took
-    links: Links | None  # the true word alignment of text and best translation, where it is known
+    seconds: float  # duration of the search
+    links: Links | None  # true word alignment of the text and its best translation, if known
 
 
 def build_inspectable(
     model: Decoder, translated: TranslatedText, *, vocabularies: TokenizerPair, special_tokens: SpecialTokens
 ) -> Inspectable:
-    """A text and its translations -> axes, outputs, and ways to run the model again."""
+    """A text and its translations -> axes, outputs and replays of the model."""
     source, best = translated.source, [*translated.hypotheses[0].tokens, special_tokens.eos]
-    target = torch.tensor([[special_tokens.bos, *best]], device=source.tokens.device)
+    device = source.tokens.device
+    target = torch.tensor([[special_tokens.bos, *best]], device=device)
     output = vocabularies.target.decode([best])[0]
     items = {
         "source": _items(translated.text, vocabularies.source.encode_with_offsets(translated.text)),
@@ -97,10 +50,17 @@ def build_inspectable(
     replay = Replay(model, source, target)
     return Inspectable(
         title=translated.text,
-        axes={name: Axis(each, name, input=name if name in inputs else "") for name, each in items.items()},
+        axes={name: Axis(axis_items, name, input=name if name in inputs else "") for name, axis_items in items.items()},
         query_axes={"source": (AxisRef("source"),), "target": (AxisRef("output"),)},
         key_axes={"source": (AxisRef("source"),), "target": (AxisRef("read"),)},
-        outputs=_outputs(model, translated, vocabulary=vocabularies.target, marks=special_tokens),
+        outputs=hypotheses_to_outputs(
+            model,
+            source,
+            translated.hypotheses,
+            tokenizer=vocabularies.target,
+            special_tokens=special_tokens,
+            device=device,
+        ),
         replay=replay,
         predicted_ids=target[0, 1:],
         seconds=translated.seconds,
@@ -113,8 +73,8 @@ def build_inspectable(
         inputs=inputs,
         truth=None if translated.links is None else Truth("output", "source", translated.links),
         vocabularies=(
-            _vocabulary("source", vocabularies.source, first=source.tokens[0].tolist()),
-            _vocabulary("target", vocabularies.target, first=best),
+            vocabulary_sample(vocabularies.source, source.tokens[0].tolist(), name="source", word_starts=True),
+            vocabulary_sample(vocabularies.target, best, name="target", word_starts=True),
         ),
         views=("alignment",),
     )
@@ -122,18 +82,18 @@ def build_inspectable(
 
 @dataclass(frozen=True)
 class Replay:
-    """The model run again over a source and its output, all at once."""
+    """Runs the model again over a source and its complete output."""
 
     model: Decoder
     source: Padded  # (1 s)
-    target: Tensor  # (1 n+1): start, the output, end
+    target: Tensor  # (1 n+1): BOS, the output, EOS
 
     def __call__(self) -> Tensor:
-        """Logits (n v) of every token of the output."""
+        """Return the logits (n v) of every token of the output."""
         return self.model(self.target[:, :-1], self.model.start(self.source))[0][0]
 
     def ablate_source(self) -> Tensor:
-        """Logits (s n v), each source token in turn taken out of the sentence."""
+        """Return logits (s n v) with each source token in turn removed from the sentence."""
         tokens = self.source.tokens[0]
         size = len(tokens)
         if size < 2:
@@ -143,44 +103,7 @@ class Replay:
         return self.model(self.target[:, :-1].expand(size, -1), state)[0]
 
 
-def find_reference(splits: Iterable[Pairs], text: str, vocabulary: Tokenizer) -> tuple[int, ...] | None:
-    """The translation of a sentence that is in the data, as tokens with their end mark."""
-    pairs = (pair for split in splits for pair in split)
-    target = next((target for source, target in pairs if source == text), None)
-    return None if target is None else (*vocabulary.encode([target])[0], SpecialTokens.eos)
-
-
-def _items(text: str, pieces: Sequence[TokenSpan]) -> tuple[Item, ...]:
-    words = word_indices(text, pieces)
-    items = [Item(p.text, word=n, span=(p.start, p.stop)) for p, n in zip(pieces, words, strict=True)]
+def _items(text: str, spans: Sequence[TokenSpan]) -> tuple[Item, ...]:
+    words = word_indices(text, spans)
+    items = [Item(span.text, word=word, span=(span.start, span.stop)) for span, word in zip(spans, words, strict=True)]
     return (*items, Item(SPECIAL_TOKENS[SpecialTokens.eos].strip(), special=True))
-
-
-def _outputs(
-    model: Decoder, translated: TranslatedText, *, vocabulary: Tokenizer, marks: SpecialTokens
-) -> tuple[Output, ...]:
-    """The translations with log p of every token, and what else might have stood there."""
-    rows = [[marks.bos, *hypothesis.tokens, marks.eos] for hypothesis in translated.hypotheses]
-    tokens = batching.pad(rows, marks.pad).tokens.to(translated.source.tokens.device)
-    logits, _ = model(tokens[:, :-1], repeat_rows(model.start(translated.source), len(rows)))
-    scores = logits.float().log_softmax(dim=-1)  # (n t v)
-    outputs = []
-    for row, hypothesis, own in zip(rows, translated.hypotheses, scores, strict=True):
-        each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.token_text(token))
-        text = vocabulary.decode([hypothesis.tokens])[0]
-        outputs.append(Output(text, hypothesis.score, hypothesis.rank_score, each))
-    return tuple(outputs)
-
-
-def _vocabulary(name: str, tokenizer: Tokenizer, *, first: Sequence[int]) -> Vocabulary:
-    """The tokens of the example, then others that begin a word, taken evenly from the frequent and the rare."""
-    named = (
-        (token, str(tokenizer.engine.id_to_token(token))) for token in range(len(SPECIAL_TOKENS), tokenizer.vocab_size)
-    )
-    words = [token for token, text in named if text.startswith(" ") and len(text) > 2]
-    words = words or list(range(len(SPECIAL_TOKENS), tokenizer.vocab_size))
-    others = words[:: max(1, len(words) // MAX_VOCABULARY_POINTS)]
-    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(SPECIAL_TOKENS)), *others]))[
-        :MAX_VOCABULARY_POINTS
-    ]
-    return Vocabulary(name, tokenizer.vocab_size, tokens, tuple(tokenizer.token_text(token) for token in tokens))

@@ -1,7 +1,4 @@
-"""Scores of translations by sacreBLEU, with the signatures that say how they were computed.
-
-How well the attention of a translation model finds the true word alignment, on whole splits.
-"""
+"""Translation metrics: BLEU and chrF by sacreBLEU with their signatures, and the alignment error rate of attention."""
 
 from __future__ import annotations
 
@@ -25,23 +22,22 @@ from regard.data.text.alignment import Links, align_words, error_rate, word_indi
 from regard.data.text.pair_files import Pair
 from regard.data.text.tokenizer import TokenizerPair
 
-BLEU_TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}  # of languages whose words are not parted by spaces alone
-MECAB_PACKAGES = {
-    "ko-mecab": ("mecab_ko", "ko"),
-    "ja-mecab": ("MeCab", "ja"),
-}  # the package each needs, and sacreBLEU's extra
+BLEU_TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}  # of languages whose words are not separated by spaces alone
+MECAB_PACKAGES = {"ko-mecab": ("mecab_ko", "ko"), "ja-mecab": ("MeCab", "ja")}  # required package, extra of sacreBLEU
+CROSS_ATTENTION_AXES = ("target", "source")  # query and key axis of attention from target to source
+BATCH_PAIRS = 32  # pairs in a batch of the alignment error rate
 
 
 def bleu_tokenizer(language: str, requested: str = "") -> str:
-    """The target language -> what cuts its texts for BLEU: as asked for, or else the language's own.
+    """Return the name of the BLEU tokenizer: the requested one, or the default of the target language.
 
-    Korean is cut into morphemes by ko-mecab where that is installed (as sacreBLEU recommends), else into characters:
-    between spaces stand whole phrases, of which 13a, which is for European languages, would count few.
+    Korean is split into morphemes by ko-mecab if it is installed (as sacreBLEU recommends), else into characters. Its
+    words between spaces are whole phrases, few of which match exactly; 13a is made for European languages.
     """
     if requested:
         if requested not in _TOKENIZERS:
             raise ConfigError(
-                f"bleu={requested!r} is no tokenizer of sacreBLEU; {did_you_mean(requested, _TOKENIZERS)}"
+                f"bleu={requested!r} is not a tokenizer of sacreBLEU; {did_you_mean(requested, _TOKENIZERS)}"
             )
         package, extra = MECAB_PACKAGES.get(requested, (None, ""))
         if package is not None and find_spec(package) is None:
@@ -49,43 +45,37 @@ def bleu_tokenizer(language: str, requested: str = "") -> str:
                 f"bleu={requested} needs {package}, not installed; run: pip install 'sacrebleu[{extra}]'"
             )
         return requested
-    plain = language.partition("-")[0].partition("_")[0].lower()
-    return "ko-mecab" if plain == "ko" and find_spec("mecab_ko") else BLEU_TOKENIZERS.get(plain, "13a")
+    code = language.partition("-")[0].partition("_")[0].lower()
+    return "ko-mecab" if code == "ko" and find_spec("mecab_ko") else BLEU_TOKENIZERS.get(code, "13a")
 
 
 def build_metrics(tokenize: str) -> dict[str, Any]:
-    """What cuts texts -> the measures: cased BLEU, lowercased BLEU, chrF."""
-    # Texts are detokenised already; without `force` sacreBLEU guesses from a " ." at the end that they are not.
-    plain: dict[str, Any] = {"tokenize": tokenize, "force": True}
-    return {"bleu": BLEU(**plain), "bleu_lc": BLEU(lowercase=True, **plain), "chrf": CHRF()}
+    """The name of a BLEU tokenizer -> the sacreBLEU metrics: cased BLEU, lowercased BLEU, chrF."""
+    # Texts are already detokenized; without `force`, sacreBLEU takes a " ." at the end as a sign that they are not.
+    settings: dict[str, Any] = {"tokenize": tokenize, "force": True}
+    return {"bleu": BLEU(**settings), "bleu_lc": BLEU(lowercase=True, **settings), "chrf": CHRF()}
 
 
 def compute_metrics(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str) -> dict[str, float]:
     """Translations and references -> bleu, bleu_lc and chrf, 0 … 100."""
-    measures = build_metrics(tokenize)
-    return {name: float(metric.corpus_score(hypotheses, [references]).score) for name, metric in measures.items()}
+    metrics = build_metrics(tokenize)
+    return {name: float(metric.corpus_score(hypotheses, [references]).score) for name, metric in metrics.items()}
 
 
 def score_file(path: Path, pairs: Sequence[tuple[str, str]], *, tokenize: str) -> dict[str, float]:
-    """A file of translations made elsewhere, one a line, and the pairs they belong to -> their scores."""
-    given = list(read_lines(path))
-    if len(given) != len(pairs):
-        raise DataError(
-            f"{path}: {len(given)} lines, but there are {len(pairs)} texts; a line is the translation of each"
-        )
-    return compute_metrics(given, [target for _, target in pairs], tokenize=tokenize)
+    """Score a file of translations from another system, one per line, against the targets of the pairs."""
+    hypotheses = list(read_lines(path))
+    if len(hypotheses) != len(pairs):
+        raise DataError(f"{path}: {len(hypotheses)} lines for {len(pairs)} texts; give one translation per line")
+    return compute_metrics(hypotheses, [target for _, target in pairs], tokenize=tokenize)
 
 
 def signatures(tokenize: str) -> dict[str, str]:
-    """What cuts texts -> how each score is computed, for others to repeat it."""
-    measures = build_metrics(tokenize)
-    for metric in measures.values():
+    """The name of a BLEU tokenizer -> the sacreBLEU signature of each metric."""
+    metrics = build_metrics(tokenize)
+    for metric in metrics.values():
         metric.corpus_score(["."], [["."]])  # a signature names the number of references, known only after a use
-    return {name: str(metric.get_signature()) for name, metric in measures.items()}
-
-
-CROSS_ATTENTION_AXES = ("target", "source")  # queries and keys of the attention between the two sentences
-BATCH_PAIRS = 32  # pairs read at once
+    return {name: str(metric.get_signature()) for name, metric in metrics.items()}
 
 
 def alignment_errors(
@@ -96,34 +86,35 @@ def alignment_errors(
     vocabularies: TokenizerPair,
     special_tokens: SpecialTokens,
 ) -> dict[str, float]:
-    """Pairs and their true links -> the error rate of each attention between target and source, heads averaged.
+    """Pairs and their true links -> the alignment error rate of each cross-attention module, heads averaged.
 
-    The model reads the reference translations. Empty where it has no such attention.
+    The model reads the reference translations. Empty if it has no cross-attention.
     """
     if CROSS_ATTENTION_AXES not in {(attend.queries, attend.keys) for attend in attention_modules(model).values()}:
         return {}
-    guesses: dict[str, list[Links]] = defaultdict(list)
+    predicted: dict[str, list[Links]] = defaultdict(list)
     with eval_mode(model):
         for low in range(0, len(pairs), BATCH_PAIRS):
-            for name, aligned in _aligned(model, pairs[low : low + BATCH_PAIRS], vocabularies, special_tokens).items():
-                guesses[name] += aligned
-    return {name: error_rate(guess, true_links[: len(guess)]) for name, guess in guesses.items()}
+            batch = pairs[low : low + BATCH_PAIRS]
+            for name, links in _predict_links(model, batch, vocabularies, special_tokens).items():
+                predicted[name] += links
+    return {name: error_rate(links, true_links[: len(links)]) for name, links in predicted.items()}
 
 
-def _aligned(
-    model: Any, pairs: Sequence[Pair], vocabularies: TokenizerPair, marks: SpecialTokens
+def _predict_links(
+    model: Any, pairs: Sequence[Pair], vocabularies: TokenizerPair, special_tokens: SpecialTokens
 ) -> dict[str, list[Links]]:
-    """Sentence pairs -> the word alignment of each by every attention between target and source."""
+    """Sentence pairs -> the word alignment of each pair by every cross-attention module."""
     sides = [
         [tokenizer.encode_with_offsets(pair[side]) for pair in pairs] for side, tokenizer in enumerate(vocabularies)
     ]
-    sources, targets = ([[piece.token for piece in pieces] for pieces in side] for side in sides)
+    sources, targets = ([[span.token for span in spans] for spans in side] for side in sides)
     words = [
-        [word_indices(pair[side], pieces) for pair, pieces in zip(pairs, sides[side], strict=True)] for side in (0, 1)
+        [word_indices(pair[side], spans) for pair, spans in zip(pairs, sides[side], strict=True)] for side in (0, 1)
     ]
     device = next(model.parameters()).device
-    source = batching.pad([[*row, marks.eos] for row in sources], marks.pad)
-    target = batching.pad([[marks.bos, *row] for row in targets], marks.pad)
+    source = batching.pad([[*row, special_tokens.eos] for row in sources], special_tokens.pad)
+    target = batching.pad([[special_tokens.bos, *row] for row in targets], special_tokens.pad)
     with record(model) as maps:
         model(target.tokens.to(device), model.start(map_tensors(source, lambda x: x.to(device))))
     return {

@@ -1,7 +1,4 @@
-"""Translation: sentence pairs in, free-running translations and their scores out. The same for every model.
-
-Texts that are translated: as tokens that a model is given, and a few that are worth trying.
-"""
+"""The translation task: sentence pairs as batches, the training loss, free-running evaluation, and predictions."""
 
 from __future__ import annotations
 
@@ -16,70 +13,77 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from regard.core.config import check_fields
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, write_text
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
-from regard.core.protocols import Decoder, Indices, Loss, Padded, TargetMetric
+from regard.core.protocols import Decoder, Hypothesis, Indices, Loss, Padded, TargetMetric
 from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data import batching
 from regard.data import examples as example_splits
 from regard.data.batching import PairBatch
 from regard.data.files import text_files
-from regard.data.text import mapped_corpus, pair_corpus, pair_files, pair_sources, tokenizer
-from regard.data.text import translation_codec as quick
+from regard.data.text import mapped_corpus, pair_corpus, pair_files, pair_sources, tokenizer, translation_codec
 from regard.data.text.pair_corpus import PairCorpus
 from regard.data.text.pair_files import Languages, Pair, Pairs
 from regard.data.text.tokenizer import Level, Tokenizer, TokenizerPair
 from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
+from regard.tasks._shared.batch_search import SearchBatch, max_batch_size, search_batches
 from regard.tasks._shared.teacher_forcing import loss_per_token, teacher_forcing_loss
 from regard.tasks.translation import inspect, metrics
 
-DEFAULT_EXAMPLES = {"ko": "간호사는 도서관에서 새 책을 읽고 있어요."}  # tried with runs that have kept no examples
-MAX_ALIGNED_PAIRS = 200  # pairs of a split whose alignment is measured
+DEFAULT_EXAMPLES = {"ko": "간호사는 도서관에서 새 책을 읽고 있어요."}  # for runs without stored examples, by language
+DEFAULT_EXAMPLE = "The nurse is reading a new book."
+MAX_ALIGNED_PAIRS = 200  # pairs of a split on which the alignment error rate is computed
+MAX_BATCH_SOURCES = 256  # decoded together; more gain nothing, and their caches no longer fit in the CPU cache
+MIN_BATCH_TOKENS = 4096  # budget of source tokens in a batch that is decoded, if training batches are smaller
+NUM_EXAMPLES = 3
+NUM_COMPARISON_INPUTS = 32  # sources stored with a run, on which engines are compared
+MAX_EXAMPLE_CANDIDATES = 200  # validation pairs from which examples are chosen
+MAX_LOSS_EXPONENT = 700.0  # exp of more overflows
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which pairs, which tokens, which batches. Without a path, the built-in English -> Korean data."""
+    """Sentence pairs, tokenizer and batches. Without a path, the built-in English -> Korean data."""
 
     path: Path | None = None  # a file or folder of sentence pairs
-    dataset: str = (
-        pair_sources.BUILT_IN
-    )  # without a path: the built-in data, a known download, or hf:… for Hugging Face
-    source: str = "en"  # the language to translate from: a file's suffix, a column's name or number
+    dataset: str = pair_sources.BUILT_IN  # without a path: the built-in data, a known download, or hf:… (Hugging Face)
+    source: str = "en"  # the language to translate from: a file suffix, a column name, or a column number from 1
     target: str = "ko"  # the language to translate to
-    columns: tuple[str, ...] = ()  # the columns of tables without a header, in order; none: source, target
-    header: bool | None = None  # whether tables begin with a line of names; none: it is found out, or asked
-    pairs: int = 20_000  # of the built-in training data
-    tokenizer: Level = "bpe"  # what a token is: a subword (bpe, unigram), a word or a character (char)
-    vocab_size: int = 8000  # tokens of a vocabulary, at most
-    joint: bool = False  # one vocabulary for both languages
-    lowercase: bool = False  # all text is lowercased
-    min_frequency: int = 1  # how often a token must be seen
+    columns: tuple[str, ...] = ()  # column names of tables without a header, in order; none: source, target
+    header: bool | None = None  # whether tables start with a header line; none: detected, or an error if unclear
+    pairs: int = 20_000  # training pairs of the built-in data
+    tokenizer: Level = "bpe"  # token type: subwords (bpe, unigram), words (word) or characters (char)
+    vocab_size: int = 8000  # maximum number of tokens in a vocabulary
+    joint: bool = False  # use one vocabulary for both languages
+    lowercase: bool = False  # lowercase all text
+    min_frequency: int = 1  # minimum number of occurrences of a token
     max_batch_tokens: int = 4096  # padded tokens in a batch, on its larger side
-    max_length: int = 256  # tokens of a sentence, end mark included; longer pairs are left out and counted
-    smoothing: float = 0.1  # of the labels: this share of the probability is spread over all tokens
-    max_memory_mb: int = 256  # megabytes of training text; the tokens of more are mapped from files in the cache folder
-    seed: int = 1  # of splits that are not given, and of the built-in data
+    max_length: int = 256  # maximum tokens of a sentence, end token included; longer pairs are left out and counted
+    smoothing: float = 0.1  # label smoothing: share of the probability that is spread over all tokens
+    max_memory_mb: int = 256  # training text up to this size is encoded in memory; more is mapped from the cache folder
+    seed: int = 1  # of generated splits and of the built-in data
 
     def __post_init__(self) -> None:
-        for name in ("pairs", "vocab_size", "min_frequency", "max_batch_tokens", "max_length"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if not 0 <= self.smoothing < 1:
-            raise ConfigError(f"smoothing={self.smoothing} must be at least 0 and below 1")
+        check_fields(
+            self,
+            at_least_1=("pairs", "vocab_size", "min_frequency", "max_batch_tokens", "max_length"),
+            probability=("smoothing",),
+        )
         if self.source == self.target:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
 
     @property
     def data_source(self) -> pair_sources.PairSource:
-        """Where the pairs come from."""
+        """Location and columns of the sentence pairs."""
         languages = Languages(self.source, self.target, self.columns, self.header)
         return pair_sources.PairSource(self.path, self.dataset, languages, self.seed)
 
@@ -89,23 +93,22 @@ TINY = Config(pairs=200, vocab_size=300, max_batch_tokens=512)  # for tests
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""
+    """Options of a request; the search itself is set by the [decoding] section of the run."""
 
-    n: int = 1  # how many translations of each text, the first as without this; a beam is made wide enough
+    n: int = 1  # number of translations of each text; the first does not depend on n, a beam is widened if necessary
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ConfigError(f"n={self.n}: ask for at least one")
+        check_fields(self, at_least_1=("n",))
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation can be told: other texts, translations made elsewhere, how BLEU cuts words."""
+    """Options of an evaluation: other texts, translations of another system, the BLEU tokenizer."""
 
-    source: Path | None = None  # a file of texts to translate, one a line, in place of a split
-    target: Path | None = None  # their true translations, line by line
-    hypotheses: Path | None = None  # translations made elsewhere, one a line: these are scored, nothing is translated
-    bleu: str = ""  # what cuts words for BLEU: 13a, char, intl, zh, ko-mecab …; "": the target language's own
+    source: Path | None = None  # a file of texts to translate, one per line, instead of a split
+    target: Path | None = None  # their reference translations, line by line
+    hypotheses: Path | None = None  # translations of another system, one per line: scored instead of the model's
+    bleu: str = ""  # BLEU tokenizer: 13a, char, intl, zh, ko-mecab …; "": the default of the target language
 
     def __post_init__(self) -> None:
         if (self.source and not self.target) or (self.target and not (self.source or self.hypotheses)):
@@ -113,70 +116,72 @@ class Evaluation:
 
 
 class Translation(Task):
-    """Sentence pairs as a task: batches, loss, BLEU, translations, and how one is shown."""
+    """Translation of sentence pairs."""
+
+    spec: Seq2SeqSpec
 
     def __init__(
-        self, config: Config, vocabularies: TokenizerPair, *, examples: Sequence[str] = (), probes: Sequence[str] = ()
+        self,
+        config: Config,
+        vocabularies: TokenizerPair,
+        *,
+        examples: Sequence[str] = (),
+        comparison_inputs: Sequence[str] = (),
     ) -> None:
-        self.config, self.vocabularies = config, vocabularies
-        self.special_tokens, self.evaluation_options, self.comparison_inputs = (
-            SpecialTokens(),
-            Evaluation(),
-            tuple(probes),
-        )
-        sizes = vocabularies.source.vocab_size, vocabularies.target.vocab_size
+        self.config, self.vocabularies, self.special_tokens = config, vocabularies, SpecialTokens()
+        self.evaluation_options = Evaluation()
         self.spec = Seq2SeqSpec(
-            *sizes, max_length=config.max_length, special_tokens=self.special_tokens, joint_vocab=config.joint
+            vocabularies.source.vocab_size,
+            vocabularies.target.vocab_size,
+            max_length=config.max_length,
+            special_tokens=self.special_tokens,
+            joint_vocab=config.joint,
         )
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
-        self.examples = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, "The nurse is reading a new book."),)
+        self.examples = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, DEFAULT_EXAMPLE),)
+        self.comparison_inputs = tuple(comparison_inputs)
 
     @cached_property
     def pairs(self) -> dict[str, Pairs]:
-        """The splits there are; found when first asked for, so that a trained model is used without its data."""
+        """The available splits, opened on first use, so that a trained model does not need its data."""
         return pair_sources.open_pairs(
             self.config.data_source, count=self.config.pairs, split_function=example_splits.split_function_for(self)
         )
 
     def with_evaluation_options(self, options: Evaluation) -> Translation:
-        """The same for an evaluation with other texts, or of translations that were made elsewhere."""
-        other = copy.copy(self)
-        other.evaluation_options = options
+        task = copy.copy(self)
+        task.evaluation_options = options
         if options.target is not None:
-            other.pairs = dict.fromkeys(
-                ("valid", "test"), pair_files.read_parallel(options.source or options.target, options.target)
-            )
-        return other
+            pairs = pair_files.read_parallel(options.source or options.target, options.target)
+            task.pairs = dict.fromkeys(("valid", "test"), pairs)
+        return task
 
     @property
     def bleu_tokenizer(self) -> str:
-        """What cuts words for BLEU."""
+        """Name of the tokenizer that BLEU uses."""
         code, columns = self.config.target, self.config.columns
-        named = columns[int(code) - 1] if code.isdigit() and 0 < int(code) <= len(columns) else code
-        return metrics.bleu_tokenizer(named, self.evaluation_options.bleu)
+        language = columns[int(code) - 1] if code.isdigit() and 0 < int(code) <= len(columns) else code
+        return metrics.bleu_tokenizer(language, self.evaluation_options.bleu)
 
     @cached_property
     def corpus(self) -> PairCorpus:
-        """The training pairs as token numbers."""
+        """The training pairs as token ids."""
         train = self.pairs["train"]
         if train.bytes > self.config.max_memory_mb * 2**20:
             return mapped_corpus.load_or_build(train, *self.vocabularies, folder=cache_folder() / "corpora")
         return pair_corpus.encode_in_memory(train, *self.vocabularies)
 
     def data_warnings(self) -> list[str]:
-        """What a user should know of the training data: pairs that are left out, and why."""
         limit = min(self.config.max_length, self.config.max_batch_tokens)
-        long, blank, total = (
-            self.corpus.num_longer_than(limit),
-            self.corpus.blank,
-            self.corpus.num_pairs + self.corpus.blank,
-        )
-        counts = {f"are longer than {limit} tokens": long, "have an empty side": blank}
-        return [f"{n} of {total} training pairs {what} and are left out" for what, n in counts.items() if n]
+        total = self.corpus.num_pairs + self.corpus.blank
+        counts = {
+            f"are longer than {limit} tokens": self.corpus.num_longer_than(limit),
+            "have an empty side": self.corpus.blank,
+        }
+        return [f"{count} of {total} training pairs {why} and are left out" for why, count in counts.items() if count]
 
     def data_summary(self) -> list[str]:
-        """How many pairs there are, the vocabularies, and the first pair."""
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
         counts = f"pairs: train {self.corpus.num_pairs + self.corpus.blank:,}{held_out}"
         sizes = f"vocabularies of {self.spec.source_vocab_size:,} and {self.spec.target_vocab_size:,} tokens"
@@ -186,11 +191,10 @@ class Translation(Task):
         return [f"{counts}; {sizes}", first, *text_files.split_encoding_remarks(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
-        """A checksum of each split."""
         return {name: pairs.checksum() for name, pairs in self.pairs.items()}
 
     def split(self, name: str) -> list[Pair]:
-        """The sentence pairs of a split, in memory."""
+        """Return the sentence pairs of a split, in memory."""
         if name not in self.pairs:
             raise DataError(f"the data has no split {name!r}; {did_you_mean(name, self.pairs)}")
         return list(self.pairs[name])
@@ -199,97 +203,120 @@ class Translation(Task):
         return self.vocabularies.for_table(table).token_texts()
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's batches as example numbers; the same on every process."""
+        budget = self.config.max_batch_tokens
         first, last = batching.epoch_shard(self.corpus.num_pairs, epoch=epoch, seed=seed)
         source, target = self.corpus.lengths(first, last)
-        kept = batching.select_by_length(
-            source, target, max_length=self.config.max_length, budget=self.config.max_batch_tokens
-        ).selected
+        selection = batching.select_by_length(source, target, max_length=self.config.max_length, budget=budget)
         batches = batching.epoch_batches(
-            source, target, candidates=kept, budget=self.config.max_batch_tokens, seed=seed, epoch=epoch
+            source, target, candidates=selection.selected, budget=budget, seed=seed, epoch=epoch
         )
         return [first + batch for batch in batches] if first else batches
 
     def collate(self, examples: Indices) -> PairBatch:
-        """Example numbers -> source rows `w1 … wn end` and target rows `start w1 … wn end`."""
+        """Example indices -> source rows `w1 … wn EOS` and target rows `BOS w1 … wn EOS`."""
         return self.corpus.batch(examples, self.special_tokens)
 
     def loss(self, model: Decoder, batch: PairBatch) -> Loss:
-        """The training loss: cross entropy with label smoothing, summed over target tokens and end marks."""
+        """Return the cross entropy with label smoothing, summed over target tokens and EOS."""
         return teacher_forcing_loss(model, batch, pad=self.special_tokens.pad, smoothing=self.config.smoothing)
 
     def evaluate(self, model: Decoder, split: str, decoding: DecodingStrategy) -> dict[str, float]:
-        """Free-running scores, and the teacher-forced loss per token; what is too long counts as an empty answer."""
+        """Return the metrics of free-running translations, and the teacher-forced loss per token.
+
+        A source that is too long counts as an empty translation.
+        """
         pairs = self.split(split)
         if self.evaluation_options.hypotheses is not None:
             return metrics.score_file(self.evaluation_options.hypotheses, pairs, tokenize=self.bleu_tokenizer)
         texts = [source for source, _ in pairs]
         fits = [len(row) < self.config.max_length for row in self.vocabularies.source.encode(texts)]
-        answers = iter(self.predict(model, [t for t, fit in zip(texts, fits, strict=True) if fit], Options(), decoding))
-        told = [next(answers)[0].text if fit else "" for fit in fits]
-        scores = metrics.compute_metrics(told, [target for _, target in pairs], tokenize=self.bleu_tokenizer)
+        fitting_texts = [text for text, fit in zip(texts, fits, strict=True) if fit]
+        predictions = iter(self.predict(model, fitting_texts, Options(), decoding))
+        hypotheses = [next(predictions)[0].text if fit else "" for fit in fits]
+        scores = metrics.compute_metrics(hypotheses, [target for _, target in pairs], tokenize=self.bleu_tokenizer)
         encoded = pair_corpus.encode_in_memory(pairs, *self.vocabularies)
         loss = loss_per_token(
             model, encoded, self.special_tokens, max_length=self.config.max_length, budget=self.config.max_batch_tokens
         )
-        scores |= {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+        scores |= {"loss": loss, "perplexity": math.exp(min(loss, MAX_LOSS_EXPONENT))}
         return scores | ({"too_long": float(fits.count(False))} if not all(fits) else {})
 
     def extra_metrics(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
-        """`aer`, the alignment error rate of the layer that has the least, where the true alignment is known."""
-        truth = pair_sources.true_links(self.config.data_source, split)
-        if truth is None or self.evaluation_options.target or self.evaluation_options.hypotheses:
+        """Return `aer`, the lowest alignment error rate of all layers, if the true alignment is known."""
+        true_links = pair_sources.true_links(self.config.data_source, split)
+        if true_links is None or self.evaluation_options.target or self.evaluation_options.hypotheses:
             return {}
-        few, known = self.split(split)[:MAX_ALIGNED_PAIRS], truth[:MAX_ALIGNED_PAIRS]
         rates = metrics.alignment_errors(
-            model, few, known, vocabularies=self.vocabularies, special_tokens=self.special_tokens
+            model,
+            self.split(split)[:MAX_ALIGNED_PAIRS],
+            true_links[:MAX_ALIGNED_PAIRS],
+            vocabularies=self.vocabularies,
+            special_tokens=self.special_tokens,
         )
         return {"aer": min(rates.values())} if rates else {}
 
     def signatures(self) -> dict[str, str]:
-        """How each score is computed, for others to repeat it."""
         aer = {"aer": f"alignment error rate of the best layer, heads averaged, on the first {MAX_ALIGNED_PAIRS} pairs"}
         return metrics.signatures(self.bleu_tokenizer) | (aer if self.config.data_source.built_in else {})
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
-        """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
+        """Texts -> padded source rows `w1 … wn EOS`; a text longer than the model's maximum is an error."""
         return encode(texts, self.vocabularies.source, eos=self.special_tokens.eos, max_length=self.spec.max_length)
 
     def max_output_lengths(self, lengths: Tensor) -> Tensor:
-        """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
-        return (quick.MAX_LENGTH_RATIO * lengths + quick.MAX_LENGTH_MARGIN).clamp(max=self.spec.max_length - 1)
+        """Lengths of source rows (b) -> the maximum number of tokens of their translations (b)."""
+        limits = translation_codec.MAX_LENGTH_RATIO * lengths + translation_codec.MAX_LENGTH_MARGIN
+        return limits.clamp(max=self.spec.max_length - 1)
+
+    def search_translations(
+        self, model: Decoder, source: Padded, decoding: DecodingStrategy, *, sample_indices: Sequence[int]
+    ) -> list[list[Hypothesis]]:
+        """Source rows -> the translations of each, best first. Rows of similar length are decoded together."""
+
+        def load_batch(rows: Indices, device: torch.device) -> SearchBatch:
+            lengths = source.lengths[rows]
+            tokens = source.tokens[rows, : int(lengths.max())]
+            batch = Padded(tokens.to(device), lengths.to(device))
+            return SearchBatch(batch, self.max_output_lengths(batch.lengths))
+
+        batches = batching.batches_by_length(
+            source.lengths.numpy(),
+            budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens),
+            max_rows=max_batch_size(decoding, MAX_BATCH_SOURCES),
+        )
+        return search_batches(
+            model, decoding, batches, load_batch, special_tokens=self.special_tokens, sample_indices=sample_indices
+        )
 
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy
     ) -> list[list[Prediction]]:
-        """Texts -> for each, its translations, best first; a blank text has the empty one."""
-        full, answers = [i for i, text in enumerate(inputs) if text.strip()], [[quick.EMPTY_PREDICTION] for _ in inputs]
-        source = self.encode_sources([inputs[i] for i in full])
-        with eval_mode(model):
-            find = partial(inspect.search, model, source, sample_indices=full)
-            translations = n_best(lambda how: find(self._searching(how)), decoding, count=options.n)
-        for number, hypotheses in zip(full, translations, strict=True):
+        """Texts -> the translations of each, best first; a blank text has an empty translation."""
+        nonblank = [i for i, text in enumerate(inputs) if text.strip()]
+        predictions = [[translation_codec.EMPTY_PREDICTION] for _ in inputs]
+        source = self.encode_sources([inputs[i] for i in nonblank])
+        search = partial(self.search_translations, model, source, sample_indices=nonblank)
+        for i, hypotheses in zip(nonblank, n_best(search, decoding, count=options.n), strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
-            answers[number] = [
-                Prediction(t, score, rank) for t, (_, score, rank) in zip(texts, hypotheses, strict=True)
+            predictions[i] = [
+                Prediction(text, score, rank) for text, (_, score, rank) in zip(texts, hypotheses, strict=True)
             ]
-        return answers
-
-    def _searching(self, decoding: DecodingStrategy) -> inspect.SearchSettings:
-        return inspect.SearchSettings(
-            decoding, self.special_tokens, self.max_output_lengths, budget=self.config.max_batch_tokens
-        )
+        return predictions
 
     def inspect(self, model: Decoder, parsed_input: str, options: Options, decoding: DecodingStrategy) -> Inspectable:
-        """A text -> its translations, and how the model came to the best one."""
         if not parsed_input.strip():
             raise DataError("there is no sentence to look at; give some text")
         with eval_mode(model) as device:
             source = map_tensors(self.encode_sources([parsed_input]), lambda x: x.to(device))
-            begun = time.perf_counter()
-            (hypotheses,) = n_best(lambda how: self._searching(how)(model, source), decoding, count=options.n)
-            seconds = time.perf_counter() - begun
-            pair = parsed_input, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
+            limits = self.max_output_lengths(source.lengths)
+
+            def search(strategy: DecodingStrategy) -> list[list[Hypothesis]]:
+                return strategy(model, model.start(source), special_tokens=self.special_tokens, limits=limits)
+
+            started_at = time.perf_counter()
+            (hypotheses,) = n_best(search, decoding, count=options.n)
+            seconds = time.perf_counter() - started_at
+            pair = parsed_input, self.decode_tokens(hypotheses[0].tokens)
             links = pair_sources.true_links_of_pair(self.config.data_source, pair, count=self.config.pairs)
             translated = inspect.TranslatedText(parsed_input, source, hypotheses, seconds, links)
             return inspect.build_inspectable(
@@ -300,51 +327,58 @@ class Translation(Task):
         return self.vocabularies.target.decode([tokens])[0]
 
     def reference(self, parsed_input: str) -> tuple[int, ...] | None:
-        return inspect.find_reference(self.pairs.values(), parsed_input, self.vocabularies.target)
+        pairs = (pair for split in self.pairs.values() for pair in split)
+        target = next((target for source, target in pairs if source == parsed_input), None)
+        return None if target is None else (*self.vocabularies.target.encode([target])[0], self.special_tokens.eos)
 
     def save(self, folder: Path) -> None:
-        """Write the vocabulary (tokenizer.json, or one file for each language), the examples and the probes."""
-        for name, vocabulary in zip(quick.tokenizer_files(joint=self.config.joint), self.vocabularies, strict=False):
+        """Write the vocabulary (tokenizer.json, or one file for each language), examples.json and probes.json."""
+        names = translation_codec.tokenizer_files(joint=self.config.joint)
+        for name, vocabulary in zip(names, self.vocabularies, strict=False):
             vocabulary.save(folder / name)
-        for name, texts in (("examples", self.examples), ("probes", self.comparison_inputs)):
-            write_text(folder / f"{name}.json", json.dumps(texts, indent=1, ensure_ascii=False) + "\n")
+        for name, texts in (("examples.json", self.examples), ("probes.json", self.comparison_inputs)):
+            write_text(folder / name, json.dumps(texts, indent=1, ensure_ascii=False) + "\n")
 
 
 def build(config: Config, folder: Path | None = None) -> Translation:
-    """A config -> the task with a vocabulary made from the training data, or taken from a run folder."""
+    """Build the task with a vocabulary trained on the training pairs, or with that of a run folder."""
     if folder is not None:
         return load(config, folder)
     pairs = pair_sources.open_pairs(config.data_source, count=config.pairs)
-    sides = [pair_corpus.PairTexts(pairs["train"], side) for side in ([(0, 1)] if config.joint else [(0,), (1,)])]
-    choices: dict[str, Any] = {
-        "level": config.tokenizer,
-        "lowercase": config.lowercase,
-        "minimum": config.min_frequency,
-    }
-    tokenizers = [tokenizer.train(texts, size=config.vocab_size, **choices) for texts in sides]
-    check_length_limit(
-        pairs["valid"], vocabularies := TokenizerPair(tokenizers[0], tokenizers[-1]), max_length=config.max_length
-    )
-    some = example_sources(pairs["valid"], tokenizers[0], max_length=config.max_length)
-    return Translation(config, vocabularies, examples=some[:3], probes=some)
+    sides = [(0, 1)] if config.joint else [(0,), (1,)]
+    tokenizers = [
+        tokenizer.train(
+            pair_corpus.PairTexts(pairs["train"], side),
+            level=config.tokenizer,
+            size=config.vocab_size,
+            lowercase=config.lowercase,
+            minimum=config.min_frequency,
+        )
+        for side in sides
+    ]
+    vocabularies = TokenizerPair(tokenizers[0], tokenizers[-1])
+    check_length_limit(pairs["valid"], vocabularies, max_length=config.max_length)
+    examples = example_sources(pairs["valid"], vocabularies.source, max_length=config.max_length)
+    return Translation(config, vocabularies, examples=examples[:NUM_EXAMPLES], comparison_inputs=examples)
 
 
 def load(config: Config, folder: Path) -> Translation:
-    """A config and a run folder -> the task with the vocabulary of that run; the data is not needed."""
-    kept = {name: text_corpus.read_examples(folder, f"{name}.json") for name in ("examples", "probes")}
-    return Translation(config, TokenizerPair(*quick.load_tokenizers(folder, joint=config.joint)), **kept)
-
-
-NUM_COMPARISON_INPUTS = 32  # sources that a run keeps, on which engines are compared
+    """Load the task with the vocabulary of a run folder; the data is not needed."""
+    return Translation(
+        config,
+        TokenizerPair(*translation_codec.load_tokenizers(folder, joint=config.joint)),
+        examples=text_corpus.read_examples(folder),
+        comparison_inputs=text_corpus.read_examples(folder, "probes.json"),
+    )
 
 
 def encode(texts: Sequence[str], tokenizer: Tokenizer, *, eos: int, max_length: int) -> Padded:
-    """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-    return batching.pad(quick.encode(texts, tokenizer, eos_id=eos, max_length=max_length))
+    """Texts -> padded source rows `w1 … wn EOS`; a text of more than `max_length` tokens is an error."""
+    return batching.pad(translation_codec.encode(texts, tokenizer, eos_id=eos, max_length=max_length))
 
 
 def check_length_limit(pairs: Iterable[Pair], vocabularies: TokenizerPair, *, max_length: int) -> None:
-    """Refuse validation data of which no pair is short enough, before anything is trained."""
+    """Raise a DataError before training if no validation pair is shorter than `max_length`."""
     for pair in pairs:
         sides = zip(vocabularies, pair, strict=True)
         if all(text.strip() and len(vocabulary.encode([text])[0]) < max_length for vocabulary, text in sides):
@@ -355,7 +389,7 @@ def check_length_limit(pairs: Iterable[Pair], vocabularies: TokenizerPair, *, ma
 
 
 def example_sources(pairs: Iterable[Pair], tokenizer: Tokenizer, *, max_length: int) -> list[str]:
-    """Sources worth trying, those first that have so many words that a glance takes them in."""
-    few = [source for source, _ in islice(pairs, 200) if source.strip()]
-    fitting = [text for text, row in zip(few, tokenizer.encode(few), strict=True) if len(row) < max_length]
+    """Return sources that the model can read, as examples; those of 4 to 12 words first."""
+    texts = [source for source, _ in islice(pairs, MAX_EXAMPLE_CANDIDATES) if source.strip()]
+    fitting = [text for text, row in zip(texts, tokenizer.encode(texts), strict=True) if len(row) < max_length]
     return sorted(fitting, key=lambda text: not 4 <= len(text.split()) <= 12)[:NUM_COMPARISON_INPUTS]
