@@ -32,7 +32,8 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.word_vectors import WordVectors
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks.embeddings import inspect
-from regard.tasks.embeddings.word_space import EmbeddingModel, Term, WordSpace, analogy, similarity
+from regard.tasks.embeddings.metrics import analogy, similarity
+from regard.tasks.embeddings.word_space import EmbeddingModel, Term, WordSpace
 
 WORD_PATTERN = re.compile(r"[^\W_]+")
 SALTS_PER_POSITION = 2**20  # different random draws for the row at one position
@@ -179,7 +180,7 @@ class Embeddings(Task):
         return Loss(total, max(1, num_pairs))
 
     def evaluate(self, model: EmbeddingModel, split: str, decoding: Any) -> dict[str, float]:
-        """Return the loss per pair of neighbours, and the scores on the built-in word lists if their words are known."""
+        """Return the loss per pair of neighbours, and scores on the built-in word lists if their words are known."""
         text, total, num_pairs = self.stream(split), 0.0, 0
         num_tokens, batch_size = min(len(text.tokens), self.config.eval_tokens), self.config.batch_size
         positions = np.arange(0, num_tokens - self.config.length + 1, self.config.length)
@@ -197,7 +198,7 @@ class Embeddings(Task):
         first = f"first {self.config.eval_tokens} words of the split"
         return {
             "loss": f"negative sampling per pair of neighbours, {sampling}, {first}",
-            "similarity": "Spearman's rank correlation of cosines with regard's own list of similar words, known pairs only",
+            "similarity": "Spearman's rank correlation of cosines with regard's own list of similar words",
             "similarity_covered": "share of that list whose words both have a vector",
             "analogy": "share of regard's own analogies a : b = c : d whose d is nearest to b - a + c (3CosAdd)",
             "analogy_covered": "share of those analogies whose words all have a vector",
