@@ -200,7 +200,7 @@ class ImageGeneration(Task):
         return {"bits": total / pixels.size / math.log(2), "nats": total / len(pixels)}
 
     def extra_metrics(self, model: ImageGenerator, split: str, decoding: Any) -> dict[str, float]:
-        """Return the bits of a histogram baseline; for upscaling, the quality of the model and of the bicubic baseline."""
+        """Return the bits of a histogram baseline; for upscaling, the quality of the model and of bicubic upscaling."""
         truth, _ = self.split(split)
         scores = {"histogram_bits": histogram_bits(self.collection.split("train").all()[0], truth, self.spec.levels)}
         if not self.is_upscaling:
