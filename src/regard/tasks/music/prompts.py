@@ -138,7 +138,7 @@ def _replaced_note_remarks(file: MusicFile, free: NDArray[np.bool_]) -> tuple[st
 
 
 def _fill_prompt(content: NDArray[np.int16], free: NDArray[np.bool_], encoding: GridEncoding) -> Prompt:
-    """A grid (steps voices) and its free cells -> a prompt of that length; fixed tokens at the start form its prefix."""
+    """A grid (steps voices) and its free cells -> a prompt of that length; leading fixed tokens are its prefix."""
     fixed = np.where(free.reshape(-1), 0, encoding.encode(content))
     first, end = int(np.argmax(fixed == 0)), len(fixed)
     grammar = GridGrammar(

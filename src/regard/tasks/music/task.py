@@ -346,7 +346,7 @@ class Music(Task):
         file = input_file if path is None else open_music_file(path, self.encoding, melody_only=melody_only)
         if options.prompt_seconds is not None and (file is None or path not in (None, options.prompt)):
             raise ConfigError(
-                f"prompt_seconds={options.prompt_seconds}: there is no prompt to shorten; give a prompt, or leave it out"
+                f"prompt_seconds={options.prompt_seconds}: there is no prompt to shorten; give one, or leave it out"
             )
         if file is None or path is None or path == options.prompt:
             length = Length(options.seconds, options.exact_length)
@@ -401,6 +401,6 @@ def load(config: Config, folder: Path) -> Music:
         raise CheckpointError(f"{path}: missing or damaged ({error!r}); copy it from the original run") from None
     if encoding.size != size:
         raise CheckpointError(
-            f"{path}: its encoding had {size} tokens, this one has {encoding.size}; install the miditok it was written with"
+            f"{path}: its encoding had {size} tokens, this one has {encoding.size}; install the miditok of that run"
         )
     return Music(config, encoding, classes, folder=folder)
