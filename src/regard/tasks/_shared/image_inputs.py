@@ -17,7 +17,9 @@ from regard.core.errors import CheckpointError, DataError, did_you_mean
 from regard.core.files import write_bytes, write_text
 from regard.core.protocols import Indices
 from regard.core.seed import combine_seeds
+from regard.data.images.dataset import HoldOut, ImageSource
 from regard.data.images.image_files import SUFFIXES, Pixels, encode_png, open_image
+from regard.data.images.loader import TargetShape
 from regard.data.images.resize import ImageShape
 from regard.tasks._shared import data_summary
 
@@ -138,3 +140,9 @@ def shuffled_batches(count: int, batch_size: int, *, epoch: int, seed: int) -> l
 def to_tensor(pixels: Pixels) -> Tensor:
     """(b h w c) of 0 … 255 -> (b c h w) of -1 … 1."""
     return torch.from_numpy(pixels.transpose(0, 3, 1, 2).astype(np.float32)).mul_(2 / 255).sub_(1)
+
+
+def image_source(config: Any, *, held_out: HoldOut = "image") -> ImageSource:
+    """Return the image source of a task's Config: its path or dataset, target shape and seed."""
+    shape = TargetShape(config.height, config.width, config.channels, config.fit, config.fill)
+    return ImageSource(config.path, config.dataset, shape, held_out, config.seed)

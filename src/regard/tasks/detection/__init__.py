@@ -1,4 +1,4 @@
-"""Detection: an image in, its objects out, each with a class and a box."""
+"""Object detection task: predicts the class and the bounding box of every object in an image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detection: an image in, its objects out, each with a class and a box."""
+"""Object detection: images with boxes, the set loss of DETR, average precision."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.core.config import check_fields
 from regard.core.data_specs import DetectionSpec
 from regard.core.errors import ConfigError
 from regard.core.inference_mode import eval_mode
@@ -28,43 +29,45 @@ from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage, to_tens
 from regard.tasks.detection import inspect
 from regard.tasks.detection.matching import LossWeights, ObjectTargets, set_loss
 from regard.tasks.detection.metrics import IOU_THRESHOLDS, DetectedObject, GroundTruthObject, average_precision
+from regard.tasks.detection.postprocess import decode_detections, to_prediction
 
-BATCH_IMAGES = 64  # images that are looked at at once
-DEFAULT_THRESHOLD = 0.5  # how sure an object must be to be told
+BATCH_IMAGES = 64  # images per forward pass in evaluation
+DEFAULT_THRESHOLD = 0.5  # minimum confidence of a returned object
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which images and objects. Without a path, scenes of coloured shapes made by code."""
+    """Image source, size and loss weights. Without a path, generated scenes of coloured shapes are used."""
 
-    path: Path | None = None  # a folder of images with COCO's JSON, or such a file
+    path: Path | None = None  # a folder of images with a COCO JSON file, or such a file
     dataset: str = detection_dataset.BUILT_IN  # without a path: scenes
-    scenes: int = 8000  # of the built-in training data
-    objects_per_scene: tuple[int, int] = (1, 4)  # the least and the most shapes of a scene
-    height: int = 64  # rows that every image is brought to
-    width: int = 64  # columns that every image is brought to; a scene is a square of `height`
+    scenes: int = 8000  # number of scenes of the built-in training data
+    objects_per_scene: tuple[int, int] = (1, 4)  # minimum and maximum number of shapes in a scene
+    height: int = 64  # rows that every image is resized to
+    width: int = 64  # columns that every image is resized to; a scene is a square of `height`
     channels: int = 3  # 1: grey, 3: colour
-    flip: float = 0.5  # how often left and right change places in training
+    flip: float = 0.5  # probability of a horizontal flip in training
     batch_size: int = 32  # images in a batch
-    class_weight: float = 1.0  # what the class of an object counts in the loss
-    distance_weight: float = 5.0  # what the distance between boxes counts
-    overlap_weight: float = 2.0  # what their generalised overlap counts
-    nothing_weight: float = 0.1  # what a query that should find nothing counts
-    seed: int = 1  # of the built-in data, and of splits that are not given
+    class_weight: float = 1.0  # loss weight of the class
+    distance_weight: float = 5.0  # loss weight of the L1 distance between boxes
+    overlap_weight: float = 2.0  # loss weight of the generalized IoU of boxes
+    nothing_weight: float = 0.1  # class weight of queries without an object
+    seed: int = 1  # seed of the built-in data, and of splits that the data does not have
 
     def __post_init__(self) -> None:
-        if min(self.scenes, self.batch_size, self.height, self.width) < 1:
-            raise ConfigError("scenes, rows, height and width must be at least 1")
+        check_fields(
+            self,
+            at_least_1=("scenes", "batch_size", "height", "width"),
+            at_least_0=("class_weight", "distance_weight", "overlap_weight", "nothing_weight"),
+        )
         if not 0 <= self.flip <= 1:
-            raise ConfigError(f"flip={self.flip} lies in 0 … 1")
-        if min(self.class_weight, self.distance_weight, self.overlap_weight, self.nothing_weight) < 0:
-            raise ConfigError("weights of the loss are not negative; 0 leaves a part out")
+            raise ConfigError(f"flip={self.flip} must be between 0 and 1")
         if self.path is None:
             detection_dataset.check_source(self.dataset)
 
     @property
     def loss_weights(self) -> LossWeights:
-        """What each part of the loss counts."""
+        """Weights of the parts of the loss."""
         return LossWeights(self.class_weight, self.distance_weight, self.overlap_weight, self.nothing_weight)
 
 
@@ -73,13 +76,13 @@ TINY = Config(scenes=24, height=32, width=32, batch_size=4, objects_per_scene=(1
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for."""
+    """Options of a request."""
 
-    threshold: float = DEFAULT_THRESHOLD  # how sure the model must be of an object, 0 … 1
+    threshold: float = DEFAULT_THRESHOLD  # minimum confidence of an object, 0 … 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
-            raise ConfigError(f"threshold={self.threshold} lies in 0 … 1")
+            raise ConfigError(f"threshold={self.threshold} must be between 0 and 1")
 
 
 class ObjectBatch(NamedTuple):
@@ -90,13 +93,11 @@ class ObjectBatch(NamedTuple):
 
 
 class Detection(Task):
-    """Images with objects: batches, the loss of matched sets, average precision."""
+    """Object detection task: batches of images with boxes, the set loss, average precision."""
 
-    target_metric, throughput_unit, input_suffixes = (
-        TargetMetric("ap50", higher_is_better=True),
-        "images",
-        image_inputs.INPUT_SUFFIXES,
-    )
+    spec: DetectionSpec
+    target_metric = TargetMetric("ap50", higher_is_better=True)
+    throughput_unit, input_suffixes = "images", image_inputs.INPUT_SUFFIXES
 
     def __init__(
         self,
@@ -107,108 +108,104 @@ class Detection(Task):
         folder: Path | None = None,
     ) -> None:
         self.config, self.data_info, self.shape, self.classes = config, data_info, data_info.shape, data_info.classes
-        self._read, self._folder = load_collection, folder
-        most = int(data_info.extra["most"])
+        self._load_collection, self._folder = load_collection, folder
+        max_objects = int(data_info.extra["most"])
         self.spec = DetectionSpec(
-            self.shape.height, self.shape.width, self.shape.channels, len(data_info.classes), most
+            self.shape.height, self.shape.width, self.shape.channels, len(data_info.classes), max_objects
         )
         self.examples = image_inputs.example_paths(folder)
 
     @cached_property
     def collection(self) -> DetectionCollection:
-        """The images of each split; read when first asked for."""
-        return self._read()
+        """The images of each split, read on first use."""
+        return self._load_collection()
 
     def data_summary(self) -> list[str]:
-        """How many images there are, their size, and the objects of the first one."""
         splits = self.collection.splits
         names = [self.classes[label] for label in splits["train"].labels[0]]
-        known = f"{len(self.classes)} classes", f"at most {self.spec.max_objects} objects in an image"
-        return image_inputs.summarize_images(splits, self.shape, *known, ", ".join(names) or "without objects")
+        details = f"{len(self.classes)} classes", f"at most {self.spec.max_objects} objects in an image"
+        return image_inputs.summarize_images(splits, self.shape, *details, ", ".join(names) or "without objects")
 
     def fingerprint(self) -> dict[str, str]:
-        """A checksum of each split."""
-        parts = self.collection.splits.items()
-        return image_inputs.fingerprint({name: zip(*part, strict=True) for name, part in parts})
+        splits = self.collection.splits.items()
+        return image_inputs.fingerprint({name: zip(*split, strict=True) for name, split in splits})
 
     def data_warnings(self) -> list[str]:
-        """What a user should know of the data."""
         return list(self.collection.remarks)
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's batches of images, in random order."""
+        """Return the epoch's batches of images, in random order."""
         return image_inputs.shuffled_batches(
             len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed
         )
 
     def collate(self, examples: Indices) -> ObjectBatch:
-        """Example numbers -> images and objects, some turned left to right."""
-        part = self.collection.split("train")
-        turned = (torch.rand(len(examples)) < self.config.flip).tolist()
+        """Example ids -> images and objects, some of them flipped."""
+        split = self.collection.split("train")
+        flips = (torch.rand(len(examples)) < self.config.flip).tolist()
         images, boxes = [], []
-        for row, turn in zip(examples.tolist(), turned, strict=True):
-            left, top, right, bottom = part.boxes[row].T
-            images.append(part.pixels[row][:, ::-1] if turn else part.pixels[row])
-            boxes.append(np.stack([1 - right, top, 1 - left, bottom] if turn else [left, top, right, bottom], axis=1))
-        labels = [part.labels[row] for row in examples.tolist()]
+        for row, flip in zip(examples.tolist(), flips, strict=True):
+            left, top, right, bottom = split.boxes[row].T
+            images.append(split.pixels[row][:, ::-1] if flip else split.pixels[row])
+            boxes.append(np.stack([1 - right, top, 1 - left, bottom] if flip else [left, top, right, bottom], axis=1))
+        labels = [split.labels[row] for row in examples.tolist()]
         return ObjectBatch(to_tensor(np.stack(images)), pad_targets(labels, boxes))
 
     def loss(self, model: Any, batch: ObjectBatch) -> Loss:
-        """The training loss, summed over images: class, distance and overlap of the matched objects after every layer
-        of the decoder; its parts are named."""
-        found = model(batch.images)
-        layers = len(found.logits)
-        truth = ObjectTargets(*(x.repeat(layers, *(1,) * (x.dim() - 1)) for x in batch.targets))
-        parts = set_loss(found.logits.flatten(0, 1), found.boxes.flatten(0, 1), truth, self.config.loss_weights)
+        """Return the set loss of all decoder layers, summed over images; parts: class, distance, overlap."""
+        output = model(batch.images)
+        num_layers = len(output.logits)
+        targets = ObjectTargets(*(x.repeat(num_layers, *(1,) * (x.dim() - 1)) for x in batch.targets))
+        parts = set_loss(output.logits.flatten(0, 1), output.boxes.flatten(0, 1), targets, self.config.loss_weights)
         return Loss(torch.stack(list(parts.values())).sum(), len(batch.images), parts)
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """`ap50`, average precision at half overlap, and `ap`, the mean over overlaps 0.5 … 0.95; both in percent."""
-        part = self.collection.split(split)
-        truth = [
+        """Return `ap50`, average precision at IoU 0.5, and `ap`, the mean over IoU 0.5 … 0.95; both in percent."""
+        data = self.collection.split(split)
+        ground_truth = [
             [GroundTruthObject(int(label), tuple(box.tolist())) for label, box in zip(labels, boxes, strict=True)]
-            for labels, boxes in zip(part.labels, part.boxes, strict=True)
+            for labels, boxes in zip(data.labels, data.boxes, strict=True)
         ]
-        found = self.detect(model, part.pixels)
-        each = [100 * average_precision(found, truth, threshold=threshold) for threshold in IOU_THRESHOLDS]
-        return {"ap50": each[0], "ap": float(np.mean(each))}
+        detections = self.detect(model, data.pixels)
+        precisions = [
+            100 * average_precision(detections, ground_truth, threshold=threshold) for threshold in IOU_THRESHOLDS
+        ]
+        return {"ap50": precisions[0], "ap": float(np.mean(precisions))}
 
     def detect(self, model: Any, pixels: Pixels) -> list[list[DetectedObject]]:
-        """Images (n h w c) of 0 … 255 -> what each query of each found, surest first."""
-        found: list[list[DetectedObject]] = []
+        """Images (n h w c) of 0 … 255 -> the objects of all queries, most confident first."""
+        detections: list[list[DetectedObject]] = []
         with eval_mode(model) as device:
             for low in track(range(0, len(pixels), BATCH_IMAGES), -(-len(pixels) // BATCH_IMAGES)):
-                seen = model(to_tensor(pixels[low : low + BATCH_IMAGES]).to(device))
-                found += inspect.decode_detections(seen.logits[-1], seen.boxes[-1])
-        return found
+                output = model(to_tensor(pixels[low : low + BATCH_IMAGES]).to(device))
+                detections += decode_detections(output.logits[-1], output.boxes[-1])
+        return detections
 
     def signatures(self) -> dict[str, str]:
-        """How each score is computed, for others to repeat it."""
-        how = "mean over classes of interpolated precision at 101 recalls, every query with its likeliest class"
-        return {"ap50": f"{how}, overlap 0.5, percent", "ap": f"{how}, mean over overlaps 0.50:0.05:0.95, percent"}
+        method = "mean over classes of interpolated precision at 101 recalls, every query with its most likely class"
+        return {"ap50": f"{method}, IoU 0.5, percent", "ap": f"{method}, mean over IoU 0.50:0.05:0.95, percent"}
 
     def save(self, folder: Path) -> None:
-        """Write the shape and the classes, and an image to try."""
+        """Write the image shape, the classes and an example image."""
         self.data_info.save(
             folder, image_inputs.example_png(self._folder, lambda: self.collection.split("valid").pixels[0])
         )
 
     def parse_input(self, text: str) -> InputImage:
-        """The path of an image file -> the image in the size of the model."""
+        """Read an image file and resize it to the model's input size."""
         return image_inputs.resize_image(image_inputs.read_image(text, self.shape.channels), self.shape)
 
     def predict(
         self, model: Any, inputs: Sequence[InputImage], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
-        """Images -> of each one answer, whose value is all objects in it, surest first."""
+        """Images -> one prediction each, whose value is the objects in the image, most confident first."""
         if not inputs:
             return []
-        found = self.detect(model, np.stack([given.pixels for given in inputs]))
-        answer = partial(inspect.to_prediction, classes=self.classes, threshold=options.threshold)
-        return [[answer(given, each)] for given, each in zip(inputs, found, strict=True)]
+        detections = self.detect(model, np.stack([image.pixels for image in inputs]))
+        predict = partial(to_prediction, classes=self.classes, threshold=options.threshold)
+        return [[predict(image, objects)] for image, objects in zip(inputs, detections, strict=True)]
 
     def inspect(self, model: Any, parsed_input: InputImage, options: Options, decoding: Any) -> Inspectable:
-        """An image -> its objects, and where each query looked."""
         with eval_mode(model) as device:
             image = to_tensor(parsed_input.pixels[None]).to(device)
             return inspect.build_inspectable(
@@ -217,22 +214,23 @@ class Detection(Task):
 
 
 def pad_targets(labels: Sequence[Any], boxes: Sequence[Any]) -> ObjectTargets:
-    """Labels and corners of the objects of each image -> one value, padded."""
-    counts = [len(each) for each in labels]
-    truth = ObjectTargets(
+    """Pad the labels and boxes (corners) of the objects of each image to one batch."""
+    counts = [len(image_labels) for image_labels in labels]
+    targets = ObjectTargets(
         torch.zeros(len(labels), max(counts, default=0), dtype=torch.long),
         torch.zeros(len(labels), max(counts, default=0), 4),
         torch.tensor(counts),
     )
-    for row, (own, places) in enumerate(zip(labels, boxes, strict=True)):
-        edges = torch.from_numpy(np.ascontiguousarray(places, dtype=np.float32))
-        truth.labels[row, : len(own)] = torch.from_numpy(own)
-        truth.boxes[row, : len(own), :2] = (edges[:, :2] + edges[:, 2:]) / 2
-        truth.boxes[row, : len(own), 2:] = edges[:, 2:] - edges[:, :2]
-    return truth
+    for row, (image_labels, image_boxes) in enumerate(zip(labels, boxes, strict=True)):
+        corners = torch.from_numpy(np.ascontiguousarray(image_boxes, dtype=np.float32))
+        count = len(image_labels)
+        targets.labels[row, :count] = torch.from_numpy(image_labels)
+        targets.boxes[row, :count, :2] = (corners[:, :2] + corners[:, 2:]) / 2
+        targets.boxes[row, :count, 2:] = corners[:, 2:] - corners[:, :2]
+    return targets
 
 
-def _collect(config: Config) -> DetectionCollection:
+def _load_data(config: Config) -> DetectionCollection:
     if config.path is None:
         return detection_dataset.make_scenes(
             config.scenes, side=config.height, things=config.objects_per_scene, seed=config.seed
@@ -243,18 +241,17 @@ def _collect(config: Config) -> DetectionCollection:
 
 
 def build(config: Config, folder: Path | None = None) -> Detection:
-    """A config -> the task with the classes of the data, or those of a run folder."""
+    """Return the task with the classes of the data, or those of a run folder."""
     if folder is not None:
         return load(config, folder)
-    found = _collect(config)
-    most = max(len(labels) for part in found.splits.values() for labels in part.labels)
-    return Detection(
-        config, ImageDataInfo(found.shape, found.classes, {"most": max(1, most)}), load_collection=lambda: found
-    )
+    collection = _load_data(config)
+    max_objects = max(len(labels) for split in collection.splits.values() for labels in split.labels)
+    info = ImageDataInfo(collection.shape, collection.classes, {"most": max(1, max_objects)})
+    return Detection(config, info, load_collection=lambda: collection)
 
 
 def load(config: Config, folder: Path) -> Detection:
-    """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
+    """Return the task of a run folder; the data is read only when it is used."""
     return Detection(
-        config, image_inputs.load_data_info(folder), load_collection=lambda: _collect(config), folder=folder
+        config, image_inputs.load_data_info(folder), load_collection=lambda: _load_data(config), folder=folder
     )

@@ -1,4 +1,4 @@
-"""Embeddings: a vector for every word, learned from the words around it; nearest words and sums of words."""
+"""Word embedding task: learns a vector for every word from its neighbours, and finds nearest words and analogies."""
 
 from __future__ import annotations
 

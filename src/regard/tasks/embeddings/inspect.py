@@ -1,6 +1,6 @@
-"""Word vectors as they are shown: the nearest words of a sum, and the frequent words in two dimensions.
+"""Inspection of word vectors: the nearest words of a sum of words, and the frequent words in two dimensions.
 
-The page gets the vectors of these words too, in 8 bits, so that it can look for neighbours and do sums by itself.
+The page gets the vectors of these words in 8 bits, so that it can find neighbours and add words by itself.
 """
 
 from __future__ import annotations
@@ -15,54 +15,55 @@ from numpy.typing import NDArray
 
 from regard.core.inspectable import Axis, Inspectable, Item, Output
 from regard.core.pca import project_2d
-from regard.tasks.embeddings.word_space import Term, WordSpace
+from regard.tasks.embeddings.word_space import EmbeddingModel, Term, WordSpace
 
-MAX_POINTS = 500  # words that are shown as points: the picture by t-SNE takes seconds for more
+MAX_POINTS = 500  # words shown as points: t-SNE takes seconds for more
 Array = NDArray[np.float32]
 
 
 def build_inspectable(
-    model: Any, space: WordSpace, text: str, terms: list[Term], *, count: int, first_id: int
+    model: EmbeddingModel, space: WordSpace, text: str, terms: list[Term], *, count: int, first_id: int
 ) -> Inspectable:
-    """A sum of words -> the words nearest to it, and a picture of them among the most frequent words."""
-    begun = time.perf_counter()
-    near = space.nearest(terms, count)
-    seconds = time.perf_counter() - begun
-    asked = [space.index[term.word] for term in terms]
-    listed = list(dict.fromkeys([*asked, *(space.index[each.word] for each in near), *range(MAX_POINTS)]))
-    listed = [place for place in listed if place < len(space.words)][:MAX_POINTS]
-    places = torch.tensor([first_id + place for place in asked])
+    """A sum of words -> the nearest words, and a picture of them among the most frequent words."""
+    start_time = time.perf_counter()
+    neighbours = space.nearest(terms, count)
+    seconds = time.perf_counter() - start_time
+    query_words = [space.index[term.word] for term in terms]
+    near_words = [space.index[neighbour.word] for neighbour in neighbours]
+    points = list(dict.fromkeys([*query_words, *near_words, *range(MAX_POINTS)]))
+    points = [index for index in points if index < len(space.words)][:MAX_POINTS]
+    tokens = torch.tensor([first_id + index for index in query_words])
     signs = torch.tensor([float(term.sign) for term in terms])
 
     def cosines() -> torch.Tensor:
-        """(1 n): how near every word is to the sum; the words of the sum itself are left out."""
+        """Return the cosine (1 n) of every word to the sum; -2 for the words of the sum itself."""
         unit = torch.nn.functional.normalize(model.vectors.weight, dim=-1)
-        total = (unit[places] * signs[:, None].to(unit)).sum(dim=0)
-        return (unit[first_id:] @ torch.nn.functional.normalize(total, dim=0)).index_fill(0, places - first_id, -2.0)[
-            None
-        ]
+        total = torch.nn.functional.normalize((unit[tokens] * signs[:, None].to(unit)).sum(dim=0), dim=0)
+        return (unit[first_id:] @ total).index_fill(0, tokens - first_id, -2.0)[None]
 
     return Inspectable(
         title=text,
         axes={"words": Axis(tuple(Item(term.word) for term in terms), "words", input="words")},
         query_axes={},
         key_axes={},
-        outputs=tuple(Output(each.word, rank=each.cosine) for each in near),
+        outputs=tuple(Output(neighbour.word, rank=neighbour.cosine) for neighbour in neighbours),
         replay=cosines,
-        predicted_ids=torch.tensor([space.index[near[0].word]]) if near else torch.zeros(0, dtype=torch.long),
+        predicted_ids=torch.tensor(near_words[:1], dtype=torch.long),
         seconds=seconds,
-        inputs={"words": places[None]},
+        inputs={"words": tokens[None]},
         views=("vectors",),
         extra={
             "vectors": vectors_view(
-                [space.words[place] for place in listed], space.unit_vectors[listed], num_query_words=len(set(asked))
+                [space.words[index] for index in points],
+                space.unit_vectors[points],
+                num_query_words=len(set(query_words)),
             )
         },
     )
 
 
 def vectors_view(words: list[str], unit_vectors: Array, *, num_query_words: int) -> dict[str, Any]:
-    """Words and their vectors of length 1 (n d) -> what the page needs; the first `asked` words were asked for."""
+    """Return the data of the page for words and their vectors of length 1 (n d), the words of the query first."""
     return {
         "words": words,
         "asked": num_query_words,

@@ -1,4 +1,4 @@
-"""Image classification: an image in, its class out."""
+"""Image classification task: predicts the class of an image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image and its class as they are shown: the patches, what became of them, and the answer without the strongest."""
+"""Inspection of an image classifier: patches, attention rollout, and the prediction without the strongest patches."""
 
 from __future__ import annotations
 
@@ -14,109 +14,126 @@ from regard.attention.rollout import rollout
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
 from regard.tasks._shared.image_inputs import InputImage, title_with_remarks
 
-MAX_CLASSES = 5  # classes that are shown
-GREY = 0.0  # what covers a patch: the middle of -1 … 1
+MAX_CLASSES = 5  # classes shown
+GREY = 0.0  # fill value of an occluded patch: the middle of -1 … 1
 
 
 def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, classes: Sequence[str]) -> Inspectable:
-    """An image (1 c h w) -> axes of its patches, the likeliest classes, and ways to run the model again."""
-    begun = time.perf_counter()
-    scores = model(image).float().log_softmax(dim=1)[0]
-    seconds = time.perf_counter() - begun
-    best = scores.topk(min(MAX_CLASSES, len(classes)))
-    before, patches = len(getattr(model, "first", ())), _patches(model, *image.shape[2:])
-    own = tuple(Item("class", special=True) for _ in range(before))
-    named = tuple((classes[number], score) for score, number in zip(*(x.tolist() for x in best), strict=True))
-    outputs = tuple(Output(name, score=score, rank=score, tokens=(Token(name, score, named),)) for name, score in named)
-    axes, rows = {"answer": Axis((Item(named[0][0]),), "answer")}, {"image": (AxisRef("answer"),)}
+    """An image (1 c h w) -> axes of its patches, the most likely classes, and ways to replay the model."""
+    start_time = time.perf_counter()
+    log_probs = model(image).float().log_softmax(dim=1)[0]
+    seconds = time.perf_counter() - start_time
+    best = log_probs.topk(min(MAX_CLASSES, len(classes)))
+    num_class_tokens, patches = len(getattr(model, "first", ())), _patches(model, *image.shape[2:])
+    class_tokens = tuple(Item("class", special=True) for _ in range(num_class_tokens))
+    ranked = tuple(
+        (classes[index], score) for score, index in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+    )
+    outputs = tuple(
+        Output(name, score=score, rank=score, tokens=(Token(name, score, ranked),)) for name, score in ranked
+    )
+    axes, query_axes = {"answer": Axis((Item(ranked[0][0]),), "answer")}, {"image": (AxisRef("answer"),)}
     if patches:
-        axes["patches"], rows["patches"] = Axis((*own, *patches), "patches"), (AxisRef("patches"),)
+        axes["patches"], query_axes["patches"] = Axis((*class_tokens, *patches), "patches"), (AxisRef("patches"),)
     return Inspectable(
         title=title_with_remarks(input_image.name, input_image),
         axes=axes,
-        query_axes={**rows},
+        query_axes={**query_axes},
         key_axes={"patches": (AxisRef("patches"),)} if patches else {},
         outputs=outputs,
         replay=lambda: model(image),
         predicted_ids=best.indices[:1],
         seconds=seconds,
         answer_axis="answer",
-        ablations={"patches": lambda: _without_each(model, image, patches, before=before)} if patches else {},
+        ablations={"patches": lambda: _ablate_patches(model, image, patches, num_class_tokens=num_class_tokens)}
+        if patches
+        else {},
         views=("overlay",) if patches else (),
-        extra={"overlay": _extra(model, image, input_image, patches, before=before, classes=classes)},
+        extra={
+            "overlay": _overlay_data(
+                model, image, input_image, patches, num_class_tokens=num_class_tokens, classes=classes
+            )
+        },
     )
 
 
 def _patches(model: Any, height: int, width: int) -> list[Item]:
-    """The patches of a model's images, row by row; none where it has no such."""
+    """Return the patches of a model's images, row by row; an empty list if the model has none."""
     if not hasattr(model, "tokens"):
         return []
-    rows, columns = model.tokens.grid(height, width)
-    high, wide = (
+    rows, columns = model.tokens.grid_size(height, width)
+    patch_height, patch_width = (
         getattr(model.tokens, "side", 0) or side / count for side, count in ((height, rows), (width, columns))
     )
-    edges = [min(1.0, row * high / height) for row in range(rows + 1)]
-    sides = [min(1.0, column * wide / width) for column in range(columns + 1)]
+    tops = [min(1.0, row * patch_height / height) for row in range(rows + 1)]
+    lefts = [min(1.0, column * patch_width / width) for column in range(columns + 1)]
     return [
-        Item(f"{row},{column}", box=(sides[column], edges[row], sides[column + 1], edges[row + 1]))
+        Item(f"{row},{column}", box=(lefts[column], tops[row], lefts[column + 1], tops[row + 1]))
         for row in range(rows)
         for column in range(columns)
     ]
 
 
-def _without_each(model: Any, image: Tensor, patches: Sequence[Item], *, before: int) -> Tensor:
-    """Logits (m 1 v), each patch in turn covered with grey; a class token cannot be covered."""
-    covered = [image[0]] * before + [occlude_patches(image, [patch])[0] for patch in patches]
-    logits: Tensor = model(torch.stack(covered))
+def _ablate_patches(model: Any, image: Tensor, patches: Sequence[Item], *, num_class_tokens: int) -> Tensor:
+    """Return logits (m 1 v) with each patch in turn occluded; class tokens cannot be occluded."""
+    images = [image[0]] * num_class_tokens + [occlude_patches(image, [patch])[0] for patch in patches]
+    logits: Tensor = model(torch.stack(images))
     return logits[:, None]
 
 
 def occlude_patches(image: Tensor, patches: Sequence[Item]) -> Tensor:
-    """(1 c h w) -> the same with grey in place of some patches."""
-    covered, (height, width) = image.clone(), image.shape[2:]
+    """Replace patches of an image (1 c h w) by grey."""
+    occluded, (height, width) = image.clone(), image.shape[2:]
     for patch in patches:
         assert patch.box is not None
         left, top, right, bottom = patch.box
-        rows, columns = (
-            slice(round(top * height), round(bottom * height)),
-            slice(round(left * width), round(right * width)),
-        )
-        covered[:, :, rows, columns] = GREY
-    return covered
+        rows = slice(round(top * height), round(bottom * height))
+        columns = slice(round(left * width), round(right * width))
+        occluded[:, :, rows, columns] = GREY
+    return occluded
 
 
 def patch_relevance(maps: dict[str, AttentionMap], *, num_class_tokens: int) -> Tensor:
-    """Recorded maps -> how much of each patch reaches the answer (n), by rollout."""
-    layers = [found.weights for found in maps.values() if found.queries == found.keys == "patches"]
-    reached = rollout(layers)[0]  # (t t)
-    pooling = [found.weights for found in maps.values() if found.queries == "image"]
+    """Recorded attention maps -> the relevance (n) of each patch for the prediction, by attention rollout."""
+    layers = [attention.weights for attention in maps.values() if attention.queries == attention.keys == "patches"]
+    relevance = rollout(layers)[0]  # (t t)
+    pooling = [attention.weights for attention in maps.values() if attention.queries == "image"]
     if pooling:
-        final = pooling[0][0, 0, 0] @ reached
+        final = pooling[0][0, 0, 0] @ relevance
     else:
-        final = reached[0] if num_class_tokens else reached.mean(dim=0)
+        final = relevance[0] if num_class_tokens else relevance.mean(dim=0)
     return final[num_class_tokens:]
 
 
-def _extra(
-    model: Any, image: Tensor, given: InputImage, patches: Sequence[Item], *, before: int, classes: Sequence[str]
+def _overlay_data(
+    model: Any,
+    image: Tensor,
+    input_image: InputImage,
+    patches: Sequence[Item],
+    *,
+    num_class_tokens: int,
+    classes: Sequence[str],
 ) -> dict[str, Any]:
-    """Plain values for the view: the image, rollout, and what is answered without the strongest patches."""
-    height, width, channels = given.pixels.shape
-    extra: dict[str, Any] = {"height": height, "width": width, "pixels": given.pixels.reshape(-1, channels).tolist()}
-    extra["before"] = before
+    """Return the data of the page: the image, rollout, and the predictions without the strongest patches."""
+    height, width, channels = input_image.pixels.shape
+    data: dict[str, Any] = {
+        "height": height,
+        "width": width,
+        "pixels": input_image.pixels.reshape(-1, channels).tolist(),
+        "before": num_class_tokens,
+    }
     if not patches:  # a model without patches has no attention between them
-        return extra
+        return data
     with record(model) as maps:
         model(image)
-    strong = patch_relevance(maps, num_class_tokens=before)
-    order = strong.argsort(descending=True).tolist()
+    relevance = patch_relevance(maps, num_class_tokens=num_class_tokens)
+    order = relevance.argsort(descending=True).tolist()
     counts = [count for count in (0, 1, 2, 4, 8, 16, 32) if count < len(order)]
-    changed = torch.cat([occlude_patches(image, [patches[place] for place in order[:count]]) for count in counts])
-    shares = model(changed).float().log_softmax(dim=1).exp()
-    best = shares.max(dim=1)
-    extra["rollout"] = [round(value, 6) for value in strong.tolist()]
-    extra["removed"] = [
-        {"patches": order[:count], "answer": classes[number], "share": round(share, 4)}
-        for count, share, number in zip(counts, best.values.tolist(), best.indices.tolist(), strict=True)
+    occluded = torch.cat([occlude_patches(image, [patches[index] for index in order[:count]]) for count in counts])
+    best = model(occluded).float().log_softmax(dim=1).exp().max(dim=1)
+    data["rollout"] = [round(value, 6) for value in relevance.tolist()]
+    data["removed"] = [
+        {"patches": order[:count], "answer": classes[index], "share": round(probability, 4)}
+        for count, probability, index in zip(counts, best.values.tolist(), best.indices.tolist(), strict=True)
     ]
-    return extra
+    return data

@@ -1,17 +1,17 @@
-"""Images as a task: they are made pixel by pixel, of a class, around a part that is given, or from a smaller image."""
+"""Image generation task: generates, completes or upscales images pixel by pixel."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import ImageGenerationSpec as PixelSizes
+from regard.core.data_specs import ImageGenerationSpec
 from regard.tasks.image_generation.task import TINY, Config, ImageGeneration, Options, build, load
 
 __all__ = ["TINY", "Config", "ImageGeneration", "Options", "build", "load"]
 
 VERB = "generate"
 VERBS = ("generate", "complete", "upscale")
-SPEC = PixelSizes
+SPEC = ImageGenerationSpec
 SERVER_LIMITS = {"n": 64, "scale": 16}
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "image_transformer"},

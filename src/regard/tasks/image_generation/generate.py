@@ -1,9 +1,10 @@
-"""Images from a model, place by place: from nothing, around what is known, or from a smaller image."""
+"""Image generation, position by position: unconditional, completion of a partial image, or upscaling."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple, cast
 
 import torch
@@ -16,19 +17,45 @@ from regard.core.inference_mode import eval_mode
 from regard.core.protocols.image_generator import ImageCondition, ImageGenerator
 from regard.core.seed import combine_seeds
 from regard.core.state_tree import map_tensors
+from regard.core.task import Prediction
+from regard.data.images import drawing
+from regard.data.images.image_files import Pixels, encode_png
 from regard.decoding.strategies import sample
 from regard.layers.fuse_for_decoding import optimize_for_decoding
+from regard.tasks._shared.image_inputs import InputImage, format_remarks
 
 UNKNOWN = -1
-BATCH_IMAGES = 32  # images that are made side by side
+BATCH_IMAGES = 32  # images generated at the same time
 StepCallback = Callable[[], None]
 
 
 class GeneratedImages(NamedTuple):
-    """Images, and how likely what is new in them was."""
+    """Images, and the log p of their generated levels."""
 
     levels: Tensor  # (b n) in raster order
     scores: Tensor  # (b) log p
+
+
+def generate(
+    model: ImageGenerator,
+    condition: ImageCondition,
+    known_levels: Tensor | None,
+    *,
+    sizes: ImageGenerationSpec,
+    sampling: sample.Config | None,
+) -> Tensor:
+    """Conditions of any number of images, and their known levels (b n) -> all levels (b n)."""
+    count, size = len(condition.labels), sizes.height * sizes.width * sizes.channels
+    known_levels = torch.full((count, size), UNKNOWN) if known_levels is None else known_levels
+    parts = []
+    with eval_mode(model) as device, progress_bar(len(model.order) * -(-count // BATCH_IMAGES)) as on_step:
+        for low in range(0, count, BATCH_IMAGES):
+            rows = slice(low, low + BATCH_IMAGES)
+            batch = ImageCondition(*(x[rows] for x in condition)), known_levels[rows]
+            part, known = map_tensors(batch, lambda x: x.to(device))
+            images = generate_batch(model, part, known, num_levels=sizes.levels, sampling=sampling, on_step=on_step)
+            parts.append(images.levels)
+    return torch.cat(parts)
 
 
 @torch.no_grad()
@@ -41,72 +68,76 @@ def generate_batch(
     sampling: sample.Config | None,
     on_step: StepCallback = lambda: None,
 ) -> GeneratedImages:
-    """Levels that are known (b n), UNKNOWN elsewhere -> all levels. Without `how` the likeliest level is taken at every
-    place. What an image becomes depends on its number in the batch and the seed, not on the others."""
+    """Known levels (b n), UNKNOWN elsewhere -> all levels; without `sampling` the most likely level is taken.
+
+    Samples depend on the image's index in the batch and the seed only, not on the other images.
+    """
     model = cast("ImageGenerator", optimize_for_decoding(cast("nn.Module", model)))
-    order = _each(model.order)  # (t c)
-    images, total = (
-        known_levels.clone(),
-        torch.zeros(len(known_levels), dtype=torch.float64, device=known_levels.device),
-    )
-    numbers = _numbers(known_levels, sampling)
-    place = _first_free(known_levels, order)
-    feature, state = _begun(model, condition, images, place=place, levels=num_levels)
+    order = _as_matrix(model.order)  # (t c)
+    images = known_levels.clone()
+    scores = torch.zeros(len(known_levels), dtype=torch.float64, device=known_levels.device)
+    noise = _sampling_noise(known_levels, sampling)
+    position = _first_unknown(known_levels, order)
+    feature, state = _encode_prefix(model, condition, images, position=position, num_levels=num_levels)
     while True:
-        given = images.new_zeros(len(images), 0)
-        for spot in order[place]:
-            scores = model.readout.logits(feature, given).float().log_softmax(dim=-1)
-            drawn = _choose(scores, numbers[:, spot], sampling)
-            free = known_levels[:, spot] == UNKNOWN
-            values = torch.where(free, drawn, known_levels[:, spot])
-            total += torch.where(free, scores.gather(1, values[:, None])[:, 0], 0.0)
-            given = torch.cat([given, values[:, None]], dim=1)
-        images[:, order[place]] = given
+        levels = images.new_zeros(len(images), 0)
+        for pixel in order[position]:
+            log_probs = model.readout.logits(feature, levels).float().log_softmax(dim=-1)
+            sampled = _choose(log_probs, noise[:, pixel], sampling)
+            is_unknown = known_levels[:, pixel] == UNKNOWN
+            values = torch.where(is_unknown, sampled, known_levels[:, pixel])
+            scores += torch.where(is_unknown, log_probs.gather(1, values[:, None])[:, 0], 0.0)
+            levels = torch.cat([levels, values[:, None]], dim=1)
+        images[:, order[position]] = levels
         on_step()
-        place += 1
-        if place == len(order):
-            return GeneratedImages(images, total)
-        features, state = model.features(_tokens(given[:, None], model.order), state)
+        position += 1
+        if position == len(order):
+            return GeneratedImages(images, scores)
+        features, state = model.features(_tokens(levels[:, None], model.order), state)
         feature = features[:, -1]
 
 
-def _choose(scores: Tensor, numbers: Tensor, how: sample.Config | None) -> Tensor:
+def _choose(log_probs: Tensor, noise: Tensor, sampling: sample.Config | None) -> Tensor:
     """Log p (b levels) -> a level of each row (b)."""
-    return scores.argmax(dim=1) if how is None else sample.sample_tokens(scores, numbers[:, None], config=how)[:, 0]
+    if sampling is None:
+        return log_probs.argmax(dim=1)
+    return sample.sample_tokens(log_probs, noise[:, None], config=sampling)[:, 0]
 
 
-def _begun(
-    model: ImageGenerator, subject: ImageCondition, images: Tensor, *, place: int, levels: int
+def _encode_prefix(
+    model: ImageGenerator, condition: ImageCondition, images: Tensor, *, position: int, num_levels: int
 ) -> tuple[Tensor, object]:
-    """The features of a place and the state there, all places before it being known: they are read at once."""
-    known = images[:, _each(model.order)[:place]]  # (b t c)
-    start = torch.full_like(images[:, _each(model.order)[:1]], levels)
-    features, state = model.features(_tokens(torch.cat([start, known], dim=1), model.order), model.start(subject))
+    """Encode all levels before a position at once -> the features of the position and the state there."""
+    order = _as_matrix(model.order)
+    known = images[:, order[:position]]  # (b t c)
+    start = torch.full_like(images[:, order[:1]], num_levels)
+    features, state = model.features(_tokens(torch.cat([start, known], dim=1), model.order), model.start(condition))
     return features[:, -1], state
 
 
-def _tokens(values: Tensor, order: Tensor) -> Tensor:
-    """(b t c) -> (b t) where a place is one channel."""
-    return values[..., 0] if order.dim() == 1 else values
+def _tokens(levels: Tensor, order: Tensor) -> Tensor:
+    """(b t c) -> (b t) if a position is one channel."""
+    return levels[..., 0] if order.dim() == 1 else levels
 
 
-def _each(order: Tensor) -> Tensor:
+def _as_matrix(order: Tensor) -> Tensor:
     return order[:, None] if order.dim() == 1 else order
 
 
-def _first_free(known: Tensor, order: Tensor) -> int:
-    """The first place that is to be made in some image; the last one where nothing is."""
-    free = (known[:, order] == UNKNOWN).flatten(2).any(dim=2).any(dim=0)
-    return int(free.int().argmax()) if bool(free.any()) else len(order) - 1
+def _first_unknown(known_levels: Tensor, order: Tensor) -> int:
+    """Return the first position that is unknown in any image; the last position if all are known."""
+    is_unknown = (known_levels[:, order] == UNKNOWN).flatten(2).any(dim=2).any(dim=0)
+    return int(is_unknown.int().argmax()) if bool(is_unknown.any()) else len(order) - 1
 
 
-def _numbers(known: Tensor, how: sample.Config | None) -> Tensor:
-    """(b n) from [0, 1), each image's by its own seed."""
-    if how is None:
-        return torch.zeros(known.shape, device=known.device)
-    generators = [torch.Generator().manual_seed(combine_seeds(how.seed, row)) for row in range(len(known))]
-    drawn = [torch.rand(known.shape[1], generator=generator, dtype=torch.float64) for generator in generators]
-    return torch.stack(drawn).to(known.device)
+def _sampling_noise(known_levels: Tensor, sampling: sample.Config | None) -> Tensor:
+    """Return uniform random numbers (b n) of [0, 1), each image with its own seed."""
+    if sampling is None:
+        return torch.zeros(known_levels.shape, device=known_levels.device)
+    size = known_levels.shape[1]
+    generators = [torch.Generator().manual_seed(combine_seeds(sampling.seed, row)) for row in range(len(known_levels))]
+    noise = [torch.rand(size, generator=generator, dtype=torch.float64) for generator in generators]
+    return torch.stack(noise).to(known_levels.device)
 
 
 def teacher_forcing_loss(
@@ -120,35 +151,31 @@ def teacher_forcing_loss(
     return loss
 
 
-def generate(
-    model: ImageGenerator,
-    condition: ImageCondition,
-    known_levels: Tensor | None,
-    *,
-    sizes: ImageGenerationSpec,
-    sampling: sample.Config | None,
-) -> Tensor:
-    """Any number of subjects, and the levels (b n) that are known of their images -> all levels (b n)."""
-    count, size = len(condition.labels), sizes.height * sizes.width * sizes.channels
-    known_levels = torch.full((count, size), UNKNOWN) if known_levels is None else known_levels
-    parts = []
-    with eval_mode(model) as device, progress_bar(len(model.order) * -(-count // BATCH_IMAGES)) as tick:
-        for low in range(0, count, BATCH_IMAGES):
-            rows = slice(low, low + BATCH_IMAGES)
-            part, given = map_tensors(
-                (ImageCondition(*(x[rows] for x in condition)), known_levels[rows]), lambda x: x.to(device)
-            )
-            parts.append(
-                generate_batch(model, part, given, num_levels=sizes.levels, sampling=sampling, on_step=tick).levels
-            )
-    return torch.cat(parts)
-
-
 @contextmanager
 def progress_bar(total: int) -> Iterator[StepCallback]:
-    """A bar that moves with every place; nothing where there is no terminal."""
+    """Show a bar that advances with every position; without a terminal it is a no-op."""
     console = Console(stderr=True)
     columns = (TextColumn("painting"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
         yield lambda: bar.advance(task)
+
+
+def prediction_title(image: InputImage | None, size: tuple[int, int], *, label: str, count: int) -> str:
+    """Return a one-line description of generated images."""
+    size_text, of = f"{size[0]}x{size[1]}", f" of class {label}" if label else ""
+    if image is None:
+        return f"{count} images of {size_text}{of}" if count > 1 else f"an image of {size_text}{of}"
+    return f"{image.name} made to {size_text}{of}"
+
+
+def to_prediction(images: Pixels, image: InputImage | None, *, scale: int, label: str) -> Prediction:
+    """Images (n h w c) -> a prediction whose files show them on one sheet."""
+    sheet = drawing.make_grid(images)
+    scale = scale or drawing.display_scale(*sheet.shape[:2])
+    return Prediction(
+        prediction_title(image, (images.shape[1], images.shape[2]), label=label, count=len(images)),
+        value=images,
+        remarks=format_remarks(image),
+        files={".png": partial(encode_png, sheet, scale=scale), ".txt": lambda: drawing.to_text(sheet).encode()},
+    )

@@ -1,4 +1,4 @@
-"""Images as a task: they are made pixel by pixel, of a class, around a part that is given, or from a smaller image."""
+"""Image generation: images as sequences of intensity levels, bits per dimension, generation, completion, upscaling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from regard.core.data_specs import ImageGenerationSpec as PixelSizes
+from regard.core.config import check_fields
+from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError, DataError
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
@@ -23,56 +24,61 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.builtin import digits
 from regard.data.images import dataset
-from regard.data.images.dataset import HoldOut, ImageCollection, ImageSource
+from regard.data.images.dataset import HoldOut, ImageCollection
 from regard.data.images.image_files import Pixels
-from regard.data.images.loader import TargetShape
 from regard.data.images.resize import Fit, check_levels
 from regard.decoding.strategies import sample
 from regard.tasks._shared import image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
 from regard.tasks.image_generation import inspect
-from regard.tasks.image_generation.generate import generate, teacher_forcing_loss
-from regard.tasks.image_generation.levels import ImageBatch, decode, encode, histogram_bits, quality, upscale_bicubic
+from regard.tasks.image_generation.generate import generate, prediction_title, teacher_forcing_loss, to_prediction
+from regard.tasks.image_generation.levels import ImageBatch, decode, encode, upscale_bicubic
+from regard.tasks.image_generation.metrics import histogram_bits, quality
+from regard.tasks.image_generation.prompts import PreparedRequest, prepare
 
-MAX_UPSCALED_IMAGES = 64  # images of a split whose enlargement is compared with bicubic interpolation
+MAX_UPSCALED_IMAGES = 64  # images of a split that are upscaled and compared with bicubic interpolation
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which images, how large and in how many levels. Without a path, the handwritten digits of scikit-learn."""
+    """Image source, size and levels. Without a path, the handwritten digits of scikit-learn are used."""
 
     path: Path | None = None  # a folder (by class), an archive, idx or .npz files of images
     dataset: str = dataset.BUILT_IN  # without a path: digits, or hf:… for Hugging Face
-    height: int = 0  # rows that every image is brought to; 0: those of the first image
-    width: int = 0  # columns that every image is brought to; 0: those of the first image
+    height: int = 0  # rows that every image is resized to; 0: those of the first image
+    width: int = 0  # columns that every image is resized to; 0: those of the first image
     channels: int = 0  # 1: grey, 3: colour, 0: as the first image
-    fit: Fit = "stretch"  # how another size is brought to that: stretch, crop the middle, or pad with a border
+    fit: Fit = "stretch"  # resizing of other sizes: stretch, crop the middle, or pad with a border
     fill: int = 0  # brightness of the border, 0 … 255
-    intensity_levels: int = 0  # of brightness that are told apart, 2 … 256; 0: 17 for the digits, else 256
-    rounding: Literal["nearest", "random"] = "nearest"  # to which level; random: either, the nearer more often
+    intensity_levels: int = 0  # levels of brightness, 2 … 256; 0: 17 for the digits, else 256
+    rounding: Literal["nearest", "random"] = (
+        "nearest"  # rounding to a level; random: either neighbour, the nearer one more often
+    )
     low_resolution: tuple[int, int] = (
         0,
         0,
-    )  # rows and columns of the image that is enlarged; 0: images are made from nothing
-    class_conditional: bool = True  # whether the class of an image is told to the model
-    condition_dropout: float = 0.1  # how often it is not told in training, so that it need not be given later
-    flip: float = 0.0  # how often left and right change places in training
+    )  # rows and columns of the image to upscale; 0: no upscaling
+    class_conditional: bool = True  # condition the model on the class of an image
+    condition_dropout: float = 0.1  # probability that the class is dropped in training, so that it is optional later
+    flip: float = 0.0  # probability of a horizontal flip in training
     batch_size: int = 32  # images in a batch
-    valid: int = 1000  # images of the validation split that are looked at
-    held_out: HoldOut = "image"  # what is held out for splits that the data does not have: images, or whole classes
-    seed: int = 1  # of splits that are not given
+    valid: int = 1000  # images of the validation split that are scored
+    held_out: HoldOut = "image"  # unit that is held out for missing splits: images, or entire classes
+    seed: int = 1  # seed of splits that the data does not have
 
     def __post_init__(self) -> None:
-        if min(self.batch_size, self.valid) < 1 or min(self.low_resolution) < 0:
-            raise ConfigError("rows and valid must be at least 1, small at least 0")
-        if not (0 <= self.condition_dropout <= 1 and 0 <= self.flip <= 1):
-            raise ConfigError(f"drop={self.condition_dropout}, flip={self.flip}: shares lie in 0 … 1")
+        check_fields(self, at_least_1=("batch_size", "valid"))
+        if min(self.low_resolution) < 0:
+            raise ConfigError(f"low_resolution={list(self.low_resolution)} must be at least 0")
+        for name in ("condition_dropout", "flip"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be between 0 and 1")
         if self.intensity_levels:
             check_levels(self.intensity_levels)
 
     @property
     def num_levels(self) -> int:
-        """The number of levels."""
+        """The number of levels: the setting, or the default of the data."""
         built_in = self.path is None and self.dataset == dataset.BUILT_IN
         return self.intensity_levels or (digits.LEVELS if built_in else 256)
 
@@ -82,37 +88,35 @@ TINY = Config(batch_size=8, valid=16)  # for tests
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for. An image that is given is completed, or enlarged where the run enlarges."""
+    """Options of a request. An input image is completed, or upscaled by a run that was trained to upscale."""
 
-    class_: str = ""  # the class of the images; none: any
-    n: int = 16  # images that are made from nothing; of what is given, one each
-    rows: int = 0  # rows of the given image that are kept; 0: all, of an image as high as the canvas half of them
-    temperature: float | None = None  # above 1 more surprising, 0 the likeliest; none: 1, or 0 where it is enlarged
-    top_k: int = 0  # only the so many likeliest levels are drawn; 0: all
-    top_p: float = 1.0  # only the likeliest levels that have this share of the probability are drawn
-    seed: int = 1  # another one gives other images
-    scale: int = 0  # pixels of the file for each pixel, along each axis; 0: so that single pixels can be seen
+    class_: str = ""  # class of the images; none: any
+    n: int = 16  # number of images without an input; one per input image
+    rows: int = 0  # rows of the input image to keep; 0: all, or half of an image as high as the canvas
+    temperature: float | None = None  # above 1: more diverse, 0: the most likely level; none: 1, or 0 for upscaling
+    top_k: int = 0  # sample from the k most likely levels; 0: from all
+    top_p: float = 1.0  # sample from the most likely levels that have this share of the probability
+    seed: int = 1  # seed of the samples
+    scale: int = 0  # pixels of the file per pixel of the image, along each axis; 0: large enough to see single pixels
 
     def __post_init__(self) -> None:
-        if self.n < 1 or min(self.rows, self.scale) < 0:
-            raise ConfigError(f"n={self.n}, rows={self.rows}, scale={self.scale}: ask for one image at least")
+        check_fields(self, at_least_1=("n",), at_least_0=("rows", "scale"))
 
     def sampling_config(self, *, upscaling: bool) -> sample.Config | None:
-        """How levels are drawn; None: the likeliest is taken."""
-        heat = (0.0 if upscaling else 1.0) if self.temperature is None else self.temperature
-        settings = {"top_k": self.top_k, "top_p": self.top_p, "seed": self.seed}
-        return sample.Config(temperature=heat, **settings) if heat else None  # type: ignore[arg-type]  # by name
+        """Return the sampling settings; None: take the most likely level."""
+        temperature = (0.0 if upscaling else 1.0) if self.temperature is None else self.temperature
+        if not temperature:
+            return None
+        return sample.Config(temperature=temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed)
 
 
 class ImageGeneration(Task):
-    """Images as sequences of levels: batches, bits per dimension, new images."""
+    """Image generation task: batches of levels, bits per dimension, new images."""
 
-    evaluation_mode = "each pixel foretold from the true ones before it"
-    target_metric, throughput_unit, input_suffixes = (
-        TargetMetric("bits", higher_is_better=False),
-        "levels",
-        image_inputs.INPUT_SUFFIXES,
-    )
+    spec: ImageGenerationSpec
+    evaluation_mode = "each pixel predicted from the true pixels before it"
+    target_metric = TargetMetric("bits", higher_is_better=False)
+    throughput_unit, input_suffixes = "levels", image_inputs.INPUT_SUFFIXES
 
     def __init__(
         self,
@@ -123,72 +127,70 @@ class ImageGeneration(Task):
         folder: Path | None = None,
     ) -> None:
         self.config, self.data_info, self.shape = config, data_info, data_info.shape
-        self._read, self._folder = load_collection, folder
-        told = data_info.classes if config.class_conditional else ()
-        shape, small = self.shape, config.low_resolution
-        if min(small) and (shape.height % small[0] or shape.width % small[1]):
+        self._load_collection, self._folder = load_collection, folder
+        classes = data_info.classes if config.class_conditional else ()
+        shape, low_res_size = self.shape, config.low_resolution
+        if min(low_res_size) and (shape.height % low_res_size[0] or shape.width % low_res_size[1]):
             raise ConfigError(
-                f"small={list(small)}: an image of {shape.height}x{shape.width} cannot be cut into so many squares"
+                f"low_resolution={list(low_res_size)}: must divide the image size {shape.height}x{shape.width}"
             )
-        small = small if min(small) else (0, 0)
-        self.spec = PixelSizes(shape.height, shape.width, shape.channels, config.num_levels, len(told), small)
-        self.verbs = ("upscale",) if min(small) else ("generate", "complete")
-        self.examples = (*image_inputs.example_paths(folder), *(() if min(small) else ("",)))
+        low_res_size = low_res_size if min(low_res_size) else (0, 0)
+        self.spec = ImageGenerationSpec(
+            shape.height, shape.width, shape.channels, config.num_levels, len(classes), low_res_size
+        )
+        self.verbs = ("upscale",) if self.is_upscaling else ("generate", "complete")
+        self.examples = (*image_inputs.example_paths(folder), *(() if self.is_upscaling else ("",)))
 
     @property
     def is_upscaling(self) -> bool:
-        """Whether the run makes large images of small ones."""
-        enlarging: bool = self.spec.low_res_size != (0, 0)
-        return enlarging
+        """True if the run upscales images."""
+        return self.spec.low_res_size != (0, 0)
 
     @cached_property
     def collection(self) -> ImageCollection:
-        """The images of each split; read when first asked for."""
-        return self._read()
+        """The images of each split, read on first use."""
+        return self._load_collection()
 
     def data_summary(self) -> list[str]:
-        """How many images there are, their size, levels and classes."""
-        known = f"{self.spec.levels} levels", f"{self.spec.num_classes} classes told"
-        return image_inputs.summarize_images(self.collection.splits, self.shape, *known, self.collection.first_label)
+        details = f"{self.spec.levels} levels", f"{self.spec.num_classes} classes as conditions"
+        return image_inputs.summarize_images(self.collection.splits, self.shape, *details, self.collection.first_label)
 
     def fingerprint(self) -> dict[str, str]:
-        """A checksum of each split."""
         return image_inputs.fingerprint(self.collection.arrays())
 
     def data_warnings(self) -> list[str]:
-        """What a user should know of the data: what was converted or left out."""
         return list(self.collection.remarks)
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's batches of images, in random order."""
+        """Return the epoch's batches of images, in random order."""
         return image_inputs.shuffled_batches(
             len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed
         )
 
     def collate(self, examples: Indices) -> ImageBatch:
-        """Example numbers -> levels and subjects, with what chance decides: flips, rounding, classes not told."""
+        """Example ids -> levels and conditions, with random flips, rounding and dropped classes."""
         pixels, labels = self.collection.split("train").take(examples)
         flipped = (torch.rand(len(pixels)) < self.config.flip).numpy()[:, None, None, None]
         pixels = np.where(flipped, pixels[:, :, ::-1], pixels) if self.config.flip else pixels
-        silent = (torch.rand(len(labels)) < self.config.condition_dropout).numpy()
+        is_dropped = (torch.rand(len(labels)) < self.config.condition_dropout).numpy()
         draws = torch.rand(pixels.shape).numpy() if self.config.rounding == "random" else None
-        return encode(pixels, np.where(silent, -1, labels), self.spec, draws=draws)
+        return encode(pixels, np.where(is_dropped, -1, labels), self.spec, draws=draws)
 
     def loss(self, model: ImageGenerator, batch: ImageBatch) -> Loss:
-        """The training loss: -log p of every level, summed."""
+        """Return -log p, summed over all levels."""
         total = teacher_forcing_loss(model, batch.pixels, batch.condition, num_levels=self.spec.levels)
         return Loss(total, batch.pixels.numel())
 
     def split(self, name: str) -> tuple[Pixels, Any]:
-        """Pixels and classes of a split, of valid as many as are looked at."""
+        """Return pixels and classes of a split; of the validation split only `valid` images."""
         images = self.collection.split(name)
-        few = min(len(images), self.config.valid) if name == "valid" else len(images)
-        return images.take(np.arange(few))
+        count = min(len(images), self.config.valid) if name == "valid" else len(images)
+        return images.take(np.arange(count))
 
     def evaluate(self, model: ImageGenerator, split: str, decoding: Any) -> dict[str, float]:
-        """`bits` per dimension, a dimension being one channel of a pixel, and `nats` per image."""
+        """Return `bits` per dimension (one channel of a pixel), and `nats` per image."""
         pixels, labels = self.split(split)
-        total, random = 0.0, np.random.default_rng(0)  # where levels are drawn, they are drawn once and for all
+        total, random = 0.0, np.random.default_rng(0)  # random rounding is the same in every evaluation
         with eval_mode(model) as device:
             for low in track(range(0, len(pixels), self.config.batch_size), -(-len(pixels) // self.config.batch_size)):
                 part = pixels[low : low + self.config.batch_size]
@@ -199,98 +201,91 @@ class ImageGeneration(Task):
         return {"bits": total / pixels.size / math.log(2), "nats": total / len(pixels)}
 
     def extra_metrics(self, model: ImageGenerator, split: str, decoding: Any) -> dict[str, float]:
-        """What a histogram of levels needs; where images are enlarged, the likeliest ones beside bicubic ones."""
+        """Return the bits of a histogram baseline; for upscaling, the quality of the model and of bicubic upscaling."""
         truth, _ = self.split(split)
         scores = {"histogram_bits": histogram_bits(self.collection.split("train").all()[0], truth, self.spec.levels)}
         if not self.is_upscaling:
             return scores
         truth = truth[:MAX_UPSCALED_IMAGES]
-        subject = encode(truth, np.full(len(truth), -1), self.spec).condition
-        enlarged = decode(generate(model, subject, None, sizes=self.spec, sampling=None), self.spec)
-        small = decode(subject.low_res, self.spec, size=self.spec.low_res_size)
-        theirs = {f"bicubic_{name}": value for name, value in quality(upscale_bicubic(small, self.spec), truth).items()}
-        return scores | quality(enlarged, truth) | theirs
+        condition = encode(truth, np.full(len(truth), -1), self.spec).condition
+        upscaled = decode(generate(model, condition, None, sizes=self.spec, sampling=None), self.spec)
+        low_res = decode(condition.low_res, self.spec, size=self.spec.low_res_size)
+        baseline = quality(upscale_bicubic(low_res, self.spec), truth)
+        return scores | quality(upscaled, truth) | {f"bicubic_{name}": value for name, value in baseline.items()}
 
     def signatures(self) -> dict[str, str]:
-        """How each score is computed, for others to repeat it."""
         levels, rounding = self.spec.levels, self.config.rounding
-        drawn = "drawn once at random between the two nearest" if rounding == "random" else "the nearest"
-        told = "classes told" if self.spec.num_classes else "no classes told"
-        bits = f"-log2 p per channel of a pixel, {levels} equally spaced levels of 0 … 255, {drawn}; {told}"
+        rounded = "rounded once at random to one of the two nearest" if rounding == "random" else "the nearest"
+        condition = "conditioned on classes" if self.spec.num_classes else "without classes"
+        bits = f"-log2 p per channel of a pixel, {levels} equally spaced levels of 0 … 255, {rounded}; {condition}"
         return {"bits": bits, "nats": "-log p per image, of the same levels"}
 
     def save(self, folder: Path) -> None:
-        """Write the shape and the classes, and an image to try: to be completed, or to be enlarged."""
+        """Write the image shape, the classes and an example image to complete or to upscale."""
         self.data_info.save(folder, image_inputs.example_png(self._folder, self._example))
 
     def _example(self) -> Pixels:
         image: Pixels = self.split("valid")[0][:1]
         if self.is_upscaling:
-            small = encode(image, np.full(1, -1), self.spec).condition.low_res
-            image = decode(small, self.spec, size=self.spec.low_res_size)
+            low_res = encode(image, np.full(1, -1), self.spec).condition.low_res
+            image = decode(low_res, self.spec, size=self.spec.low_res_size)
         first: Pixels = image[0]
         return first
 
     def parse_input(self, text: str) -> InputImage | None:
-        """The path of an image file -> the image; an empty text is nothing, from which images are made."""
+        """Read an image file; an empty text is None: generation without an input image."""
         return image_inputs.read_image(text, self.shape.channels) if text.strip() else None
 
     def predict(
         self, model: ImageGenerator, inputs: Sequence[InputImage | None], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
-        """Images, or nothing -> each completed or enlarged, or as many new ones as are asked for on one sheet."""
-        how = options.sampling_config(upscaling=self.is_upscaling)
-        label = self._class(options.class_)
-        answers = []
-        for given in inputs:
-            count = options.n if given is None else 1
-            if given is None and self.is_upscaling:
-                raise DataError("this run enlarges images; give the path of a small one")
-            asked = inspect.prepare(given, self.spec, keep_rows=options.rows, labels=np.full(count, label))
-            images = decode(
-                generate(model, asked.condition, asked.known_levels, sizes=self.spec, sampling=how), self.spec
-            )
-            answers.append([inspect.to_prediction(images, asked.image, scale=options.scale, label=options.class_)])
-        return answers
+        """Images -> completed or upscaled images; None -> `options.n` new images on one sheet."""
+        sampling = options.sampling_config(upscaling=self.is_upscaling)
+        label = self._class_index(options.class_)
+        predictions = []
+        for image in inputs:
+            count = options.n if image is None else 1
+            if image is None and self.is_upscaling:
+                raise DataError("this run upscales images; give the path of a small image")
+            request = prepare(image, self.spec, keep_rows=options.rows, labels=np.full(count, label))
+            levels = generate(model, request.condition, request.known_levels, sizes=self.spec, sampling=sampling)
+            images = decode(levels, self.spec)
+            predictions.append([to_prediction(images, request.image, scale=options.scale, label=options.class_)])
+        return predictions
 
-    def _class(self, name: str) -> int:
+    def _class_index(self, name: str) -> int:
         return image_inputs.class_index(name, self.data_info.classes[: self.spec.num_classes])
 
     def inspect(
         self, model: ImageGenerator, parsed_input: InputImage | None, options: Options, decoding: Any
     ) -> Inspectable:
-        """An image -> what the model looked at when it foretold each of its places."""
-        labels = np.full(1, self._class(options.class_))
+        """An image -> the attention with which each of its positions was predicted."""
+        labels = np.full(1, self._class_index(options.class_))
         if parsed_input is None or self.is_upscaling:
-            asked = inspect.prepare(parsed_input, self.spec, keep_rows=options.rows, labels=labels)
-            how = options.sampling_config(upscaling=self.is_upscaling)
-            levels = generate(model, asked.condition, asked.known_levels, sizes=self.spec, sampling=how)
+            request = prepare(parsed_input, self.spec, keep_rows=options.rows, labels=labels)
+            sampling = options.sampling_config(upscaling=self.is_upscaling)
+            levels = generate(model, request.condition, request.known_levels, sizes=self.spec, sampling=sampling)
         else:
             parsed_input = image_inputs.resize_image(parsed_input, self.shape)
-            levels, subject = encode(parsed_input.pixels[None], labels, self.spec)
-            asked = inspect.PreparedRequest(parsed_input, subject)
+            levels, condition = encode(parsed_input.pixels[None], labels, self.spec)
+            request = PreparedRequest(parsed_input, condition)
         with eval_mode(model):
             size = self.shape.height, self.shape.width
-            title = inspect.prediction_title(asked.image, size, label=options.class_, count=1)
-            return inspect.build_inspectable(model, levels, asked, sizes=self.spec, title=title)
-
-
-def _origin(config: Config) -> ImageSource:
-    wanted = TargetShape(config.height, config.width, config.channels, config.fit, config.fill)
-    return ImageSource(config.path, config.dataset, wanted, config.held_out, config.seed)
+            title = prediction_title(request.image, size, label=options.class_, count=1)
+            return inspect.build_inspectable(model, levels, request, sizes=self.spec, title=title)
 
 
 def build(config: Config, folder: Path | None = None) -> ImageGeneration:
-    """A config -> the task with the shape and the classes of the data, or those of a run folder."""
+    """Return the task with the image shape and classes of the data, or those of a run folder."""
     if folder is not None:
         return load(config, folder)
-    found = dataset.load_collection(_origin(config))
-    return ImageGeneration(config, ImageDataInfo(found.shape, found.classes), load_collection=lambda: found)
+    collection = dataset.load_collection(image_inputs.image_source(config, held_out=config.held_out))
+    info = ImageDataInfo(collection.shape, collection.classes)
+    return ImageGeneration(config, info, load_collection=lambda: collection)
 
 
 def load(config: Config, folder: Path) -> ImageGeneration:
-    """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
-    known = image_inputs.load_data_info(folder)
-    return ImageGeneration(
-        config, known, load_collection=lambda: dataset.load_collection(_origin(config)), folder=folder
-    )
+    """Return the task of a run folder; the data is read only when it is used."""
+    info = image_inputs.load_data_info(folder)
+    source = image_inputs.image_source(config, held_out=config.held_out)
+    return ImageGeneration(config, info, load_collection=lambda: dataset.load_collection(source), folder=folder)

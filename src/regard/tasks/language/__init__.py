@@ -1,4 +1,4 @@
-"""Language: plain text in, nats per token and texts that go on out. Characters, words or subwords; any decoder."""
+"""Language modeling task: predicts the next token of plain text and generates continuations."""
 
 from __future__ import annotations
 

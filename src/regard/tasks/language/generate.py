@@ -1,7 +1,7 @@
-"""Texts through a language model: -log p of every token, and how a text goes on, both in windows of the context.
+"""Scoring and generation with a language model, both in windows of the context length.
 
-A text longer than the context is scored in windows that overlap by half. It goes on in the same way: when the context
-is full, its last half is read anew, behind a start mark as in training, and the text goes on from there.
+A text longer than the context is scored in windows that overlap by half. Generation works in the same way: when the
+context is full, its last half is encoded again after a BOS token, as in training, and generation continues from there.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from regard.decoding.constraints import forbid_repeated_ngrams
 from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks._shared.teacher_forcing import gather_log_probs, log_probabilities
 
-MAX_LOGITS = 2**24  # numbers that are computed at once: 64 megabytes
-MAX_BATCH_TOKENS = 2**14  # tokens that are read at once: the features inside a model are many times as many
+MAX_LOGITS = 2**24  # logits per batch: 64 megabytes
+MAX_BATCH_TOKENS = 2**14  # input tokens per batch: the features inside a model are many times as large
 
 TokenIds = tuple[int, ...]
 
 
 class Continuation(NamedTuple):
-    """New tokens behind a prompt."""
+    """New tokens after a prompt."""
 
-    prompt_index: int  # its number
+    prompt_index: int
     tokens: TokenIds
-    sample_index: int  # which decides what it draws, and is its own whatever becomes of other texts
-    finished: bool = False  # by an end mark, not by the limit
+    sample_index: int  # seeds the samples of this text, independently of the other texts
+    finished: bool = False  # by an EOS token, not by the length limit
 
-    def extend(self, piece: TokenIds, limit: int, *, branch: tuple[int, int]) -> Continuation:
-        """The same with a piece behind it, the n-th of so many that were drawn."""
-        place, count = branch
+    def extend(self, new_tokens: TokenIds, limit: int, *, branch: tuple[int, int]) -> Continuation:
+        """Return this continuation with new tokens appended; `branch` is (index, number of samples)."""
+        index, count = branch
         return Continuation(
-            self.prompt_index, self.tokens + piece, self.sample_index * count + place, len(piece) < limit
+            self.prompt_index, self.tokens + new_tokens, self.sample_index * count + index, len(new_tokens) < limit
         )
 
 
 class PromptWindows(NamedTuple):
-    """Windows of texts that go on."""
+    """The last windows of texts to be continued."""
 
     tokens: list[TokenIds]
     limits: list[int]
@@ -57,7 +57,7 @@ class PromptWindows(NamedTuple):
 
 
 def empty_source(batch_size: int, device: torch.device) -> Padded:
-    """The source of a language model, which has none: only the number of rows counts."""
+    """Return the source of a language model: empty sequences that only define the batch size."""
     lengths = torch.zeros(batch_size, dtype=torch.long, device=device)
     return Padded(lengths[:, None][:, :0], lengths)
 
@@ -65,31 +65,28 @@ def empty_source(batch_size: int, device: torch.device) -> Padded:
 def token_nats(
     model: Decoder, texts: Sequence[TokenArray], sizes: LanguageSpec, device: torch.device
 ) -> list[NDArray[np.float64]]:
-    """Texts, each tokens (n) -> of each -log p of its tokens (n); a long text in windows that overlap by half."""
-    values = [np.zeros(len(tokens)) for tokens in texts]
-    parts = [
-        (number, part)
-        for number, tokens in enumerate(texts)
-        for part in evaluation_windows(len(tokens), sizes.max_length)
+    """Token arrays (n) -> -log p of their tokens (n); long texts are scored in windows that overlap by half."""
+    nats = [np.zeros(len(tokens)) for tokens in texts]
+    windows = [
+        (text_index, window)
+        for text_index, tokens in enumerate(texts)
+        for window in evaluation_windows(len(tokens), sizes.max_length)
     ]
-    parts.sort(key=lambda of: of[1].stop - of[1].start)
-    rows = max(1, min(MAX_BATCH_TOKENS, MAX_LOGITS // sizes.vocab_size) // sizes.max_length)
-    for batch in track([parts[i : i + rows] for i in range(0, len(parts), rows)], total=len(parts), size=len):
-        length = max(part.stop - part.start for _, part in batch)
-        read = torch.full((len(batch), length + 1), sizes.special_tokens.bos)
-        for row, (number, part) in zip(read, batch, strict=True):
-            seen = texts[number][part.start : part.stop].astype(np.int64)
-            row[1 : len(seen) + 1] = torch.from_numpy(seen)
-        read = read.to(device)
-        scores = (
-            gather_log_probs(log_probabilities(model, empty_source(len(batch), device), read), read)
-            .double()
-            .cpu()
-            .numpy()
-        )
-        for row, (number, part) in zip(scores, batch, strict=True):
-            values[number][part.scored_from : part.stop] = -row[part.scored_from - part.start : part.stop - part.start]
-    return values
+    windows.sort(key=lambda pair: pair[1].stop - pair[1].start)
+    batch_size = max(1, min(MAX_BATCH_TOKENS, MAX_LOGITS // sizes.vocab_size) // sizes.max_length)
+    batches = [windows[i : i + batch_size] for i in range(0, len(windows), batch_size)]
+    for batch in track(batches, total=len(windows), size=len):
+        length = max(window.stop - window.start for _, window in batch)
+        tokens = torch.full((len(batch), length + 1), sizes.special_tokens.bos)
+        for row, (text_index, window) in zip(tokens, batch, strict=True):
+            crop = texts[text_index][window.start : window.stop].astype(np.int64)
+            row[1 : len(crop) + 1] = torch.from_numpy(crop)
+        tokens = tokens.to(device)
+        log_probs = gather_log_probs(log_probabilities(model, empty_source(len(batch), device), tokens), tokens)
+        for row, (text_index, window) in zip(log_probs.double().cpu().numpy(), batch, strict=True):
+            scored = row[window.scored_from - window.start : window.stop - window.start]
+            nats[text_index][window.scored_from : window.stop] = -scored
+    return nats
 
 
 def generate(
@@ -101,123 +98,130 @@ def generate(
     decoding: DecodingStrategy,
     device: torch.device,
 ) -> list[list[Continuation]]:
-    """Prompts -> for each its continuations by up to `count` tokens, as many as the decoder gives."""
-    fast = optimize_for_decoding(model)
-    decoding = decoding.with_settings(forbid=(*decoding.config.forbid, sizes.special_tokens.unk))
-    texts = [Continuation(place, (), number) for place, number in enumerate(decoding.sample_indices(len(prompts)))]
-    ready: list[list[Continuation]] = [[] for _ in prompts]
-    while texts:
-        longer: list[Continuation] = []
-        for some, search, grammar in _searches(texts, decoding, sizes):
-            seen = [_window((*prompts[text.prompt_index], *text.tokens), sizes.max_length) for text in some]
-            # Before the window stands a start mark; the last token is read too, to know whether the text ends there.
+    """Prompts -> their continuations by up to `count` tokens, as many per prompt as the decoding strategy returns."""
+    decoder = optimize_for_decoding(model)
+    decoding = decoding.with_settings(suppress_tokens=(*decoding.config.suppress_tokens, sizes.special_tokens.unk))
+    active = [Continuation(index, (), sample) for index, sample in enumerate(decoding.sample_indices(len(prompts)))]
+    done: list[list[Continuation]] = [[] for _ in prompts]
+    while active:
+        extended: list[Continuation] = []
+        for group, search, grammar in _searches(active, decoding, sizes):
+            windows = [_window((*prompts[text.prompt_index], *text.tokens), sizes.max_length) for text in group]
+            # A BOS token precedes the window; the last token is an input too, to predict whether the text ends there.
             limits = [
-                min(count - len(a.tokens), sizes.max_length - 1 - len(b)) for a, b in zip(some, seen, strict=True)
+                min(count - len(text.tokens), sizes.max_length - 1 - len(window))
+                for text, window in zip(group, windows, strict=True)
             ]
-            own = PromptWindows(seen, limits, [text.sample_index for text in some])
-            pieces = _pieces(fast, own, search, grammar, sizes=sizes, device=device)
-            for text, limit, found in zip(some, limits, pieces, strict=True):
-                longer += [text.extend(piece, limit, branch=(place, len(found))) for place, piece in enumerate(found)]
-        texts = sorted(
-            (text for text in longer if not text.finished and len(text.tokens) < count),
+            inputs = PromptWindows(windows, limits, [text.sample_index for text in group])
+            outputs = _decode_windows(decoder, inputs, search, grammar, sizes=sizes, device=device)
+            for text, limit, samples in zip(group, limits, outputs, strict=True):
+                extended += [
+                    text.extend(tokens, limit, branch=(index, len(samples))) for index, tokens in enumerate(samples)
+                ]
+        active = sorted(
+            (text for text in extended if not text.finished and len(text.tokens) < count),
             key=lambda text: text.sample_index,
         )
-        for text in longer:
+        for text in extended:
             if text.finished or len(text.tokens) == count:
-                ready[text.prompt_index].append(text)
-        decoding = _single(decoding)
-    return ready
+                done[text.prompt_index].append(text)
+        decoding = _single_output(decoding)
+    return done
 
 
 def _searches(
     texts: Sequence[Continuation], decoding: DecodingStrategy, sizes: LanguageSpec
 ) -> Iterator[tuple[list[Continuation], DecodingStrategy, Grammar | None]]:
-    """Texts that are searched for together, and how: what is asked of a text is asked of all its windows together."""
-    least, size = decoding.config.min_length, decoding.config.no_repeat
+    """Group the texts that can be decoded together, with the strategy and grammar of each group.
+
+    `min_length` and `no_repeat_ngram_size` hold for the entire text, not for each window.
+    """
+    min_length, ngram_size = decoding.config.min_length, decoding.config.no_repeat_ngram_size
     groups: dict[tuple[int, TokenIds], list[Continuation]] = {}
     for text in texts:
-        groups.setdefault((max(0, least - len(text.tokens)), text.tokens if size else ()), []).append(text)
-    for (rest, before), some in groups.items():
-        yield some, decoding.with_settings(min_length=rest), NoRepeatGrammar(before, size, sizes) if before else None
+        remaining = max(0, min_length - len(text.tokens))
+        groups.setdefault((remaining, text.tokens if ngram_size else ()), []).append(text)
+    for (remaining, previous), group in groups.items():
+        grammar = NoRepeatGrammar(previous, ngram_size, sizes) if previous else None
+        yield group, decoding.with_settings(min_length=remaining), grammar
 
 
 class NoRepeatGrammar(NamedTuple):
-    """A grammar: no n-gram comes again that came in an earlier window."""
+    """Grammar that forbids n-grams which occurred in an earlier window."""
 
     previous_tokens: TokenIds  # tokens of earlier windows
-    ngram_size: int  # tokens of an n-gram
+    ngram_size: int
     sizes: LanguageSpec
 
     def allowed(self, history: Tensor) -> Tensor:
-        """Tokens (r t) of this window -> (r v): what may come next."""
-        before = torch.tensor(self.previous_tokens, device=history.device).expand(len(history), -1)
+        """Tokens (r t) of this window -> (r v) True for the tokens that may come next."""
+        previous = torch.tensor(self.previous_tokens, device=history.device).expand(len(history), -1)
         scores = torch.zeros(len(history), self.sizes.vocab_size, device=history.device)
         forbid_repeated_ngrams(
             scores,
-            torch.cat([before, history], dim=1),
+            torch.cat([previous, history], dim=1),
             ngram_size=self.ngram_size,
             dummy_token=self.sizes.special_tokens.pad,
         )
         return scores == 0
 
 
-def _window(tokens: TokenIds, longest: int) -> TokenIds:
-    """What the model sees of a text before it goes on: all, or the last half of the context where that is full."""
-    return tokens if len(tokens) < longest - 1 else tokens[len(tokens) - (longest - 1) // 2 :]
+def _window(tokens: TokenIds, max_length: int) -> TokenIds:
+    """Return the tokens that the model attends to: all, or the last half of the context if the text fills it."""
+    return tokens if len(tokens) < max_length - 1 else tokens[len(tokens) - (max_length - 1) // 2 :]
 
 
-def _single(decoding: DecodingStrategy) -> DecodingStrategy:
-    """The decoder for a text that has begun: one continuation of each, with draws of its own."""
+def _single_output(decoding: DecodingStrategy) -> DecodingStrategy:
+    """Return the strategy for a text in progress: one continuation per text, with a new seed."""
     changes = {name: 1 for name in ("num_samples", "nbest") if decoding.has_setting(name)}
     seed = {"seed": combine_seeds(decoding.config.seed)} if decoding.has_setting("seed") else {}
     return decoding.with_settings(**changes, **seed)
 
 
-def _pieces(
+def _decode_windows(
     model: Decoder,
-    asked: PromptWindows,
+    inputs: PromptWindows,
     decoding: DecodingStrategy,
     grammar: Grammar | None,
     *,
     sizes: LanguageSpec,
     device: torch.device,
 ) -> list[list[TokenIds]]:
-    """What follows each row, up to its limit."""
-    rows, groups = asked.tokens, list(_alike(asked.tokens))
-    order = [place for places in groups for place in places]
-    state = reduce(concat_states, [_read(model, [rows[place] for place in places], sizes, device) for places in groups])
-    last = torch.tensor(
-        [rows[place][-1] if rows[place] else sizes.special_tokens.bos for place in order], device=device
+    """Windows -> the sampled continuations of each window, up to its limit."""
+    windows, groups = inputs.tokens, list(_equal_length_groups(inputs.tokens))
+    order = [index for indices in groups for index in indices]
+    states = [_encode_windows(model, [windows[index] for index in indices], sizes, device) for indices in groups]
+    last_tokens = [windows[index][-1] if windows[index] else sizes.special_tokens.bos for index in order]
+    limits, sample_indices = (
+        torch.tensor(values, device=device)[order] for values in (inputs.limits, inputs.sample_indices)
     )
-    limits, numbers = (torch.tensor(each, device=device)[order] for each in (asked.limits, asked.sample_indices))
-    found = decoding(
+    hypotheses = decoding(
         model,
-        state,
+        reduce(concat_states, states),
         special_tokens=sizes.special_tokens,
         limits=limits,
-        first_input=last,
-        sample_indices=numbers,
+        first_input=torch.tensor(last_tokens, device=device),
+        sample_indices=sample_indices,
         grammar=grammar,
     )
-    pieces = dict(zip(order, ([hypothesis.tokens for hypothesis in some] for some in found), strict=True))
-    return [pieces[place] for place in range(len(rows))]
+    outputs = dict(zip(order, ([hypothesis.tokens for hypothesis in row] for row in hypotheses), strict=True))
+    return [outputs[index] for index in range(len(windows))]
 
 
-def _alike(rows: Sequence[TokenIds]) -> Iterator[list[int]]:
-    """The places of rows of one length, which are read together, as many as READ allows."""
-    alike: dict[int, list[int]] = {}
-    for place, row in enumerate(rows):
-        alike.setdefault(len(row), []).append(place)
-    for length, places in alike.items():
-        most = max(1, MAX_BATCH_TOKENS // max(1, length))
-        yield from (places[low : low + most] for low in range(0, len(places), most))
+def _equal_length_groups(rows: Sequence[TokenIds]) -> Iterator[list[int]]:
+    """Yield indices of rows of equal length, which are encoded together, up to MAX_BATCH_TOKENS."""
+    by_length: dict[int, list[int]] = {}
+    for index, row in enumerate(rows):
+        by_length.setdefault(len(row), []).append(index)
+    for length, indices in by_length.items():
+        batch_size = max(1, MAX_BATCH_TOKENS // max(1, length))
+        yield from (indices[low : low + batch_size] for low in range(0, len(indices), batch_size))
 
 
-def _read(model: Decoder, rows: Sequence[TokenIds], sizes: LanguageSpec, device: torch.device) -> State:
-    """The state of rows of one length before their last token."""
-    state = model.start(empty_source(len(rows), device))
-    if rows[0]:
-        _, state = model.features(
-            torch.tensor([[sizes.special_tokens.bos, *row[:-1]] for row in rows], device=device), state
-        )
+def _encode_windows(model: Decoder, windows: Sequence[TokenIds], sizes: LanguageSpec, device: torch.device) -> State:
+    """Windows of equal length -> the state before their last token."""
+    state = model.start(empty_source(len(windows), device))
+    if windows[0]:
+        tokens = torch.tensor([[sizes.special_tokens.bos, *window[:-1]] for window in windows], device=device)
+        _, state = model.features(tokens, state)
     return state

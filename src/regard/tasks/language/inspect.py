@@ -1,22 +1,26 @@
-"""A text as a language model foretold it: for every token what else might have stood there, and the model run again."""
+"""Inspection of a language model: the probability and the alternatives of every token of a text."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import torch
-from torch import Tensor
 
 from regard.core.data_specs import SpecialTokens
-from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token, Vocabulary
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Vocabulary
 from regard.core.protocols import Decoder, Padded
-from regard.core.state_tree import repeat_rows
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
-from regard.tasks._shared.teacher_forcing import gather_log_probs, log_probabilities
+from regard.tasks._shared.teacher_forcing import (
+    ablate_tokens,
+    gather_log_probs,
+    log_probabilities,
+    with_alternatives,
+)
 from regard.tasks.language.generate import Continuation, TokenIds
 
-NUM_ALTERNATIVES = 8  # tokens that are named for each place
-MAX_VOCABULARY_POINTS = 120  # of the vocabulary that are shown as points
+NUM_ALTERNATIVES = 8  # alternatives listed per position
+MAX_VOCABULARY_POINTS = 120  # tokens of the vocabulary shown as points
 
 
 def build_inspectable(
@@ -28,18 +32,19 @@ def build_inspectable(
     special_tokens: SpecialTokens,
     source: Padded,
 ) -> Inspectable:
-    """A prompt and the tokens behind it -> axes, every token with its alternatives, and the way to run it again."""
-    new = (*continuation.tokens, special_tokens.eos) if continuation.finished else continuation.tokens
-    whole = torch.tensor([[special_tokens.bos, *prompt, *new]], device=source.tokens.device)  # (1 n+1)
-    begun = time.perf_counter()
-    scores = log_probabilities(model, source, whole)
-    chosen = gather_log_probs(scores, whole)[0]
-    seconds = time.perf_counter() - begun
-    best = scores[0].topk(min(NUM_ALTERNATIVES, scores.shape[-1]), dim=-1)
+    """A prompt and its continuation -> axes, every token with its alternatives, and a replay."""
+    new_tokens = (*continuation.tokens, special_tokens.eos) if continuation.finished else continuation.tokens
+    row = torch.tensor([[special_tokens.bos, *prompt, *new_tokens]], device=source.tokens.device)  # (1 n+1)
+    inputs, targets = row[:, :-1], row[0, 1:]
+    start_time = time.perf_counter()
+    log_probs = log_probabilities(model, source, row)
+    target_log_probs = gather_log_probs(log_probs, row)[0]
+    seconds = time.perf_counter() - start_time
+    alternatives = log_probs[0].topk(min(NUM_ALTERNATIVES, log_probs.shape[-1]), dim=-1).indices
     items = tuple(
-        Item(display_name(token, tokenizer), special=token < len(SPECIAL_TOKENS)) for token in (*prompt, *new)
+        Item(display_name(token, tokenizer), special=token < len(SPECIAL_TOKENS)) for token in (*prompt, *new_tokens)
     )
-    score = float(chosen[len(prompt) :].sum())
+    score = float(target_log_probs[len(prompt) :].sum())
     return Inspectable(
         title=tokenizer.decode([prompt])[0] or "a text from nothing",
         axes={
@@ -55,66 +60,54 @@ def build_inspectable(
                 tokenizer.decode([(*prompt, *continuation.tokens)])[0],
                 score=score,
                 rank=score,
-                tokens=_tokens(whole[0, 1:].tolist(), chosen, best.indices, best.values, tokenizer),
+                tokens=with_alternatives(
+                    targets.tolist(),
+                    log_probs[0],
+                    lambda token, _: display_name(token, tokenizer),
+                    count=NUM_ALTERNATIVES,
+                ),
             ),
         ),
-        replay=lambda: model(whole[:, :-1], model.start(source))[0][0],
-        predicted_ids=whole[0, 1:],
+        replay=lambda: model(inputs, model.start(source))[0][0],
+        predicted_ids=targets,
         seconds=seconds,
         answer_axis="output",
-        ablations={"read": lambda: ablate_tokens(model, whole, source, special_tokens.unk)},
-        inputs={"read": whole[:, :-1]},
-        vocabularies=(sample_vocabulary(tokenizer, (*prompt, *new)),),
+        ablations={"read": partial(ablate_tokens, model, source, inputs, unk=special_tokens.unk)},
+        inputs={"read": inputs},
+        vocabularies=(sample_vocabulary(tokenizer, (*prompt, *new_tokens)),),
         views=("next_token",),
-        extra={"next_token": _raw(whole[0, 1:].tolist(), best.indices.tolist(), len(prompt), tokenizer)},
+        extra={"next_token": _raw_texts(targets.tolist(), alternatives.tolist(), len(prompt), tokenizer)},
     )
 
 
 def display_name(token: int, tokenizer: Tokenizer) -> str:
-    """How a token is shown: white space by a letter that can be seen."""
+    """Return the text of a token with a visible character in place of white space."""
     name = tokenizer.token_text(token)
     return {"\n": "↵", "\t": "⇥", " ": "␣"}.get(name, name)
 
 
-def ablate_tokens(model: Decoder, tokens: Tensor, source: Padded, unk: int) -> Tensor:
-    """Logits (n n v), each token that was read in turn replaced by the unknown token."""
-    read = tokens[:, :-1]
-    changed = read.repeat(read.shape[1], 1).fill_diagonal_(unk)
-    return model(changed, repeat_rows(model.start(source), read.shape[1]))[0]
-
-
-def _tokens(row: list[int], chosen: Tensor, indices: Tensor, values: Tensor, tokenizer: Tokenizer) -> tuple[Token, ...]:
-    return tuple(
-        Token(
-            display_name(token, tokenizer),
-            score,
-            tuple((display_name(other, tokenizer), value) for other, value in zip(others, scores, strict=True)),
-        )
-        for token, score, others, scores in zip(row, chosen.tolist(), indices.tolist(), values.tolist(), strict=True)
-    )
-
-
-def _raw(row: list[int], others: list[list[int]], given: int, tokenizer: Tokenizer) -> dict[str, object]:
-    """What a page needs to go on from any alternative: the raw text of every token and of what might stand there."""
+def _raw_texts(
+    tokens: list[int], alternatives: list[list[int]], prompt_length: int, tokenizer: Tokenizer
+) -> dict[str, object]:
+    """Return the raw text of every token and alternative, with which the page continues from any alternative."""
     return {
-        "given": given,  # tokens that were the prompt
-        "pieces": [raw_text(token, tokenizer) for token in row],
-        "alternatives": [[raw_text(token, tokenizer) for token in some] for some in others],
+        "given": prompt_length,
+        "pieces": [raw_text(token, tokenizer) for token in tokens],
+        "alternatives": [[raw_text(token, tokenizer) for token in row] for row in alternatives],
     }
 
 
 def raw_text(token: int, tokenizer: Tokenizer) -> str:
-    """The characters that a token stands for, with the space before it; none for a mark."""
+    """Return the characters of a token with the space before it; "" for a special token."""
     if token < len(SPECIAL_TOKENS):
         return ""
-    pair = tokenizer.decode([[SpecialTokens.unk, token]])[0]  # behind another token nothing is stripped
+    pair = tokenizer.decode([[SpecialTokens.unk, token]])[0]  # after another token nothing is stripped
     return pair[1:]
 
 
 def sample_vocabulary(tokenizer: Tokenizer, first_tokens: TokenIds) -> Vocabulary:
-    """The tokens of the text, then others, taken evenly from the frequent and the rare."""
-    others = range(len(SPECIAL_TOKENS), tokenizer.vocab_size, max(1, tokenizer.vocab_size // MAX_VOCABULARY_POINTS))
-    listed = tuple(dict.fromkeys([*(token for token in first_tokens if token >= len(SPECIAL_TOKENS)), *others]))[
-        :MAX_VOCABULARY_POINTS
-    ]
-    return Vocabulary("text", tokenizer.vocab_size, listed, tuple(display_name(token, tokenizer) for token in listed))
+    """Return the tokens of the text, then others, taken evenly from frequent and rare tokens."""
+    samples = range(len(SPECIAL_TOKENS), tokenizer.vocab_size, max(1, tokenizer.vocab_size // MAX_VOCABULARY_POINTS))
+    text_tokens = [token for token in first_tokens if token >= len(SPECIAL_TOKENS)]
+    tokens = tuple(dict.fromkeys([*text_tokens, *samples]))[:MAX_VOCABULARY_POINTS]
+    return Vocabulary("text", tokenizer.vocab_size, tokens, tuple(display_name(token, tokenizer) for token in tokens))

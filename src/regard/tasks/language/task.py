@@ -1,4 +1,4 @@
-"""Language: plain text in, nats per token and texts that go on out. Characters, words or subwords; any decoder."""
+"""Language modeling on plain text, with character, word or subword tokens and any decoder model."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.core.config import check_fields
 from regard.core.data_specs import LanguageSpec, SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.inference_mode import eval_mode
@@ -33,140 +34,132 @@ from regard.tasks.language.generate import Continuation, TokenIds, empty_source,
 
 @dataclass(frozen=True)
 class Config:
-    """Which text, which tokens, which crops. Without a path, the documentation inside Python."""
+    """Text source, tokenizer and crops. Without a path, the documentation inside Python is used."""
 
-    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
+    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table follows a #: x.tsv#4
     dataset: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
-    tokenizer: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
-    vocab_size: int = 4000  # tokens, at most
-    lowercase: bool = False  # all text is lowercased
-    min_frequency: int = 1  # how often a token must be seen
-    context: int = 128  # tokens that the model sees at once
-    batch_size: int = 32  # crops of the context in a batch
-    eval_tokens: int = 200_000  # tokens of a split that are scored, at most
+    tokenizer: Level = "bpe"  # token unit: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
+    vocab_size: int = 4000  # maximum number of tokens
+    lowercase: bool = False  # lowercase all text
+    min_frequency: int = 1  # minimum count of a token in the training text
+    context: int = 128  # context length in tokens
+    batch_size: int = 32  # crops of the context length in a batch
+    eval_tokens: int = 200_000  # maximum number of tokens of a split that are scored
     max_memory_mb: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "min_frequency", "batch_size", "eval_tokens"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        check_fields(self, at_least_1=("vocab_size", "min_frequency", "batch_size", "eval_tokens"))
         if self.context < 4:
             raise ConfigError(f"context={self.context} must be at least 4 tokens")
 
     @property
     def data_source(self) -> PlainTextSource:
-        """Where the text comes from."""
+        """The source of the text."""
         return PlainTextSource(self.paths, self.dataset)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for. The text that is given is gone on from."""
+    """Options of a request. The input text is continued."""
 
-    tokens: int = 200  # new tokens, at most
-    prompt: str = ""  # a text to go on from, where none is given as input
-    n: int | None = None  # how many texts; none, here and below: as the run's decoding says
-    temperature: float | None = None  # above 1: more surprising, below: less; 0: the likeliest token every time
-    top_k: int | None = None  # only the so many likeliest tokens are drawn; 0: all
-    top_p: float | None = None  # only the likeliest tokens that have this share of the probability are drawn
-    seed: int | None = None  # another one gives other texts; the second of several inputs draws others than the first
+    tokens: int = 200  # maximum number of new tokens
+    prompt: str = ""  # a text to continue, if no input is given
+    n: int | None = None  # number of texts; none, here and below: the setting of the run's decoding
+    temperature: float | None = None  # above 1: more diverse, below 1: less; 0: always the most likely token
+    top_k: int | None = None  # sample from the k most likely tokens; 0: from all
+    top_p: float | None = None  # sample from the most likely tokens that have this share of the probability
+    seed: int | None = None  # seed of the samples; each of several inputs is sampled differently
 
     def __post_init__(self) -> None:
-        if self.tokens < 1:
-            raise ConfigError(f"tokens={self.tokens}: ask for at least one")
+        check_fields(self, at_least_1=("tokens",))
         if self.temperature == 0 and (self.n or 1) > 1:
-            raise ConfigError(f"n={self.n}: at temperature=0 all would be the same; ask for one")
+            raise ConfigError(f"n={self.n}: all texts are identical at temperature=0; use n=1")
 
     def resolve_strategy(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
-        """The run's decoder with what is asked for; sampling, where that is no matter of the run's decoder."""
-        own = decoding or decoders.build("sample")
-        drawn = ("n", "temperature", "top_k", "top_p", "seed")
-        return own.with_overrides(**{name: getattr(self, name) for name in drawn})
+        """Return the run's decoding strategy with these options; `sample`, if it lacks one of them."""
+        strategy = decoding or decoders.build("sample")
+        return strategy.with_overrides(
+            num_samples=self.n, temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed
+        )
 
 
 class CropBatch(NamedTuple):
-    """Tokens (b t) as the model reads them, a start mark first, and those that follow them (b t)."""
+    """Crops of the training text."""
 
-    inputs: Tensor
-    targets: Tensor
+    inputs: Tensor  # (b t), a BOS token first
+    targets: Tensor  # (b t) the next tokens
 
 
 class Language(Task):
-    """Plain text as a task: crops, loss, nats and bits, texts that go on."""
+    """Language modeling task: crops of plain text, cross entropy, nats and bits, generation."""
 
+    spec: LanguageSpec
     target_metric = TargetMetric("nats", higher_is_better=False)
     samples_by_index = True
-    evaluation_mode = "each token foretold from the true ones before it"
+    evaluation_mode = "each token predicted from the true tokens before it"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.special_tokens = config, tokenizer, SpecialTokens()
         self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
         self.spec = LanguageSpec(tokenizer.vocab_size, max_length=config.context, special_tokens=self.special_tokens)
-        self.examples = (*examples, "")  # beginnings, and nothing
+        self.examples = (*examples, "")  # prompts, and an empty one
 
     def as_test_data(self) -> Language:
-        """The same for text that it was not trained on."""
-        other = Language(self.config, self.tokenizer, examples=self.examples)
-        other.corpus = self.corpus.as_test_data()
-        return other
+        task = Language(self.config, self.tokenizer, examples=self.examples)
+        task.corpus = self.corpus.as_test_data()
+        return task
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's batches of crops, each the place of its first token; the same on every process."""
+        """Return the epoch's batches of crops; an example id is the position of the crop's first token."""
         length = len(self.corpus.training_stream(self.config.context).tokens)
         return token_stream.epoch_batches(
             length, context=self.config.context, batch_size=self.config.batch_size, seed=seed, epoch=epoch
         )
 
     def collate(self, examples: Indices) -> CropBatch:
-        """Places -> crops of the context; each is read as if a text began there."""
-        following = self.corpus.stream("train").crops(examples, self.config.context)
-        start = torch.full((len(following), 1), self.special_tokens.bos)
-        return CropBatch(torch.cat([start, following[:, :-1]], dim=1), following)
+        """Positions -> crops of the context length, each after a BOS token."""
+        targets = self.corpus.stream("train").crops(examples, self.config.context)
+        bos = torch.full((len(targets), 1), self.special_tokens.bos)
+        return CropBatch(torch.cat([bos, targets[:, :-1]], dim=1), targets)
 
     def loss(self, model: Decoder, batch: CropBatch) -> Loss:
-        """The training loss: cross entropy summed over all tokens of the crops."""
+        """Return the cross entropy, summed over all tokens of the crops."""
         source = empty_source(len(batch.inputs), batch.inputs.device)
         features, _ = model.features(batch.inputs, model.start(source))
         labels = batch.targets.flatten()
         return Loss(model.readout.loss(features.flatten(0, 1), labels), labels.numel())
 
     def evaluate(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
-        """`nats` and perplexity per token, and bits per character, of a split; every token is counted once."""
+        """Return `nats` and perplexity per token, and bits per character; every token is counted once."""
         text = self.corpus.stream(split)
-        scored = text.tokens[: self.config.eval_tokens]
+        tokens = text.tokens[: self.config.eval_tokens]
         with eval_mode(model) as device:
-            total = float(token_nats(model, [scored], self.spec, device)[0].sum())
-        mean = total / len(scored)
-        characters = text.num_characters * len(scored) / len(text.tokens)
+            total = float(token_nats(model, [tokens], self.spec, device)[0].sum())
+        mean = total / len(tokens)
+        num_characters = text.num_characters * len(tokens) / len(text.tokens)
         return {
             "nats": mean,
             "perplexity": math.exp(min(mean, 700.0)),
-            "bits_per_character": total / math.log(2) / characters,
+            "bits_per_character": total / math.log(2) / num_characters,
         }
 
     def signatures(self) -> dict[str, str]:
-        """How each score is computed, for others to repeat it."""
         context = self.config.context
-        first = f"of the first {self.config.eval_tokens} tokens of the split, end marks between documents included"
-        seen = (
-            f"text longer than the context of {context} is read by a sliding window: windows of {context} tokens that"
-        )
+        scored = f"of the first {self.config.eval_tokens} tokens of the split, EOS tokens between documents included"
+        windows = f"text longer than the context is scored in a sliding window: windows of {context} tokens that"
         return {
-            "nats": f"mean -log p per token ({self.config.tokenizer}) {first}; {seen} overlap by half",
+            "nats": f"mean -log p per token ({self.config.tokenizer}) {scored}; {windows} overlap by half",
             "perplexity": "exp of nats",
             "bits_per_character": "-log2 p of all tokens, as for nats, per character of the raw text",
         }
 
     def data_summary(self) -> list[str]:
-        """How much text there is."""
         return self.corpus.data_summary(self.config.context)
 
     def fingerprint(self) -> dict[str, str]:
-        """A checksum of each split."""
         return self.corpus.fingerprint()
 
     def token_texts(self, table: str = "") -> list[str]:
-        """The text of each token number; none for marks."""
         return self.corpus.token_texts()
 
     def save(self, folder: Path) -> None:
@@ -176,26 +169,29 @@ class Language(Task):
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy | None
     ) -> list[list[Prediction]]:
-        """Texts -> for each as many texts that begin with it as are asked for, likeliest first."""
+        """Texts -> `options.n` texts that begin with each of them, most likely first."""
         prompts = [self._prompt(text, options) for text in inputs]
         with eval_mode(model) as device:
-            texts = [text for some in self._go_on(model, prompts, options, decoding, device) for text in some]
-            whole = [(*prompts[text.prompt_index], *text.tokens) for text in texts]
-            scores = token_nats(model, [np.array(row, dtype=np.int64) for row in whole], self.spec, device)
-        read, spelt = self.tokenizer.decode(prompts), self.tokenizer.decode(whole)
-        answers: list[list[Prediction]] = [[] for _ in inputs]
-        for text, values, words in zip(texts, scores, spelt, strict=True):
-            number, prompt = text.prompt_index, prompts[text.prompt_index]
-            told = _as_given(inputs[number] or options.prompt, read[number], words)
-            answers[number].append(self._answer(prompt, text, -float(values[len(prompt) :].sum()), told))
-        return [sorted(some, key=lambda answer: -(answer.rank or 0)) for some in answers]
+            outputs = self._generate(model, prompts, options, decoding, device)
+            continuations = [continuation for row in outputs for continuation in row]
+            rows = [(*prompts[item.prompt_index], *item.tokens) for item in continuations]
+            nats = token_nats(model, [np.array(row, dtype=np.int64) for row in rows], self.spec, device)
+        decoded_prompts, decoded_texts = self.tokenizer.decode(prompts), self.tokenizer.decode(rows)
+        predictions: list[list[Prediction]] = [[] for _ in inputs]
+        for continuation, values, decoded in zip(continuations, nats, decoded_texts, strict=True):
+            index = continuation.prompt_index
+            prompt = prompts[index]
+            text = _restore_prompt(inputs[index] or options.prompt, decoded_prompts[index], decoded)
+            score = -float(values[len(prompt) :].sum())
+            predictions[index].append(self._prediction(prompt, continuation, score, text))
+        return [sorted(row, key=lambda prediction: -(prediction.rank or 0)) for row in predictions]
 
     def _prompt(self, text: str, options: Options) -> TokenIds:
         if text and options.prompt:
-            raise ConfigError("a text to go on from is given twice; give it as input or as prompt=…")
+            raise ConfigError("prompt: the text to continue is given twice; give it as input or as prompt=…")
         return tuple(self.tokenizer.encode([text or options.prompt])[0]) if text or options.prompt else ()
 
-    def _go_on(
+    def _generate(
         self,
         model: Decoder,
         prompts: Sequence[TokenIds],
@@ -203,54 +199,56 @@ class Language(Task):
         decoding: DecodingStrategy | None,
         device: torch.device,
     ) -> list[list[Continuation]]:
-        search = options.resolve_strategy(decoding)
-        return generate(model, prompts, count=options.tokens, sizes=self.spec, decoding=search, device=device)
+        strategy = options.resolve_strategy(decoding)
+        return generate(model, prompts, count=options.tokens, sizes=self.spec, decoding=strategy, device=device)
 
-    def _answer(self, prompt: TokenIds, text: Continuation, score: float, told: str) -> Prediction:
+    def _prediction(self, prompt: TokenIds, continuation: Continuation, score: float, text: str) -> Prediction:
         unknown = prompt.count(self.special_tokens.unk)
-        remarks = (f"{unknown} of the {len(prompt)} tokens given are unknown to the model",) if unknown else ()
-        files = {".txt": partial(str.encode, f"{told}\n")}
-        return Prediction(told, score, score, value=text.tokens, files=files, remarks=remarks)
+        remarks = (f"{unknown} of the {len(prompt)} input tokens are unknown to the model",) if unknown else ()
+        files = {".txt": partial(str.encode, f"{text}\n")}
+        return Prediction(text, score, score, value=continuation.tokens, files=files, remarks=remarks)
 
     def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.tokenizer.decode([tokens])[0]
 
     def partial_text(self, parsed_input: str, options: Options, tokens: Sequence[int]) -> str:
         prompt = self._prompt(parsed_input, options)
-        read, told = self.tokenizer.decode([prompt, (*prompt, *tokens)])
-        return _as_given(parsed_input or options.prompt, read, told)
+        decoded_prompt, decoded = self.tokenizer.decode([prompt, (*prompt, *tokens)])
+        return _restore_prompt(parsed_input or options.prompt, decoded_prompt, decoded)
 
     def inspect(
         self, model: Decoder, parsed_input: str, options: Options, decoding: DecodingStrategy | None
     ) -> Inspectable:
-        """A text -> what the model looked at when it foretold each of its tokens and of those it went on by.
+        """A text -> the attention with which each of its tokens and of its continuation was predicted.
 
-        Where text and continuation are longer than the context, the last part of the text that leaves room for them.
+        If text and continuation exceed the context, only the last part of the text is shown.
         """
         prompt = self._prompt(parsed_input, options)
         room = self.spec.max_length - 1
-        new = min(options.tokens, max(room - len(prompt), room // 2, 1))
-        prompt = prompt[max(0, len(prompt) + new - room) :]
-        options = replace(options, prompt="", tokens=new, n=None if options.n is None else 1)
+        num_new = min(options.tokens, max(room - len(prompt), room // 2, 1))
+        prompt = prompt[max(0, len(prompt) + num_new - room) :]
+        options = replace(options, prompt="", tokens=num_new, n=None if options.n is None else 1)
         with eval_mode(model) as device:
-            text = self._go_on(model, [prompt], options, decoding, device)[0][0]
+            continuation = self._generate(model, [prompt], options, decoding, device)[0][0]
             return inspect.build_inspectable(
                 model,
                 prompt,
-                text,
+                continuation,
                 tokenizer=self.tokenizer,
                 special_tokens=self.special_tokens,
                 source=empty_source(1, device),
             )
 
 
-def _as_given(begun: str, read: str, told: str) -> str:
-    """What was given stays as it was given, with letters that the model does not know."""
-    return begun + told.removeprefix(read) if told.startswith(read) else told
+def _restore_prompt(raw_prompt: str, decoded_prompt: str, decoded: str) -> str:
+    """Replace the decoded prompt by the raw one, which may have characters unknown to the model."""
+    if not decoded.startswith(decoded_prompt):
+        return decoded
+    return raw_prompt + decoded.removeprefix(decoded_prompt)
 
 
 def build(config: Config, folder: Path | None = None) -> Language:
-    """A config -> the task with a vocabulary made from the training text, or taken from a run folder."""
+    """Return the task with a tokenizer trained on the training text, or loaded from a run folder."""
     if folder is not None:
         return load(config, folder)
     tokenizer = text_corpus.build_tokenizer(
@@ -265,6 +263,6 @@ def build(config: Config, folder: Path | None = None) -> Language:
 
 
 def load(config: Config, folder: Path) -> Language:
-    """A config and a run folder -> the task with the vocabulary of that run; the text is not needed."""
+    """Return the task with the tokenizer of a run folder; the text is not needed."""
     tokenizer = tokenizers.load(folder / text_corpus.TOKENIZER)
     return Language(config, tokenizer, examples=text_corpus.read_examples(folder))

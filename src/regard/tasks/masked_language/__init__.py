@@ -1,4 +1,4 @@
-"""Masked language: words are covered and foretold from both sides. The pretraining of BERT, RoBERTa, ALBERT, XLNet."""
+"""Masked language modeling task: predicts masked tokens. The pretraining of BERT, RoBERTa, ALBERT and XLNet."""
 
 from __future__ import annotations
 

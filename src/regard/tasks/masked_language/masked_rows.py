@@ -1,7 +1,7 @@
-"""Rows of text with gaps for masked language models: what an example number stands for, and pairs of texts.
+"""Training examples of a masked language model: rows of text with masked positions, or pairs of texts.
 
-A row is `start text end`, or with pairs `start first end second end`. An example number is the place of its text and a
-salt that its gaps are drawn from, so that a batch depends on its numbers alone.
+A row is `BOS text EOS`, or with pairs `BOS first EOS second EOS`. An example id combines the position of the text and a
+salt that seeds the choice of the masked positions, so that a batch depends on its example ids only.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from regard.data.text import masking, token_stream
 from regard.data.text.masking import BoolArray, Row, WordBoundaries
 from regard.data.text.token_stream import TokenStream
 
-SALTS_PER_POSITION = 2**20  # ways to draw the gaps of one place
+SALTS_PER_POSITION = 2**20  # different maskings of the text at one position
 SentencePairs = Literal["none", "next", "order"]
 
 
 class MaskedRowSpec(NamedTuple):
-    """How rows are made."""
+    """Settings of the rows."""
 
-    length: int  # tokens of a row, marks included
-    mask_prob: float  # of the tokens that are gaps
-    vocab_size: int  # of the vocabulary
+    length: int  # tokens of a row, special tokens included
+    mask_prob: float  # share of tokens that are predicted
+    vocab_size: int
     special_tokens: SpecialTokens
     whole_words: bool
     sentence_pairs: SentencePairs
 
 
 class TextRow(NamedTuple):
-    """One row before its gaps are chosen."""
+    """A row before masking."""
 
     tokens: Row
-    second_start: int  # where its second text begins; the end of the row without pairs
+    second_start: int  # index of the first token of the second text; the row's length without pairs
     is_next: bool
 
 
 class MaskedRow(NamedTuple):
-    """A row, how it is seen, which tokens are gaps, and in which turn each is foretold."""
+    """A row, the model's input, the masked positions, and the order in which they are predicted."""
 
     text_row: TextRow
     input_ids: Row
@@ -62,61 +62,63 @@ class MaskedRows:
         self.text_length = spec.length - (2 if spec.sentence_pairs == "none" else 3)  # tokens of text in a row
 
     def epoch_batches(self, batch_size: int, *, seed: int, epoch: int) -> list[Indices]:
-        """An epoch's batches of example numbers."""
+        """Return an epoch's batches of example ids."""
         batches = token_stream.epoch_batches(
             len(self.text.tokens), context=self.text_length, batch_size=batch_size, seed=seed, epoch=epoch
         )
         random = np.random.default_rng(combine_seeds(seed, epoch, 1))
-        return [places * SALTS_PER_POSITION + random.integers(1, SALTS_PER_POSITION, len(places)) for places in batches]
+        return [
+            positions * SALTS_PER_POSITION + random.integers(1, SALTS_PER_POSITION, len(positions))
+            for positions in batches
+        ]
 
     def sequential_batches(self, batch_size: int, *, max_tokens: int) -> list[Indices]:
-        """Rows side by side over the first `most` tokens, with the same gaps every time."""
+        """Return batches of adjacent rows over the first `max_tokens` tokens, always with the same masks."""
         last = min(len(self.text.tokens), max(max_tokens, self.text_length)) - self.text_length
-        places = np.arange(0, last + 1, self.text_length) * SALTS_PER_POSITION
-        return [places[i : i + batch_size] for i in range(0, len(places), batch_size)]
+        examples = np.arange(0, last + 1, self.text_length) * SALTS_PER_POSITION
+        return [examples[i : i + batch_size] for i in range(0, len(examples), batch_size)]
 
     def collate(self, examples: Indices) -> tuple[MaskedBatch, Tensor]:
-        """Example numbers -> texts with gaps, and whether the second text of each follows the first."""
-        shape = self.spec
-        rows = [self._row(int(number)) for number in examples]
-        columns = np.arange(shape.length)
-        gaps = MaskedBatch(
+        """Example ids -> masked texts, and for pairs whether the second text follows the first."""
+        rows = [self._row(int(example)) for example in examples]
+        columns = np.arange(self.spec.length)
+        batch = MaskedBatch(
             input_tokens=_tensor([row.input_ids for row in rows]),
             tokens=_tensor([row.text_row.tokens for row in rows]),
-            lengths=torch.full((len(rows),), shape.length),
+            lengths=torch.full((len(rows),), self.spec.length),
             prediction_mask=_tensor([row.is_masked for row in rows]),
             prediction_order=_tensor([row.prediction_order for row in rows]),
             segments=_tensor([(columns >= row.text_row.second_start).astype(np.int64) for row in rows]),
         )
-        follows = [] if shape.sentence_pairs == "none" else [int(row.text_row.is_next) for row in rows]
-        return gaps, torch.tensor(follows, dtype=torch.long)
+        is_next = [] if self.spec.sentence_pairs == "none" else [int(row.text_row.is_next) for row in rows]
+        return batch, torch.tensor(is_next, dtype=torch.long)
 
-    def _row(self, number: int) -> MaskedRow:
-        place, salt = divmod(number, SALTS_PER_POSITION)
-        shape, random = self.spec, np.random.default_rng([place, salt])
-        laid = self._lay(place, random)
-        units = self.words.word_ids(laid.tokens) if shape.whole_words else np.arange(shape.length)
-        units = np.where(laid.tokens < shape.special_tokens.first_regular_id, -1, units)
-        chosen = masking.sample_mask(units, shape.mask_prob, random)
-        seen = masking.apply_mask(laid.tokens, chosen, shape.special_tokens, shape.vocab_size, random)
-        return MaskedRow(laid, seen, chosen, masking.random_order(chosen, random))
+    def _row(self, example: int) -> MaskedRow:
+        position, salt = divmod(example, SALTS_PER_POSITION)
+        spec, random = self.spec, np.random.default_rng([position, salt])
+        row = self._text_row(position, random)
+        units = self.words.word_ids(row.tokens) if spec.whole_words else np.arange(spec.length)
+        units = np.where(row.tokens < spec.special_tokens.first_regular_id, -1, units)
+        is_masked = masking.sample_mask(units, spec.mask_prob, random)
+        input_ids = masking.apply_mask(row.tokens, is_masked, spec.special_tokens, spec.vocab_size, random)
+        return MaskedRow(row, input_ids, is_masked, masking.random_order(is_masked, random))
 
-    def _lay(self, place: int, random: np.random.Generator) -> TextRow:
-        start, end = [self.spec.special_tokens.bos], [self.spec.special_tokens.eos]
-        text = self._text(place, self.text_length)
+    def _text_row(self, position: int, random: np.random.Generator) -> TextRow:
+        bos, eos = [self.spec.special_tokens.bos], [self.spec.special_tokens.eos]
+        text = self._text(position, self.text_length)
         if self.spec.sentence_pairs == "none":
-            return TextRow(np.concatenate([start, text, end]), self.spec.length, True)
+            return TextRow(np.concatenate([bos, text, eos]), self.spec.length, True)
         edge = int(random.integers(self.text_length // 3, self.text_length - self.text_length // 3))
-        first, second, follows = text[:edge], text[edge:], bool(random.integers(2))
-        if not follows and self.spec.sentence_pairs == "order":
+        first, second, is_next = text[:edge], text[edge:], bool(random.integers(2))
+        if not is_next and self.spec.sentence_pairs == "order":
             first, second = second, first
-        elif not follows:
-            elsewhere = int(random.integers(len(self.text.tokens) - len(second) + 1))
-            second = self._text(elsewhere, len(second))
-        return TextRow(np.concatenate([start, first, end, second, end]), len(first) + 2, follows)
+        elif not is_next:
+            random_position = int(random.integers(len(self.text.tokens) - len(second) + 1))
+            second = self._text(random_position, len(second))
+        return TextRow(np.concatenate([bos, first, eos, second, eos]), len(first) + 2, is_next)
 
-    def _text(self, place: int, length: int) -> Row:
-        return self.text.tokens[place : place + length].astype(np.int64)
+    def _text(self, position: int, length: int) -> Row:
+        return self.text.tokens[position : position + length].astype(np.int64)
 
 
 def _tensor(rows: Sequence[NDArray[Any]]) -> Tensor:

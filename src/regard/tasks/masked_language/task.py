@@ -1,4 +1,4 @@
-"""Masked language: words are covered and foretold from both sides. The pretraining of BERT, RoBERTa, ALBERT, XLNet."""
+"""Masked language modeling on plain text: batches of masked rows, cross entropy, mask filling."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from regard.core.config import check_fields
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError, DataError
 from regard.core.inference_mode import eval_mode
@@ -27,66 +28,64 @@ from regard.data.text.plain_text import PlainTextSource
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
-from regard.tasks.masked_language import fill
+from regard.tasks.masked_language import fill, inspect
 from regard.tasks.masked_language.masked_rows import MaskedRows, MaskedRowSpec
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which text, which tokens, which gaps. Without a path, the documentation inside Python."""
+    """Text source, tokenizer and masking. Without a path, the documentation inside Python is used."""
 
-    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
+    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table follows a #: x.tsv#4
     dataset: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
-    tokenizer: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
-    vocab_size: int = 8000  # tokens, at most; the mask mark comes on top
-    lowercase: bool = False  # all text is lowercased
-    min_frequency: int = 1  # how often a token must be seen
-    context: int = 128  # tokens that the model sees at once, marks included
+    tokenizer: Level = "bpe"  # token unit: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
+    vocab_size: int = 8000  # maximum number of tokens, without the mask token
+    lowercase: bool = False  # lowercase all text
+    min_frequency: int = 1  # minimum count of a token in the training text
+    context: int = 128  # context length in tokens, special tokens included
     batch_size: int = 32  # texts in a batch
-    mask_prob: float = 0.15  # of the tokens that are foretold
-    whole_words: bool = False  # all tokens of a word are covered together
+    mask_prob: float = 0.15  # share of tokens that are predicted
+    whole_words: bool = False  # mask all tokens of a word together
     sentence_pairs: Literal["none", "next", "order"] = (
-        "none"  # two texts a row: is the second the next one, is the order right?
+        "none"  # two texts per row; predict whether the second is the next one, or whether the order is right
     )
-    eval_tokens: int = 200_000  # tokens of a split that are read for its score, at most
+    eval_tokens: int = 200_000  # maximum number of tokens of a split that are scored
     max_memory_mb: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "min_frequency", "batch_size", "eval_tokens"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        check_fields(self, at_least_1=("vocab_size", "min_frequency", "batch_size", "eval_tokens"))
         if self.context < 8:
             raise ConfigError(f"context={self.context} must be at least 8 tokens")
         if not 0 < self.mask_prob < 1:
-            raise ConfigError(f"share={self.mask_prob} must lie between 0 and 1")
+            raise ConfigError(f"mask_prob={self.mask_prob} must be between 0 and 1")
 
     @property
     def data_source(self) -> PlainTextSource:
-        """Where the text comes from."""
+        """The source of the text."""
         return PlainTextSource(self.paths, self.dataset)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for. The text has [MASK] where a word is to be found."""
+    """Options of a request. The text has [MASK] in place of each word to predict."""
 
-    n: int = 5  # how many ways to fill the gaps, likeliest first
+    n: int = 5  # number of ways to fill the masks, most likely first
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ConfigError(f"n={self.n}: ask for at least one")
+        check_fields(self, at_least_1=("n",))
 
 
 class PretrainingBatch(NamedTuple):
-    """Texts with gaps, and whether the second text of each follows the first (b); without pairs (0)."""
+    """Masked texts, and the labels of sentence pairs."""
 
     masked: MaskedBatch
-    is_next: Tensor
+    is_next: Tensor  # (b) 1 if the second text follows the first; (0) without pairs
 
 
 class MaskedLanguage(Task):
-    """Plain text as a task: gaps, loss, nats for each gap, gaps filled."""
+    """Masked language modeling task: masked rows of plain text, cross entropy, nats per masked token, mask filling."""
 
+    spec: MaskedLMSpec
     target_metric = TargetMetric("nats", higher_is_better=False)
     throughput_unit, input_suffixes = "gaps", ()
 
@@ -100,12 +99,12 @@ class MaskedLanguage(Task):
         self.examples = tuple(examples)
 
     def masked_rows(self, split: str) -> MaskedRows:
-        """The text of a split as rows with gaps."""
+        """Return the text of a split as masked rows."""
         text = self.corpus.training_stream(self.config.context) if split == "train" else self.corpus.stream(split)
-        return MaskedRows(text, self._shape, self._words)
+        return MaskedRows(text, self._row_spec, self._words)
 
     @cached_property
-    def _training(self) -> MaskedRows:
+    def _training_rows(self) -> MaskedRows:
         return self.masked_rows("train")
 
     @cached_property
@@ -113,7 +112,7 @@ class MaskedLanguage(Task):
         return masking.WordBoundaries(self.tokenizer)
 
     @property
-    def _shape(self) -> MaskedRowSpec:
+    def _row_spec(self) -> MaskedRowSpec:
         config = self.config
         return MaskedRowSpec(
             config.context,
@@ -125,91 +124,93 @@ class MaskedLanguage(Task):
         )
 
     def as_test_data(self) -> MaskedLanguage:
-        """The same for text that it was not trained on."""
-        other = MaskedLanguage(self.config, self.tokenizer, examples=self.examples)
-        other.corpus = self.corpus.as_test_data()
-        return other
+        task = MaskedLanguage(self.config, self.tokenizer, examples=self.examples)
+        task.corpus = self.corpus.as_test_data()
+        return task
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's batches of texts, each a place and a number that its gaps follow from."""
-        return self._training.epoch_batches(self.config.batch_size, seed=seed, epoch=epoch)
+        """Return the epoch's batches of texts; an example id combines a position and a salt for the masks."""
+        return self._training_rows.epoch_batches(self.config.batch_size, seed=seed, epoch=epoch)
 
     def collate(self, examples: Indices) -> PretrainingBatch:
-        """Example numbers -> texts with gaps, chosen anew in every epoch."""
-        return PretrainingBatch(*self._training.collate(examples))
+        """Example ids -> masked texts; the masks differ between epochs."""
+        return PretrainingBatch(*self._training_rows.collate(examples))
 
     def loss(self, model: MaskedLM, batch: PretrainingBatch) -> Loss:
-        """Cross entropy summed over the gaps; with pairs, their mean cross entropy beside it as a part of its own."""
-        foretold, gaps = model(batch.masked), batch.masked
-        labels = gaps.tokens[gaps.prediction_mask]
-        total = model.readout.loss(foretold.features, labels)
-        if model.pairs is None or foretold.cls_features is None:
+        """Return the cross entropy, summed over masked tokens; with pairs, plus their mean cross entropy as a part."""
+        output, masked = model(batch.masked), batch.masked
+        labels = masked.tokens[masked.prediction_mask]
+        total = model.readout.loss(output.features, labels)
+        if model.pairs is None or output.cls_features is None:
             return Loss(total, len(labels))
-        pairs = model.pairs.loss(foretold.cls_features, batch.is_next) * (len(labels) / len(batch.is_next))
+        pairs = model.pairs.loss(output.cls_features, batch.is_next) * (len(labels) / len(batch.is_next))
         return Loss(total + pairs, len(labels), {"gaps": total.detach(), "pairs": pairs.detach()})
 
     def evaluate(self, model: MaskedLM, split: str, decoding: Any) -> dict[str, float]:
-        """`nats` of each gap of a split and the share that is guessed right; of pairs the share told right."""
-        rows, total, right, count = self.masked_rows(split), 0.0, 0, 0
-        told: list[bool] = []
+        """Return `nats` per masked token of a split and its accuracy; with pairs, their accuracy."""
+        rows, total, num_correct, count = self.masked_rows(split), 0.0, 0, 0
+        pairs_correct: list[bool] = []
         with eval_mode(model) as device:
             batches = rows.sequential_batches(self.config.batch_size, max_tokens=self.config.eval_tokens)
             for examples in track(batches, total=len(batches)):
-                gaps, follows = map_tensors(rows.collate(examples), lambda x: x.to(device))
-                foretold = model(gaps)
-                logits, labels = model.readout(foretold.features).float(), gaps.tokens[gaps.prediction_mask]
+                masked, is_next = map_tensors(rows.collate(examples), lambda x: x.to(device))
+                output = model(masked)
+                logits, labels = model.readout(output.features).float(), masked.tokens[masked.prediction_mask]
                 total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
-                right, count = right + int((logits.argmax(dim=-1) == labels).sum()), count + len(labels)
-                if model.pairs is not None and foretold.cls_features is not None and len(follows):
-                    told += (model.pairs(foretold.cls_features).argmax(dim=-1) == follows).tolist()
+                num_correct += int((logits.argmax(dim=-1) == labels).sum())
+                count += len(labels)
+                if model.pairs is not None and output.cls_features is not None and len(is_next):
+                    pairs_correct += (model.pairs(output.cls_features).argmax(dim=-1) == is_next).tolist()
         if not count:
             raise DataError(f"the split {split!r} is shorter than data.context={self.config.context}; give more text")
-        scores = {"nats": total / count, "accuracy": right / count}
-        return scores | ({"pairs_accuracy": sum(told) / len(told)} if told else {})
+        scores = {"nats": total / count, "accuracy": num_correct / count}
+        return scores | ({"pairs_accuracy": sum(pairs_correct) / len(pairs_correct)} if pairs_correct else {})
 
     def signatures(self) -> dict[str, str]:
-        """How each score is computed, for others to repeat it."""
         unit = "words" if self.config.whole_words else "tokens"
-        gaps = (
+        masks = (
             f"{self.config.mask_prob:.0%} of the {unit} of texts of {self.config.context} tokens, the same every time"
         )
-        covered = (
-            "80 % of them covered by the mask mark, 10 % replaced, 10 % left (models with turns: see none of them)"
+        replaced = (
+            "80 % of them replaced by the mask token, 10 % by a random token, 10 % unchanged "
+            "(models with a prediction order attend to none of them)"
         )
         return {
-            "nats": f"mean -log p per gap; {gaps}; {covered}; the first {self.config.eval_tokens} tokens of the split",
-            "accuracy": "share of the gaps whose likeliest token is the true one",
-            "pairs_accuracy": f"share of pairs ({self.config.sentence_pairs}) told right; half of them do not follow",
+            "nats": (
+                f"mean -log p per masked token; {masks}; {replaced}; "
+                f"the first {self.config.eval_tokens} tokens of the split"
+            ),
+            "accuracy": "share of masked tokens whose most likely token is the true one",
+            "pairs_accuracy": (
+                f"share of pairs ({self.config.sentence_pairs}) classified correctly; half of them are negative"
+            ),
         }
 
     def data_summary(self) -> list[str]:
-        """How much text there is."""
         return self.corpus.data_summary(self.config.context)
 
     def fingerprint(self) -> dict[str, str]:
-        """A checksum of each split."""
         return self.corpus.fingerprint()
 
     def token_texts(self, table: str = "") -> list[str]:
-        """The text of each token number; none for marks."""
         return self.corpus.token_texts()
 
     def save(self, folder: Path) -> None:
-        """Write the tokenizer, the mask mark in it, and the examples."""
+        """Write the tokenizer with its mask token, and the examples."""
         text_corpus.save(folder, self.tokenizer, self.examples)
 
     def parse_input(self, text: str) -> MaskedText:
-        """A text with [MASK] in it; without one, or longer than the model sees, an error."""
-        gapped = masking.parse_masked_text(text, self.tokenizer)
-        if len(gapped.tokens) + 2 > self.spec.max_length:
-            count = f"{len(gapped.tokens) + 2} tokens with its marks"
-            raise DataError(f"the text has {count}, but the model sees at most {self.spec.max_length}; shorten it")
-        return gapped
+        """Encode a text that has at least one [MASK] and fits into the context."""
+        masked = masking.parse_masked_text(text, self.tokenizer)
+        if len(masked.tokens) + 2 > self.spec.max_length:
+            count = f"{len(masked.tokens) + 2} tokens, special tokens included"
+            raise DataError(f"the text has {count}; the model's context is {self.spec.max_length}; shorten the text")
+        return masked
 
     def predict(
         self, model: MaskedLM, inputs: Sequence[MaskedText], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
-        """Texts with gaps -> for each the likeliest ways to fill them all; `value` has the candidates of each gap."""
+        """Masked texts -> the most likely ways to fill all masks; `value` has the candidates of each mask."""
         with eval_mode(model) as device:
             groups = [inputs[i : i + self.config.batch_size] for i in range(0, len(inputs), self.config.batch_size)]
             return [
@@ -219,13 +220,12 @@ class MaskedLanguage(Task):
             ]
 
     def inspect(self, model: MaskedLM, parsed_input: MaskedText, options: Options, decoding: Any) -> Inspectable:
-        """A text with gaps -> the words that might stand there, and what the model looked at to find them."""
         with eval_mode(model) as device:
-            return fill.build_inspectable(model, parsed_input, options.n, tokenizer=self.tokenizer, device=device)
+            return inspect.build_inspectable(model, parsed_input, options.n, tokenizer=self.tokenizer, device=device)
 
 
 def build(config: Config, folder: Path | None = None) -> MaskedLanguage:
-    """A config -> the task with a vocabulary made from the training text, or taken from a run folder."""
+    """Return the task with a tokenizer trained on the training text, or loaded from a run folder."""
     if folder is not None:
         return load(config, folder)
     plain_tokenizer = text_corpus.build_tokenizer(
@@ -237,21 +237,21 @@ def build(config: Config, folder: Path | None = None) -> MaskedLanguage:
     )
     tokenizer = masking.with_mask(plain_tokenizer)
     documents = MaskedLanguage(config, tokenizer).corpus.documents("valid")
-    return MaskedLanguage(config, tokenizer, examples=_with_gap(text_corpus.example_prompts(documents, num_words=9)))
+    return MaskedLanguage(config, tokenizer, examples=_with_mask(text_corpus.example_prompts(documents, num_words=9)))
 
 
 def load(config: Config, folder: Path) -> MaskedLanguage:
-    """A config and a run folder -> the task with the vocabulary of that run; the text is not needed."""
+    """Return the task with the tokenizer of a run folder; the text is not needed."""
     tokenizer = masking.with_mask(tokenizers.load(folder / text_corpus.TOKENIZER))
     examples = [text for text in text_corpus.read_examples(folder) if masking.MASK_PATTERN.search(text)]
     return MaskedLanguage(config, tokenizer, examples=examples)
 
 
-def _with_gap(texts: Sequence[str]) -> list[str]:
-    """The longest inner word of each text left out."""
-    gapped = []
+def _with_mask(texts: Sequence[str]) -> list[str]:
+    """Replace the longest inner word of each text by [MASK]."""
+    masked = []
     for text in texts:
         words = text.split()
-        place = max(range(1, len(words) - 1), key=lambda i: sum(map(str.isalpha, words[i])))
-        gapped.append(" ".join([*words[:place], "[MASK]", *words[place + 1 :]]))
-    return gapped
+        index = max(range(1, len(words) - 1), key=lambda i: sum(map(str.isalpha, words[i])))
+        masked.append(" ".join([*words[:index], "[MASK]", *words[index + 1 :]]))
+    return masked

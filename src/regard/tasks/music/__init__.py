@@ -1,6 +1,4 @@
-"""Music: pieces as tokens and nats per note token. The same for the chorales' grid and for performances.
-
-What one can ask of a model of music in one request; what would change nothing is refused."""
+"""Music task: models pieces as token sequences, and continues, harmonizes, fills or generates pieces."""
 
 from __future__ import annotations
 

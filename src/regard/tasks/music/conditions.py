@@ -1,4 +1,4 @@
-"""What a piece can be asked to be: composer, key, mode, each a class with a token of its own."""
+"""Conditions of a piece: composer, key and mode, each value a class with its own token."""
 
 from __future__ import annotations
 
@@ -18,49 +18,45 @@ FIRST_CLASS_ID = SpecialTokens().first_regular_id
 
 @dataclass(frozen=True)
 class ConditionClasses:
-    """Names as `composer:Bach`; the n-th has the token FIRST + n."""
+    """Class names such as `composer:Bach`; the n-th has the token FIRST_CLASS_ID + n."""
 
     names: tuple[str, ...]
 
     @property
     def size(self) -> int:
-        """Class tokens, marks included; one class is counted even where there is none."""
+        """Number of class tokens, special tokens included; at least one class is counted."""
         return FIRST_CLASS_ID + max(1, len(self.names))
 
     def encode(self, names: Sequence[str]) -> list[int]:
-        """Names -> their tokens; no names are one padding token, which says nothing."""
+        """Names -> their tokens; no names -> one padding token."""
         return [FIRST_CLASS_ID + self.names.index(name) for name in names] or [SpecialTokens.pad]
 
     def encode_request(self, requested: Sequence[str]) -> Padded:
-        """A user's words ('Bach', 'minor', 'G minor') -> one row of class tokens."""
-        full = {name.partition(":")[2].lower(): name for name in self.names}
+        """Values of a request ('Bach', 'minor', 'G minor') -> one row of class tokens."""
+        full_names = {name.partition(":")[2].lower(): name for name in self.names}
         for word in requested:
-            if word.lower() not in full:
+            if word.lower() not in full_names:
                 options = [name.partition(":")[2] for name in self.names]
-                hint = (
-                    did_you_mean(word, options)
-                    if options
-                    else "it was trained without data.conditions, so it knows none"
-                )
+                hint = did_you_mean(word, options) if options else "it was trained without data.conditions"
                 raise DataError(f"the model does not know the class {word!r}; {hint}")
-        _check_together([full[word.lower()] for word in requested])
-        return batching.pad([self.encode([full[word.lower()] for word in requested])])
+        _check_consistent([full_names[word.lower()] for word in requested])
+        return batching.pad([self.encode([full_names[word.lower()] for word in requested])])
 
 
-def _check_together(names: Sequence[str]) -> None:
-    """No two of some classes, as `mode:minor`, may say the same thing differently."""
-    said: dict[str, str] = {}
+def _check_consistent(names: Sequence[str]) -> None:
+    """Raise an error if two classes contradict each other, e.g. `mode:minor` and `mode:major`."""
+    values: dict[str, str] = {}
     for name in names:
-        kind, _, value = name.partition(":")
-        told = {kind: value} | ({"mode": mode_of(value)} if kind == "key" else {})
-        for what, one in told.items():
-            other = said.setdefault(what, one)
-            if other != one:
-                raise ConfigError(f"like: a piece is of one {what}, not both {other} and {one}; ask for one of them")
+        condition, _, value = name.partition(":")
+        implied = {condition: value} | ({"mode": mode_of(value)} if condition == "key" else {})
+        for key, new in implied.items():
+            previous = values.setdefault(key, new)
+            if previous != new:
+                raise ConfigError(f"condition: a piece has one {key}, not both {previous} and {new}; give one of them")
 
 
 def build_classes(conditions: Sequence[Condition], composers: Iterable[str]) -> ConditionClasses:
-    """The classes of some conditions; composers are those of the training data."""
+    """Return the classes of conditions; `composers` are those of the training data."""
     values = {
         "composer": sorted(set(filter(None, composers))),
         "key": [f"{tonic} {mode}" for mode in MODES for tonic in TONICS],

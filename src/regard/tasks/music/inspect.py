@@ -1,6 +1,6 @@
-"""A piece of music as it is shown: its tokens, its piano roll, and the model run again over what came before each.
+"""Inspection of a piece of music: its tokens, its piano roll, and a replay.
 
-The model answers nothing here: it is shown what it looked at when it foretold each token of the piece.
+Nothing is generated here: the page shows the attention with which the model predicted each token.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import torch
 
 from regard.core.data_specs import SpecialTokens
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
-from regard.core.protocols import Decoder, Padded
+from regard.core.protocols import Decoder
 from regard.data.music.encoding import Encoding, TokenArray
 from regard.tasks._shared.teacher_forcing import gather_log_probs, log_probabilities, with_alternatives
+from regard.tasks.music.metrics import no_condition
 
 SPECIAL_TOKEN_NAMES = {
     SpecialTokens.pad: "pad",
@@ -36,15 +37,15 @@ def build_inspectable(
     special_tokens: SpecialTokens,
     path: Path,
 ) -> Inspectable:
-    """The tokens of a piece -> axes, its piano roll, and the way to run the model again, of the first `most` tokens."""
+    """The first `max_tokens` tokens of a piece -> axes, piano roll and replay."""
     tokens = piece_tokens[:max_tokens]
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
     target = torch.from_numpy(np.concatenate([[special_tokens.bos], tokens]))[None].to(device)
-    none = Padded(target.new_full((1, 1), special_tokens.pad), target.new_ones(1))
-    begun = time.perf_counter()
-    scores = log_probabilities(model, none, target)
-    total = float(gather_log_probs(scores, target).sum())
-    seconds = time.perf_counter() - begun
+    source = no_condition(target)
+    start_time = time.perf_counter()
+    log_probs = log_probabilities(model, source, target)
+    total = float(gather_log_probs(log_probs, target).sum())
+    seconds = time.perf_counter() - start_time
     items = _items(tokens, encoding)
     nats = -total / max(1, len(tokens))
     return Inspectable(
@@ -59,13 +60,13 @@ def build_inspectable(
         key_axes={"target": (AxisRef("read"),)},
         outputs=(
             Output(
-                f"{path.name}: {_counted(tokens, piece_tokens)}, {nats:.3f} nats each",
+                f"{path.name}: {_count_text(tokens, piece_tokens)}, {nats:.3f} nats each",
                 score=total,
                 rank=-nats,
-                tokens=with_alternatives(tokens.tolist(), scores[0], partial(_name, encoding)),
+                tokens=with_alternatives(tokens.tolist(), log_probs[0], partial(_token_name, encoding)),
             ),
         ),
-        replay=lambda: model(target[:, :-1], model.start(none))[0][0],
+        replay=lambda: model(target[:, :-1], model.start(source))[0][0],
         predicted_ids=target[0, 1:],
         seconds=seconds,
         answer_axis="output",
@@ -75,25 +76,27 @@ def build_inspectable(
     )
 
 
-def _counted(tokens: TokenArray, whole: TokenArray) -> str:
-    """How many tokens are shown, and of how many where that is not all."""
-    return f"{len(tokens)} tokens" if len(tokens) == len(whole) else f"the first {len(tokens)} of {len(whole)} tokens"
+def _count_text(tokens: TokenArray, piece_tokens: TokenArray) -> str:
+    """Return the number of tokens shown, and the total if it is larger."""
+    if len(tokens) == len(piece_tokens):
+        return f"{len(tokens)} tokens"
+    return f"the first {len(tokens)} of {len(piece_tokens)} tokens"
 
 
 def _items(tokens: TokenArray, encoding: Encoding) -> tuple[Item, ...]:
-    labels = [_name(encoding, token, place) for place, token in enumerate(tokens.tolist())]
+    labels = [_token_name(encoding, token, position) for position, token in enumerate(tokens.tolist())]
     return tuple(
-        Item(label) if spot is None else Item(label, time=spot.seconds, pitch=spot.pitch)
-        for label, spot in zip(labels, encoding.piano_roll_points(tokens), strict=True)
+        Item(label) if point is None else Item(label, time=point.seconds, pitch=point.pitch)
+        for label, point in zip(labels, encoding.piano_roll_points(tokens), strict=True)
     )
 
 
-def _name(encoding: Encoding, token: int, place: int) -> str:
-    return SPECIAL_TOKEN_NAMES.get(token) or encoding.label(token, place)
+def _token_name(encoding: Encoding, token: int, position: int) -> str:
+    return SPECIAL_TOKEN_NAMES.get(token) or encoding.label(token, position)
 
 
 def piano_roll(encoding: Encoding, tokens: TokenArray) -> dict[str, Any]:
-    """Tokens -> the notes they make: start, end, pitch, voice, velocity; and what the voices are called."""
+    """Tokens -> their notes (start, end, pitch, voice, velocity), and the names of the voices."""
     notes = encoding.notes(encoding.decode(tokens))
     return {
         "notes": [[round(n.start, 4), round(n.end, 4), n.pitch, n.voice, n.velocity] for n in notes],

@@ -1,4 +1,4 @@
-"""A new piece as an object: its notes, its files, its sound in a notebook."""
+"""Predictions of the music task: a piece with its notes, files and a player for notebooks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from regard.tasks.music.generate import Composition
 
 @dataclass(frozen=True)
 class PiecePrediction(Prediction):
-    """A piece: `notes`, `save("x.mid")`, and in a notebook `play()`; `value` is what the model made."""
+    """A generated piece: `notes`, `save("x.mid")`, and `play()` in a notebook; `value` is the Composition."""
 
     @property
     def notes(self) -> list[Note]:
-        """Its notes in seconds, in order of time."""
+        """The notes in seconds, in order of time."""
         notes: list[Note] = self.value.notes
         return notes
 
     def play(self) -> Player:
-        """Its sound; a notebook shows a player for it."""
+        """Return the sound, which a notebook displays as a player."""
         return Player(self.render(".wav"))
 
     def _repr_html_(self) -> str:
@@ -32,7 +32,7 @@ class PiecePrediction(Prediction):
 
 
 class Player:
-    """A sound (the bytes of a WAV file) that shows itself in a notebook as something to press."""
+    """A sound (the bytes of a WAV file) that a notebook displays as an audio player."""
 
     def __init__(self, wave: bytes) -> None:
         self.wave = wave
@@ -46,20 +46,20 @@ class Player:
 
 
 def to_prediction(piece: Composition, encoding: Encoding, *, title: str, remarks: tuple[str, ...]) -> PiecePrediction:
-    """A piece -> how long it is, and what makes files of it: MIDI, sound, a picture, a drawing for a terminal."""
-    notes, given = piece.notes, piece.prompt_seconds
-    last = max((note.end for note in notes), default=0.0)
-    text = f"{last:.1f} s, {len(notes)} notes, {len(piece.tokens)} tokens, log p {piece.score:.1f}"
+    """Return the prediction of a piece, with files: MIDI, sound, an image, and text for a terminal."""
+    notes, prompt_seconds = piece.notes, piece.prompt_seconds
+    duration = max((note.end for note in notes), default=0.0)
+    text = f"{duration:.1f} s, {len(notes)} notes, {len(piece.tokens)} tokens, log p {piece.score:.1f}"
     rendered: dict[str, Callable[[], bytes]] = {
         ".mid": lambda: to_midi(notes, encoding),
         ".wav": lambda: synth.render(notes),
-        ".png": lambda: piano_roll.render(notes, title=title, names=encoding.voices, prompt_seconds=given),
-        ".txt": lambda: piano_roll.render_text(notes, prompt_seconds=given).encode(),
+        ".png": lambda: piano_roll.render(notes, title=title, names=encoding.voices, prompt_seconds=prompt_seconds),
+        ".txt": lambda: piano_roll.render_text(notes, prompt_seconds=prompt_seconds).encode(),
     }
     return PiecePrediction(text, piece.score, piece.rank, value=piece, files=rendered, remarks=remarks)
 
 
 def to_midi(notes: list[Note], encoding: Encoding) -> bytes:
-    """Notes in seconds -> a MIDI file at the pace, with the voices and the instrument of an encoding."""
+    """Notes in seconds -> a MIDI file with the tempo, metres, voices and instrument of an encoding."""
     tempo, metres = encoding.timing
     return midi.render(notes, tempo=tempo, metres=metres, names=encoding.voices, program=encoding.program)

@@ -1,0 +1,52 @@
+"""Scores of word vectors on the built-in lists of similar words and of analogies."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.builtin import word_lists
+from regard.tasks.embeddings.word_space import WordSpace
+
+MIN_COVERED = 5  # pairs or questions with known words that a score needs
+MAX_ANALOGY_WORDS = 30_000  # candidates for the answer of an analogy, most frequent first
+
+
+def similarity(space: WordSpace) -> dict[str, float]:
+    """Return the rank correlation of cosines with the built-in list of similar words, and the share of known pairs."""
+    pairs = word_lists.similarities()
+    covered = [(a, b, rating) for a, b, rating in pairs if a in space.index and b in space.index]
+    scores = {"similarity_covered": len(covered) / len(pairs)}
+    if len(covered) < MIN_COVERED:
+        return scores
+    cosines = [float(space.unit_vectors[space.index[a]] @ space.unit_vectors[space.index[b]]) for a, b, _ in covered]
+    agreement = np.corrcoef(_ranks(cosines), _ranks([rating for _, _, rating in covered]))[0, 1]
+    return {"similarity": float(agreement)} | scores
+
+
+def analogy(space: WordSpace) -> dict[str, float]:
+    """Return the share of analogies a : b = c : d whose d is nearest to b - a + c, and the share of known analogies."""
+    groups = word_lists.analogies()
+    covered = [q for group in groups.values() for q in group if all(word in space.index for word in q)]
+    scores = {"analogy_covered": len(covered) / sum(map(len, groups.values()))}
+    if len(covered) < MIN_COVERED:
+        return scores
+    unit = space.unit_vectors[:MAX_ANALOGY_WORDS]
+    num_correct = 0
+    for low in range(0, len(covered), 256):
+        questions = covered[low : low + 256]
+        a, b, c, d = (np.array([space.index[q[i]] for q in questions]) for i in range(4))
+        cosines = (space.unit_vectors[b] - space.unit_vectors[a] + space.unit_vectors[c]) @ unit.T  # (q n)
+        rows = np.arange(len(questions))
+        for query_words in (a, b, c):
+            inside = query_words < len(unit)
+            cosines[rows[inside], query_words[inside]] = -np.inf
+        num_correct += int((cosines.argmax(axis=1) == d).sum())
+    return {"analogy": num_correct / len(covered)} | scores
+
+
+def _ranks(values: list[float]) -> NDArray[np.float64]:
+    """Return the ranks of values; equal values share their mean rank."""
+    _, group, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[group], dtype=np.float64)

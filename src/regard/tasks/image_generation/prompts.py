@@ -1,0 +1,67 @@
+"""Inputs of image generation: images to complete or to upscale, converted to levels and conditions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.core.data_specs import ImageGenerationSpec
+from regard.core.errors import DataError
+from regard.core.protocols.image_generator import ImageCondition
+from regard.data.images.image_files import Pixels
+from regard.data.images.resize import ImageShape, to_levels
+from regard.tasks._shared.image_inputs import InputImage, resize_image
+from regard.tasks.image_generation.generate import UNKNOWN
+from regard.tasks.image_generation.levels import downscale, image_condition
+
+
+class PreparedRequest(NamedTuple):
+    """The model inputs of a request."""
+
+    image: InputImage | None  # the input image after resizing
+    condition: ImageCondition
+    known_levels: Tensor | None = None  # levels (b n), UNKNOWN at positions to generate
+    ground_truth: Pixels | None = None  # (h w c) the true image, if a downscaled image is upscaled again
+
+
+def prepare(
+    image: InputImage | None, sizes: ImageGenerationSpec, *, keep_rows: int, labels: NDArray[np.int64]
+) -> PreparedRequest:
+    """Prepare an image to complete or to upscale, or no image.
+
+    For upscaling, an image of the output size is downscaled first, so that the result can be compared with it.
+    """
+    if image is None or not min(sizes.low_res_size):
+        used, known = (None, None) if image is None else prepare_completion(image, sizes, keep_rows=keep_rows)
+        return PreparedRequest(used, image_condition(labels, np.zeros((len(labels), 0), np.uint8), sizes), known)
+    height, width, channels = image.pixels.shape
+    if (height, width) == (sizes.height, sizes.width):
+        remark = f"{height}x{width} pixels, as the result has: made small first"
+        used = image._replace(remarks=(*image.remarks, remark))
+        return PreparedRequest(
+            used, image_condition(labels, downscale(image.pixels[None], sizes), sizes), ground_truth=image.pixels
+        )
+    used = resize_image(image, ImageShape(*sizes.low_res_size, channels))
+    return PreparedRequest(used, image_condition(labels, to_levels(used.pixels[None], sizes.levels), sizes))
+
+
+def prepare_completion(image: InputImage, sizes: ImageGenerationSpec, *, keep_rows: int) -> tuple[InputImage, Tensor]:
+    """Return the image resized to the width of the canvas, and levels (1 n), UNKNOWN below the rows that are kept."""
+    height, width, channels = image.pixels.shape
+    if height > sizes.height or width > sizes.width:
+        size, canvas = f"{height}x{width}", f"{sizes.height}x{sizes.width}"
+        raise DataError(f"{image.name}: {size} pixels, larger than the canvas of {canvas}; scale it down first")
+    if width < sizes.width:
+        new_height = max(1, round(height * sizes.width / width))
+        image = resize_image(image, ImageShape(min(new_height, sizes.height), sizes.width, channels))
+    num_rows = len(image.pixels)
+    num_kept = keep_rows or (num_rows if num_rows < sizes.height else sizes.height // 2)
+    if num_kept > num_rows:
+        raise DataError(f"{image.name}: cannot keep {num_kept} rows of an image of {num_rows}; give a smaller rows=…")
+    levels = torch.full((sizes.height, sizes.width, channels), UNKNOWN)
+    levels[:num_kept] = torch.from_numpy(to_levels(image.pixels[:num_kept], sizes.levels).astype(np.int64))
+    return image, levels.view(1, -1)
