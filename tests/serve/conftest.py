@@ -34,7 +34,7 @@ def served(tmp_path_factory):
     """A run that is not trained, as it is loaded from its folder."""
     from regard.api.run import Run
     from regard.training import recipe as recipes
-    from regard.training.train import LoadedRun
+    from regard.training.load_run import LoadedRun
 
     task = subjects.make_task()
     recipe = recipes.read("translation", settings=["decoding=greedy", "decoding.no_repeat_ngram_size=1"])

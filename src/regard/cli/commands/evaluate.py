@@ -123,9 +123,9 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
 
 def _keep(path: Path, report: dict[str, Any]) -> None:
     """Write the report into the run folder; where that cannot be written to, the scores are printed all the same."""
-    from regard.training import tensor_files
+    from regard.core.checksummed_json import write_json
 
     try:
-        tensor_files.write_json(path, report)
+        write_json(path, report)
     except FileError as wrong:
         print(f"regard: the scores are not kept in the run folder: {wrong}", file=sys.stderr)
