@@ -112,7 +112,7 @@ def _recompute(block: nn.Module) -> None:
 
 
 class CompiledLoss:
-    """Loss function compiled by torch.compile. If compilation fails, the reason is printed and the eager function used."""
+    """Loss function compiled by torch.compile. If that fails, the reason is printed and the eager function used."""
 
     def __init__(self, loss: LossFunction, print_line: Callable[[str], None]) -> None:
         self._eager, self._print_line = loss, print_line
