@@ -35,6 +35,7 @@ from regard.training import log, tensor_files
 from regard.training import recipe as recipes
 from regard.training import train as runs
 from regard.training.console import SilentConsole
+from regard.training.load_run import load_run
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder
 
@@ -184,7 +185,7 @@ def read_while_writing(recipe: Recipe, work: Path, rounds: int) -> dict[str, int
             if not (path / "model.safetensors").exists():
                 continue
             try:
-                runs.load_run(path)
+                load_run(path)
                 tensor_files.read_metadata(path / "model.safetensors")
                 tally["loadings while it was written"] += 1
                 log.read_rows(path / "log.jsonl")

@@ -56,7 +56,7 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     from regard.tasks.translation import Translation, Vocabularies
     from regard.training import recipe as recipes
     from regard.training.device import keep_freed_memory
-    from regard.training.train import LoadedRun
+    from regard.training.load_run import LoadedRun
     from systems import ours
 
     keep_freed_memory()

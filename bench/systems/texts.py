@@ -30,9 +30,9 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     """The run folder, its export in a cache of its own, and the lines."""
     from regard.core.files import write_text
     from regard.engines.ctranslate2 import cache, export
-    from regard.training import checkpoint, pretrained, tensor_files
+    from regard.training import checkpoint, tensor_files
     from regard.training import recipe as recipes
-    from regard.training.run_folder import RunFolder, new_identity, write_config
+    from regard.training.run_folder import RunFolder, file_checksums, new_identity, write_config
     from systems import ours
 
     shape = workload.SHAPES["tiny"]
@@ -43,7 +43,7 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     run = RunFolder(paths.run(folder))
     run.path.mkdir(parents=True)
     tokenizer.save(run.path / "tokenizer.json")
-    identity = new_identity(recipe, pretrained.file_checksums(run), {})
+    identity = new_identity(recipe, file_checksums(run), {})
     write_config(run, recipe, identity)
     facts: dict[str, Any] = {"run": identity.run_id, "step": 0, "metrics": {}}
     tensor_files.write_tensors(run.model, checkpoint.model_weights(net), facts)

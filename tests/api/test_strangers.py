@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import regard
+from regard.core.checksummed_json import read_json, write_json
 from regard.core.errors import TrustError
-from regard.training import tensor_files
 
 TINY = {"model": "transformer", "model.layers": 1, "model.dim": 16, "model.hidden": 32, "model.heads": 2,
         "data": {"pairs": 200, "tokens": 256, "vocabulary": 300}, "training.steps": 2,
@@ -39,10 +39,10 @@ def test_loading_and_training_leave_the_host_s_generators_alone(folder, capfd):
 
 def test_a_stranger_s_run_fetches_nothing_unless_it_is_trusted(folder, monkeypatch):
     config = folder / "config.json"
-    table = tensor_files.read_json(config)
+    table = read_json(config)
     table["data"]["name"] = "multi30k"
     table["data"]["source"], table["data"]["target"] = "en", "de"
-    tensor_files.write_json(config, table)
+    write_json(config, table)
     asked = []
     monkeypatch.setattr("regard.data.files.download._open", lambda url, have: asked.append(url) or 1 / 0)
     monkeypatch.setenv("REGARD_CACHE", str(folder / "cache"))

@@ -25,7 +25,7 @@ from regard.serve.model_runtime import ServedRun
 from regard.serve.service import create
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 TASKS = registered_names("regard.tasks")
 # What an untrained model is asked for, which would go on for long.

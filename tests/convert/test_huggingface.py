@@ -12,7 +12,8 @@ from regard.convert.import_model import import_model
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.protocols import Padded
 from regard.training import recipe as recipes
-from regard.training.train import load_run, train
+from regard.training.load_run import load_run
+from regard.training.train import train
 
 TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]
 TEXT = ["data.vocab_size=300", "data.context=24", "data.batch_size=4", "data.eval_tokens=500"]

@@ -10,7 +10,8 @@ from regard.core.errors import CheckpointError, ConfigError
 from regard.decoding.strategy import build as decoder
 from regard.tasks.language.generate import empty_source
 from regard.training import recipe as recipes
-from regard.training.train import load_run, train
+from regard.training.load_run import load_run
+from regard.training.train import train
 
 runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]

@@ -9,19 +9,19 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import subjects
+import tiny_runs
 
 
 @pytest.fixture(scope="session")
 def task():
     """Translation of the built-in sentences, words as tokens."""
-    return subjects.make_task()
+    return tiny_runs.make_task()
 
 
 @pytest.fixture
 def subject(task):
     """A model's name -> an untrained tiny one, ready to be looked into."""
-    return lambda name="transformer": subjects.make_subject(task, name)
+    return lambda name="transformer": tiny_runs.make_subject(task, name)
 
 
 @pytest.fixture
@@ -33,10 +33,10 @@ def sentence(task):
 @pytest.fixture
 def documents():
     """Words of sentences of a document: two levels."""
-    return subjects.make_documents()
+    return tiny_runs.make_documents()
 
 
 @pytest.fixture
 def pictures():
     """Patches of an image."""
-    return subjects.make_pictures()
+    return tiny_runs.make_pictures()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from subjects import GREEDY, MODELS
+from tiny_runs import GREEDY, MODELS
 
 from regard.attention.record import record
 from regard.core.errors import DataError, RegardError
@@ -22,9 +22,9 @@ from regard.models import transformer
 
 @pytest.fixture(scope="module", params=MODELS)
 def looked(request, task):
-    import subjects
+    import tiny_runs
 
-    one = subjects.make_subject(task, request.param)
+    one = tiny_runs.make_subject(task, request.param)
     return one, collect(one, task.split("train")[0][0])
 
 

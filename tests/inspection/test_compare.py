@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from browsing import opened
+from browser import opened
 
 from regard.core.errors import RegardError
 from regard.core.inspectable import Axis, Item, Output

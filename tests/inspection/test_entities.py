@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from browsing import opened
+from browser import opened
 
 from regard.inspection.collect import InspectionTarget, RunInfo, collect
 from regard.inspection.html_bundle import bundle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browsing import opened
+from browser import opened
 
 from regard.inspection.error_page import error_page
 

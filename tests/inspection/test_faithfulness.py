@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from subjects import MODELS
+from tiny_runs import MODELS
 
 from regard.attention.masks import Mask
 from regard.attention.record import attention_modules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from subjects import MODELS
+from tiny_runs import MODELS
 
 from regard.attention.record import attention_modules, record
 from regard.core.errors import RegardError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import examples
 import pytest
-from browsing import opened
+from browser import opened
 
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from browsing import opened
+from browser import opened
 
 from regard.decoding import strategy
 from regard.inspection.collect import InspectionTarget, RunInfo, collect

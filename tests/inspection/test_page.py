@@ -9,8 +9,8 @@ from pathlib import Path
 import examples
 import numpy as np
 import pytest
-from browsing import opened
-from subjects import MODELS
+from browser import opened
+from tiny_runs import MODELS
 
 from regard.inspection.collect import collect, inspect
 from regard.inspection.compare import to_page

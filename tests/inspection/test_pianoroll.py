@@ -7,7 +7,7 @@ from dataclasses import replace
 import examples
 import numpy as np
 import pytest
-from browsing import opened
+from browser import opened
 
 from regard.core.inspectable import Axis, Item, Output, Token
 from regard.inspection.html_bundle import bundle

@@ -7,7 +7,7 @@ from dataclasses import replace
 import examples
 import numpy as np
 import pytest
-from browsing import opened
+from browser import opened
 
 from regard.core.inspectable import Axis, Item, Output
 from regard.inspection.compare import to_page

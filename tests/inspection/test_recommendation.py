@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from browsing import opened, serving
+from browser import opened, serving
 
 from regard.inspection.collect import InspectionTarget, RunInfo, inspect
 from regard.inspection.html_bundle import bundle

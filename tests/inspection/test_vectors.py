@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from browsing import opened
+from browser import opened
 
 from regard.core.data_specs import EmbeddingSpec
 from regard.inspection.collect import InspectionTarget, RunInfo, inspect

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import examples
 import pytest
-from browsing import opened
+from browser import opened
 
 from regard.inspection.compare import to_page
 from regard.inspection.html_bundle import bundle

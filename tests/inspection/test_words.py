@@ -8,8 +8,8 @@ from pathlib import Path
 
 import examples
 import pytest
-from browsing import opened
-from page_words import said, table, unsaid
+from browser import opened
+from page_strings import page_strings, table, without_strings
 
 from regard.core.inspectable import Output
 from regard.inspection.html_bundle import PAGE, bundle

@@ -10,13 +10,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "inspection"))
 
-import subjects
+import tiny_runs
 
 
 @pytest.fixture(scope="session")
 def subject():
     """An untrained tiny Transformer."""
-    return subjects.make_subject(subjects.make_task())
+    return tiny_runs.make_subject(tiny_runs.make_task())
 
 
 @pytest.fixture(scope="session")
@@ -34,11 +34,11 @@ def served(tmp_path_factory):
     """A run that is not trained, as it is loaded from its folder."""
     from regard.api.run import Run
     from regard.training import recipe as recipes
-    from regard.training.train import LoadedRun
+    from regard.training.load_run import LoadedRun
 
-    task = subjects.make_task()
+    task = tiny_runs.make_task()
     recipe = recipes.read("translation", settings=["decoding=greedy", "decoding.no_repeat_ngram_size=1"])
-    return Run(LoadedRun(tmp_path_factory.mktemp("served"), recipe, task, subjects.make_model(task, "transformer")))
+    return Run(LoadedRun(tmp_path_factory.mktemp("served"), recipe, task, tiny_runs.make_model(task, "transformer")))
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def hosted(served):
 @pytest.fixture(autouse=True)
 def no_tables(monkeypatch):
     """Pictures of the model's own tables take their time, and the page has tests of them."""
-    monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: subjects.TABLES)
+    monkeypatch.setattr("regard.inspection.collect.collect_tables", lambda *_: tiny_runs.TABLES)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
-import subjects
-from browsing import opened, serving
+import tiny_runs
+from browser import opened, serving
 from fastapi.testclient import TestClient
 
 from regard.core.cancellation import Cancelled, check_cancelled
@@ -91,7 +91,7 @@ def test_the_numbers_of_a_head_can_be_asked_for(client, subject, sentence):
 
 
 def test_what_goes_wrong_in_a_browser_is_a_page(subject, sentence):
-    without = subjects.make_subject(subject.task, "seq2seq")
+    without = tiny_runs.make_subject(subject.task, "seq2seq")
     for looked, path, status, said in [
         (without, "/", 400, "seq2seq has no attention to look at"),
         (subject, "/?text=%20", 400, "there is no sentence to look at; give some text"),

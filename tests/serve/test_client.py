@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
-from browsing import serving
+from browser import serving
 
 import regard
 from regard.core.errors import ConfigError

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 import pictures
-import subjects
-from browsing import opened, serving
+import tiny_runs
+from browser import opened, serving
 
 from regard.core.errors import DataError
 from regard.inspection.collect import collect
@@ -50,7 +50,7 @@ class Filed(pictures.Pictures):
 @pytest.fixture
 def filed(browser):
     """A page whose inputs are files."""
-    looked = subjects.make_small(pictures, Filed)
+    looked = tiny_runs.make_small(pictures, Filed)
     with (
         serving(explorer_app(looked, Filed.examples[0])) as address,
         opened(browser, address, offline=False, expected="400 (Bad") as page,

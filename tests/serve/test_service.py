@@ -21,7 +21,7 @@ from regard.decoding.strategies import greedy
 from regard.decoding.strategy import DecodingStrategy
 from regard.serve.model_runtime import ServedRun, open_runs
 from regard.serve.service import create
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 TEXTS = ["They sleep.", "Please buy two apples."]
 HOME = "http://127.0.0.1:8000"

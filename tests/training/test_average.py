@@ -8,8 +8,9 @@ import torch
 from regard.core.errors import CheckpointError
 from regard.training.average import average
 from regard.training.checkpoint import mean_weights
+from regard.training.load_run import load_run
 from regard.training.run_folder import RunFolder, read_identity
-from regard.training.train import load_run, train
+from regard.training.train import train
 
 
 def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):

@@ -9,8 +9,9 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import TargetMetric
 from regard.training import log, tensor_files
 from regard.training import recipe as recipes
+from regard.training.load_run import load_run
 from regard.training.run_folder import RunFolder
-from regard.training.train import load_run, train
+from regard.training.train import train
 
 ACCURACY = TargetMetric("accuracy", higher_is_better=True)
 

@@ -1,89 +1,114 @@
-"""Configurations of earlier versions: read, brought to today's, and the same numbers come out."""
+"""Run folders of the previous version load and give the same scores; old setting names are refused with the new one."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import regard
-from regard.core.errors import CheckpointError
-from regard.training import migrations
-from regard.training.migrations import CONFIG_VERSION, migrate
+from regard.core.errors import CheckpointError, ConfigError
+from regard.core.registry import find
+from regard.training import migrations, recipe
+from regard.training.config import Config, Pretrained
+from regard.training.migrations import OLDEST, CONFIG_VERSION, migrate
 
 WHERE = Path("runs/old/config.json")
+RUNS = Path(__file__).parent / "runs_v6"  # one small run per task, written by the last release with version 6
+EXPECTED: dict[str, dict[str, float]] = json.loads((RUNS / "expected.json").read_text(encoding="utf-8"))
 
 
-def test_versions_are_migrated_or_refused_in_words(monkeypatch):
-    assert migrate({"version": 1, "seed": 2}, WHERE) == {"seed": 2}
+def test_unreadable_versions_are_refused():
     with pytest.raises(CheckpointError, match=f"version 99 was written by a newer regard; .* up to {CONFIG_VERSION}"):
         migrate({"version": 99}, WHERE)
-    for wrong in ({}, {"version": "one"}, {"version": 0}):
+    with pytest.raises(CheckpointError, match=f"version 5 is too old; this regard reads versions {OLDEST} to {CONFIG_VERSION}"):
+        migrate({"version": 5}, WHERE)
+    for table in ({}, {"version": "one"}, {"version": 0}):
         with pytest.raises(CheckpointError, match="is not a version of a run's configuration"):
-            migrate(wrong, WHERE)
-    monkeypatch.setattr(migrations, "VERSION", 3)
-    monkeypatch.setattr(migrations, "MIGRATIONS", {})
-    with pytest.raises(CheckpointError, match="version 1 is too old for this regard; train the run anew"):
-        migrate({"version": 1}, WHERE)
-    steps = {1: lambda table: table | {"renamed": table["seed"]}, 2: lambda table: table | {"last": 2}}
-    monkeypatch.setattr(migrations, "MIGRATIONS", steps)
-    assert migrate({"version": 1, "seed": 5}, WHERE) == {"seed": 5, "renamed": 5, "last": 2}
+            migrate(table, WHERE)
+
+
+def test_the_current_version_is_not_changed():
+    table = {"task": "translation", "data": {"rows": 3}, "model": {"name": "gpt", "hidden": 2}}
+    assert migrate({"version": CONFIG_VERSION, **table}, WHERE) == table
+
+
+def test_third_party_settings_keep_their_names():
+    table = {"task": "my_lab.sums", "data": {"rows": 3}, "model": {"name": "my_lab.net", "hidden": 2}}
+    assert migrate({"version": 6, **table}, WHERE) == table
+
+
+def test_values_that_are_no_tables_survive():
+    assert migrate({"version": 6, "task": 3, "data": [], "model": "x", "training": None}, WHERE)["model"] == "x"
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_run_of_version_6_gives_the_same_scores(name, tmp_path):
+    shutil.copytree(RUNS / name, tmp_path / name)
+    run = regard.load(tmp_path / name, trust=True)
+    assert run.evaluate("valid") == pytest.approx(EXPECTED[name], rel=1e-4, abs=1e-6)
+    written = json.loads((tmp_path / name / "config.json").read_text(encoding="utf-8"))
+    assert written["version"] == 6  # loading does not rewrite the folder
+
+
+def renames() -> Iterator[tuple[type, dict[str, str]]]:
+    """Settings dataclass -> its renamed settings."""
+    for task in EXPECTED:
+        task = migrations.RENAMED_TASKS.get(task, task)
+        module = find("regard.tasks", task)
+        fields = {field.name for field in dataclasses.fields(module.Config)}
+        table = migrations.renamed_data(task)
+        yield module.Config, {old: new for old, new in table.items() if new in fields}
+        yield module.Options, dict(migrations.RENAMED_OPTIONS.get(task, {}))
+    for model, names in migrations.RENAMED_MODEL.items():
+        yield find("regard.models", model).Config, dict(names)
+    for section, names in migrations.RENAMED_TRAINING.items():
+        hints = {field.name: field.default_factory for field in dataclasses.fields(Config)}
+        yield (Config if not section else hints[section]), dict(names)
+    yield Pretrained, dict(migrations.RENAMED_PRETRAINED)
+
+
+def test_every_new_name_is_a_setting_and_no_old_one_is():
+    wrong = [
+        (settings, old, new)
+        for settings, names in renames()
+        for old, new in names.items()
+        if not hasattr(settings, new) and new not in {field.name for field in dataclasses.fields(settings)}
+        or old in {field.name for field in dataclasses.fields(settings)}
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [("additive", "concat"), ("concat", "additive"), ("dot", "dot"), ("lab.own", "lab.own"), (3, 3)],
-)
-def test_scores_had_each_others_names_before_version_3(before, after):
-    for version in (1, 2):
-        old = {"version": version, "model": {"name": "bahdanau", "score": before}}
-        assert migrate(old, WHERE)["model"] == {"name": "bahdanau", "score": after, "word_scale": 1.0}
-    assert migrate({"version": 3, "model": {"score": before}}, WHERE)["model"]["score"] == before
-    assert migrate({"version": 2, "model": ["not", "a", "table"]}, WHERE)["model"] == ["not", "a", "table"]
-
-
-@pytest.mark.parametrize(
-    "model",
+    ("task", "setting", "message"),
     [
-        {"name": "music_transformer", "position": "relative", "intervals": False},
-        {"name": "music_transformer", "position": "none", "intervals": True},
-        {"name": "gpt", "position": "relative"},
+        ("translation", "data.tokens=100", r"data\.tokens was renamed; write data\.max_batch_tokens"),
+        ("recommendation", "data.longest=5", r"data\.longest was renamed; write data\.max_history"),
+        ("translation", "model.hidden=8", r"model\.hidden was renamed; write model\.ffn_dim"),
+        ("translation", "training.optimizer.clip=1", r"training\.optimizer\.clip was renamed; write training\.optimizer\.max_grad_norm"),
+        ("translation", "decoding.width=3", r"decoding\.width was renamed; write decoding\.beam_width"),
+        ("translation", "start.run=x", r"\[start\] was renamed; write \[pretrained\]"),
+        ("translation", "decoding=prefix", r"decoding=prefix was renamed; write decoding=forced_prefix"),
     ],
-)
-def test_vectors_for_the_future_are_no_longer_kept(model):
-    with pytest.raises(CheckpointError, match=r"config.json: a .* of an earlier regard holds vectors for the future"):
-        migrate({"version": 3, "model": model}, WHERE)
-    assert migrate({"version": CONFIG_VERSION, "model": model}, WHERE) == {"model": model}
-    other = {"name": model["name"], "position": "sinusoidal"}
-    assert migrate({"version": 3, "model": other}, WHERE) == {"model": other}
+)  # fmt: skip
+def test_an_old_setting_is_refused_with_the_new_name(task, setting, message):
+    with pytest.raises(ConfigError, match=message):
+        recipe.read(task, settings=[setting])
 
 
-def test_word_vectors_are_read_as_they_were_before_version_6():
-    for name in ("seq2seq", "bahdanau", "luong"):
-        assert migrate({"version": 5, "model": {"name": name}}, WHERE)["model"]["word_scale"] == 1
-        assert "word_scale" not in migrate({"version": CONFIG_VERSION, "model": {"name": name}}, WHERE)["model"]
-    with pytest.raises(CheckpointError, match=r"config.json: a recommender of an earlier regard .*; train it anew"):
-        migrate({"version": 5, "model": {"name": "recommender"}}, WHERE)
-    other = {"name": "transformer"}
-    assert migrate({"version": 5, "model": other}, WHERE)["model"] == other
+def test_an_old_task_is_refused_with_the_new_name():
+    with pytest.raises(ConfigError, match="task=images was renamed; write task=image_generation"):
+        recipe.read("images")
 
 
-@pytest.mark.parametrize(("score", "old_name"), [("additive", "concat"), ("concat", "additive")])
-def test_a_run_of_version_2_computes_what_it_did(tmp_path, score, old_name):
-    settings = ["data.pairs=40", "data.vocab_size=300", "model=bahdanau", "model.dim=8", "model.embedding=8"]
-    settings += ["model.embedding_scale=1.0"]
-    run = regard.train(
-        "translation", [*settings, f"model.score={score}", "training.steps=2"], out=tmp_path / "run", quiet=True
-    )
-    now = [answer.to_json() for answers in run.predict(run.task.examples) for answer in answers]
-    config = tmp_path / "run" / "config.json"
-    table = json.loads(config.read_text(encoding="utf-8"))
-    assert table["version"] == CONFIG_VERSION and table["model"]["score"] == score
-    table["version"], table["model"]["score"] = 2, old_name
-    del table["model"]["word_scale"]  # it was not there
-    table.pop("sha256", None)
-    config.write_text(json.dumps(table), encoding="utf-8")
-    old = regard.load(tmp_path / "run")
-    assert old.recipe.model.config.score == score
-    assert [answer.to_json() for answers in old.predict(old.task.examples) for answer in answers] == now
+def test_an_old_option_is_refused_with_the_new_name(tmp_path):
+    shutil.copytree(RUNS / "translation", tmp_path / "run")
+    run = regard.load(tmp_path / "run", trust=True)
+    with pytest.raises(ConfigError, match="nbest was renamed; write n"):
+        run.predict(["a"], nbest=2)
+    with pytest.raises(ConfigError, match=r"decoding\.width was renamed; write decoding\.beam_width"):
+        run.predict(["a"], decoding={"width": 2})

@@ -9,9 +9,10 @@ from toys import summing
 
 from regard.training import model_card, tensor_files
 from regard.training.checkpoint import Progress
+from regard.training.load_run import load_run
 from regard.training.recipe import ComponentChoice
 from regard.training.run_folder import RunFolder
-from regard.training.train import load_run, train
+from regard.training.train import train
 
 
 def test_it_says_what_was_measured(toy, tmp_path, silent):

@@ -17,10 +17,11 @@ from regard.training import recipe as recipes
 from regard.training import tensor_files
 from regard.training.config import Pretrained
 from regard.training.console import SilentConsole
+from regard.training.load_run import load_run
 from regard.training.pretrained import collect_pretrained
 from regard.training.run_folder import RunFolder
 from regard.training.shape_check import named_weights
-from regard.training.train import load_run, resume, train
+from regard.training.train import resume, train
 
 
 class Said(SilentConsole):

@@ -13,8 +13,9 @@ from regard.core.errors import CheckpointError, ConfigError, DataError, FileErro
 from regard.training import recipe as recipes
 from regard.training import run_folder
 from regard.training.console import SilentConsole
+from regard.training.load_run import load_run
 from regard.training.run_folder import RunFolder, check_available, create_run_folder, lock_folder
-from regard.training.train import load_run, train
+from regard.training.train import train
 
 
 def test_a_folder_with_something_in_it_is_left_alone(toy, tmp_path, silent):

@@ -10,6 +10,7 @@ import threading
 import pytest
 import torch
 
+from regard.core.checksummed_json import read_json
 from regard.core.errors import CheckpointError
 from regard.training import tensor_files
 
@@ -139,6 +140,6 @@ def test_nobody_is_told_to_delete_a_file(tmp_path):
 def test_what_is_no_plain_file_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "config.json")
     with pytest.raises(CheckpointError, match=r"config\.json: could not be read \(not a plain file\)"):
-        tensor_files.read_json(tmp_path / "config.json")
+        read_json(tmp_path / "config.json")
     with pytest.raises(CheckpointError, match=r"config\.json: could not be read \(not a plain file\)"):
         tensor_files.read_metadata(tmp_path / "config.json")

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from regard.core.errors import ConfigError
 from regard.training import log, optimizer
 from regard.training.distributed import Processes, wrap_model
+from regard.training.load_run import build_model, load_run
 from regard.training.optimizer import schedule
 from regard.training.run_folder import RunFolder
 from regard.training.step import Diverged, Stepper, micro_batches, move_to_device, to_jsonable
-from regard.training.train import build_model, load_run, train
+from regard.training.train import train
 
 ALONE = Processes(rank=0, world_size=1, device=torch.device("cpu"))
 

@@ -17,6 +17,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from regard.core.checksummed_json import read_json, write_json
 from regard.core.errors import CheckpointError, FileError
 from regard.training import tensor_files
 
@@ -155,8 +156,8 @@ def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
 
 def test_json_is_sealed_too(tmp_path):
     path = tmp_path / "config.json"
-    tensor_files.write_json(path, {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}})
-    assert tensor_files.read_json(path) == {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}}
+    write_json(path, {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}})
+    assert read_json(path) == {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}}
     data = path.read_bytes()
     for flip in (0x01, 0x20, 0x80, 0xFF):
         for place in range(len(data)):
@@ -165,13 +166,13 @@ def test_json_is_sealed_too(tmp_path):
     for length in range(len(data) - 1):
         path.write_bytes(data[:length])
         with pytest.raises(CheckpointError, match=r"config\.json: "):
-            tensor_files.read_json(path)
+            read_json(path)
 
 
 def refused_or_unsealed(path):
     """A flip in the name of the seal leaves an unknown key behind, which the reader of the table refuses."""
     try:
-        table = tensor_files.read_json(path)
+        table = read_json(path)
     except CheckpointError:
         return
     assert len(table) == 4 and any(len(str(value)) == 64 for value in table.values())
@@ -179,17 +180,17 @@ def refused_or_unsealed(path):
 
 def test_json_edited_on_purpose(tmp_path):
     path = tmp_path / "config.json"
-    tensor_files.write_json(path, {"seed": 1})
+    write_json(path, {"seed": 1})
     path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
     with pytest.raises(CheckpointError, match=r"checksum does not match; restore it .* or delete its sha256 line"):
-        tensor_files.read_json(path)
+        read_json(path)
     path.write_text(json.dumps({"seed": 2}))
-    assert tensor_files.read_json(path) == {"seed": 2}
+    assert read_json(path) == {"seed": 2}
     for text in ("[1]", r'{"run": "\ud800"}'):  # no table; half a character, which could not be written again
         path.write_text(text)
         with pytest.raises(CheckpointError, match="damaged"):
-            tensor_files.read_json(path)
+            read_json(path)
     with pytest.raises(CheckpointError, match=r"gone\.json: no such file; is .* a run folder"):
-        tensor_files.read_json(tmp_path / "gone.json")
+        read_json(tmp_path / "gone.json")
     with pytest.raises(CheckpointError, match="could not be read"):
-        tensor_files.read_json(tmp_path)
+        read_json(tmp_path)

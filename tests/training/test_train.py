@@ -9,10 +9,12 @@ from functools import partial
 import pytest
 import torch
 
+from regard.core.checksummed_json import read_json, write_json
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.training import tensor_files
+from regard.training.load_run import load_run
 from regard.training.run_folder import RunFolder
-from regard.training.train import load_run, resume, train
+from regard.training.train import resume, train
 
 RICH = ["training.evaluation.every=4", "training.evaluation.average_last=2", "training.files.save_every=3"]
 
@@ -143,9 +145,9 @@ def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
 def test_settings_a_newer_or_older_regard_does_not_know_are_refused(toy, tmp_path, silent):
     train(toy(), tmp_path / "run", console=silent)
     path = tmp_path / "run" / "config.json"
-    table = tensor_files.read_json(path)
+    table = read_json(path)
     table["model"]["colour"] = "red"
-    tensor_files.write_json(path, table)
+    write_json(path, table)
     with pytest.raises(CheckpointError, match=r"config\.json: model: no setting 'colour'"):
         load_run(tmp_path / "run", trust=True)
 

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.api.settings import Settings, to_key_values
 from regard.api.verbs import Verbs, as_list, check_texts
 from regard.core import config as configs
 from regard.core import trust as trusts
@@ -26,14 +25,14 @@ from regard.engines.torch_free import TorchFreePredictor
 from regard.inspection import invariants, training_snapshots
 from regard.inspection.invariants import CheckResult
 from regard.inspection.report import InspectionReport, inspect_run
-from regard.training import data_paths
+from regard.training import data_paths, migrations
 from regard.training import recipe as recipes
 from regard.training import train as runs
 from regard.training.console import Console, SilentConsole
 from regard.training.device import select_device
-from regard.training.recipe import Recipe
+from regard.training.load_run import LoadedRun, load_run
+from regard.training.recipe import Recipe, Settings, setting_names
 from regard.training.run_folder import RunFolder, read_identity
-from regard.training.train import LoadedRun
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,12 @@ class Run(Verbs):
     verb: str  # what people call what it does: "translate"
     verbs: tuple[str, ...]  # the same, where it has several names
     options: type[Any]  # the dataclass of what one can ask for in a request
-    settings: list[str]  # laid over its recipe when it was loaded
+    settings: Settings  # changes to its recipe, as given when it was loaded
 
     def __init__(
         self,
         parts: LoadedRun,
-        settings: Sequence[str] = (),
+        settings: Settings = (),
         *,
         device: str = "cpu",
         engine: str = engine_registry.NATIVE,
@@ -68,7 +67,7 @@ class Run(Verbs):
         self.verbs = self.task.verbs or tuple(getattr(module, "VERBS", (usual,)))
         self.verb = usual if usual in self.verbs else self.verbs[0]
         self.options = getattr(module, "Options", NoOptions)
-        self.settings, self._device, self._engine_name, self._precision = list(settings), device, engine, precision
+        self.settings, self._device, self._engine_name, self._precision = settings, device, engine, precision
         self._parts, self._trusted = parts, parts.trusted
         self._loaded = engine_registry.model_fingerprint(self.model)
 
@@ -76,7 +75,7 @@ class Run(Verbs):
         names = f"{self.recipe.model.name} for {self.recipe.task.name}"
         return f"Run({str(self.folder)!r}: {names}, {_short(self.parameters)} parameters)"
 
-    def __reduce__(self) -> tuple[Callable[..., Run], tuple[str, list[str]]]:
+    def __reduce__(self) -> tuple[Callable[..., Run], tuple[str, Settings]]:
         """A pickled run is its folder and how it was loaded: no weights, and no code of ours but `load`."""
         again = partial(load, device=self._device, engine=self._engine_name, precision=self._precision)
         again = partial(again, trust=self._trusted)
@@ -156,6 +155,7 @@ class Run(Verbs):
         """Options by name -> a value of the task's Options, and the decoding of this request."""
         names = [field.name for field in fields(self.options)]
         own = self.recipe.decoding
+        migrations.check_renamed(options, self.options, migrations.RENAMED_OPTIONS.get(self.recipe.task.name, {}))
         for name in options:
             if name not in (*names, "decoding"):
                 close = (
@@ -164,7 +164,7 @@ class Run(Verbs):
                 raise ConfigError(f"{self.verb}: no setting {name!r}; {close}")
         wanted = options.get("decoding", own)
         if wanted is not None and not isinstance(wanted, DecodingStrategy):
-            wanted = self.recipe.with_settings(to_key_values({"decoding": wanted})).decoding
+            wanted = self.recipe.with_settings({"decoding": wanted}).decoding
         table = {name: value for name, value in options.items() if name != "decoding"}
         return configs.from_dict(self.options, table, self.verb), wanted
 
@@ -206,7 +206,7 @@ class Run(Verbs):
     @cached_property
     def uses_training_data(self) -> bool:
         """Whether the data is what the run was trained with: it is unless settings name other data."""
-        if not any(setting.startswith("data.") for setting in self.settings):
+        if not any(name.startswith("data.") for name in setting_names(self.settings)):
             return True
         return data_paths.is_same_data(self.task, read_identity(RunFolder(self.folder)).fingerprint)
 
@@ -253,9 +253,8 @@ def load(
     they are wide and not exact, which `precision="int8"` is for the others. A run that was not trained on this
     machine imports nothing from outside regard and fetches nothing, unless you `trust` whoever made it.
     """
-    words = to_key_values(settings)
-    parts = runs.load_run(folder, words, device=select_device(device), trust=trust)
-    return Run(parts, words, device=device, engine=engine, precision=precision)
+    parts = load_run(folder, settings, device=select_device(device), trust=trust)
+    return Run(parts, settings, device=device, engine=engine, precision=precision)
 
 
 def train(
@@ -271,8 +270,8 @@ def train(
 
     `device` is where it is trained and then used, cpu, cuda, mps or auto; `quiet` says nothing while it works.
     """
-    words = [*to_key_values(settings), *_on(device)]
-    chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=words)
+    settings = _with_device(settings, device)
+    chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=settings)
     return load(
         runs.train(chosen, out, step_callback=training_snapshots.record_snapshot, console=_console(quiet)),
         device=device or "cpu",
@@ -292,10 +291,9 @@ def resume(
 
     `new_log` sets a log aside that was lost or changed; the others are those of `train` and `load`.
     """
-    words = [*to_key_values(settings), *_on(device)]
     runs.resume(
         folder,
-        words,
+        _with_device(settings, device),
         step_callback=training_snapshots.record_snapshot,
         console=_console(quiet),
         trust=trust,
@@ -304,8 +302,12 @@ def resume(
     return load(folder, device=device or "cpu", trust=trust)
 
 
-def _on(device: str | None) -> list[str]:
-    return [] if device is None else [f"training.hardware.device={device}"]
+def _with_device(settings: Settings, device: str | None) -> Settings:
+    if device is None:
+        return settings
+    if isinstance(settings, Mapping):
+        return {**settings, "training.hardware.device": device}
+    return [*settings, f"training.hardware.device={device}"]
 
 
 def _console(quiet: bool) -> Console | None:

@@ -17,8 +17,8 @@ from regard.engines import engine
 from regard.engines.ctranslate2 import search as ct2_search
 from regard.engines.ctranslate2.export import export as to_spec
 from regard.engines.select import find_difference
+from regard.training.load_run import LoadedRun, load_run
 from regard.training.run_folder import check_available, create_run_folder
-from regard.training.train import LoadedRun, load_run
 
 
 def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:

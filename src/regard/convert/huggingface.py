@@ -19,8 +19,8 @@ from regard.core.extras import require
 from regard.core.registry import find, registered_names
 from regard.core.seed import preserve_rng_state
 from regard.data.text import tokenizer
+from regard.training.load_run import LoadedRun
 from regard.training.run_folder import create_run_folder
-from regard.training.train import LoadedRun
 
 LAYOUTS = "regard.convert.architectures"
 LOGIT_TOLERANCE = 1e-3  # largest difference of logits

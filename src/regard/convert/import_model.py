@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.api.settings import to_key_values
 from regard.convert import huggingface, weight_map
 from regard.convert.vocabulary import ImportedVocabulary, read_vocabulary
 from regard.core import trust as trusts
+from regard.core.checksummed_json import JSONObject
 from regard.core.describe import read_constant, source_path
 from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
@@ -23,12 +23,19 @@ from regard.core.files import write_bytes, write_text
 from regard.core.registry import registered_names
 from regard.core.seed import preserve_rng_state
 from regard.data.images.image_files import encode_png
-from regard.training import checkpoint, model_card, pretrained, tensor_files
+from regard.training import checkpoint, model_card, tensor_files
 from regard.training import recipe as recipes
 from regard.training.checkpoint import BestEvaluation, Progress
+from regard.training.load_run import build_model, load_run
 from regard.training.recipe import Recipe
-from regard.training.run_folder import RunFolder, check_available, create_run_folder, new_identity, write_config
-from regard.training.train import build_model, load_run
+from regard.training.run_folder import (
+    RunFolder,
+    check_available,
+    create_run_folder,
+    file_checksums,
+    new_identity,
+    write_config,
+)
 
 MASKED_EXAMPLES = ["The capital of France is [MASK]."]  # an example of a text with a gap
 
@@ -41,7 +48,7 @@ def import_model(source: str, out: Path) -> Path:
     model, data = layout.settings_from_theirs(theirs)
     found = _vocabularies(source, layout, theirs, data, library) if layout.TEMPLATE else {}
     task = task_of(layout.MODEL)
-    recipe = recipes.read(task, settings=to_key_values({"model": {"name": layout.MODEL, **model}, "data": data}))
+    recipe = recipes.read(task, settings={"model": {"name": layout.MODEL, **model}, "data": data})
 
     def fill(draft: RunFolder) -> None:
         _write_files(draft.path, found, theirs, data)
@@ -135,9 +142,9 @@ def _write_run(
         checkpoint.restore_weights(model, {name: tensors[name] for name in wanted}, draft.model)
         ids = lambda table, tokens: found[table].to_source_ids(tokens) if found else tokens  # noqa: E731  # an argument
         huggingface.check_logits(layout, model, theirs, task.spec, ids=ids)
-        identity = new_identity(recipe, pretrained.file_checksums(draft), {})
+        identity = new_identity(recipe, file_checksums(draft), {})
         write_config(draft, recipe, identity)
-        facts: tensor_files.JSONObject = {"run": identity.run_id, "step": 0, "metrics": {}}
+        facts: JSONObject = {"run": identity.run_id, "step": 0, "metrics": {}}
         tensor_files.write_tensors(draft.model, _plain(checkpoint.model_weights(model)), facts)
 
 

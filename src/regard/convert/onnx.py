@@ -33,8 +33,8 @@ from regard.models.bert import Bert
 from regard.models.gpt import GPT
 from regard.models.transformer import Transformer
 from regard.models.vit import VisionTransformer
+from regard.training.load_run import LoadedRun
 from regard.training.run_folder import create_run_folder
-from regard.training.train import LoadedRun
 
 LOGIT_TOLERANCE = 1e-3  # largest difference of logits
 EXPORT_BATCH_SIZE, EXPORT_LENGTH = 2, 6  # of the inputs that a program is made with; it is verified on others

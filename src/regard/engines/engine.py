@@ -15,7 +15,7 @@ from regard.core.errors import ConfigError, did_you_mean
 from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.engines.ctranslate2 import models
 from regard.engines.ctranslate2 import search as ct2_search
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 AUTO, NATIVE = "auto", "native"
 

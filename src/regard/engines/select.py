@@ -22,7 +22,7 @@ from regard.engines.ctranslate2 import cache, models
 from regard.engines.ctranslate2.export import is_supported
 from regard.engines.engine import Engine, EngineHandle
 from regard.engines.torch_free import FallbackPredict, TorchFreePredictor
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 SCORE_RTOL = 1e-3  # scores differ by so much at most, as a share; sums of float32 in another order
 Predictions = list[list[Prediction]]

@@ -15,7 +15,7 @@ from regard.data import batching
 from regard.data.text import pair_sources
 from regard.data.text.alignment import Links, word_indices
 from regard.data.text.pair_files import Pair
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 ROLES = ("token before", "same word", "delimiter", "alignment")
 NUM_PAIRS = 32

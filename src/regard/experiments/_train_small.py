@@ -15,9 +15,10 @@ import torch
 
 from regard.experiments._experiment import STOPPED
 from regard.training.console import SilentConsole
+from regard.training.load_run import LoadedRun, load_run
 from regard.training.recipe import read
 from regard.training.signals import Interrupted
-from regard.training.train import LoadedRun, load_run, train
+from regard.training.train import train
 
 
 class TrainedModel(NamedTuple):

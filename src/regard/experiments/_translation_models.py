@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.data.text.pair_files import Pair
 from regard.experiments._experiment import scaled_count
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 TASK = "translation"
 RECURRENT = ("model.dim=128", "model.embedding=64", "model.dropout=0.1", "training.optimizer.lr=0.008")

@@ -29,7 +29,7 @@ from regard.experiments._translation_models import MODELS, TASK, data_settings, 
 from regard.inspection import faithfulness
 from regard.inspection.collect import InspectionTarget, RunInfo
 from regard.inspection.maps import to_maps
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 CLAIM = "Attention shows what the model looks at: for one word of the output, the word of the input that it comes from."
 WHERE = "Bahdanau et al. 2015, section 5.2.1; against it Jain and Wallace 2019, section 4"

@@ -23,7 +23,7 @@ from regard.experiments._experiment import (
 )
 from regard.experiments._train_small import train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings, held_out
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 CLAIM = (
     "Training and testing differ: what is foretold well from true words is foretold worse from one's own, and mistakes"

@@ -25,7 +25,7 @@ from regard.experiments._train_small import train_small
 from regard.experiments._translation_models import TASK, data_settings
 from regard.inspection.interventions import Interventions, apply_interventions
 from regard.tasks._shared.teacher_forcing import loss_per_token
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 CLAIM = "One attention is not enough: several heads of the same size together do better, and do different things."
 WHERE = "Vaswani et al. 2017, sections 3.2.2 and 6.2, table 3 (A); Clark et al. 2019; Michel et al. 2019"

@@ -21,7 +21,7 @@ from regard.experiments._experiment import (
     seed_values,
 )
 from regard.experiments._train_small import train_small
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 CLAIM = "Relative positions help music, and go on to twice the length of training, where absolute ones fail."
 WHERE = "Huang et al. 2019, sections 4.1 and 4.2"

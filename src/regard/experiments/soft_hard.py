@@ -24,7 +24,7 @@ from regard.experiments._experiment import (
     seed_values,
 )
 from regard.experiments._train_small import step_milliseconds, train_small
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 CLAIM = (
     "Soft attention is easier to train than hard: its gradient is exact, where that of a drawn choice is a noisy guess."

@@ -1,1 +1,1 @@
-"""Rank 5: looking inside. An example becomes an Inspection (maps, tokens, numbers), and that a page or a figure."""
+"""Rank 5: inspection. An input becomes an Inspection (maps, tokens, values), and that a page or a figure."""

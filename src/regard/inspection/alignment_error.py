@@ -1,4 +1,4 @@
-"""How well each map finds the true links between two axes; the error rate itself is that of data/text/alignment.py."""
+"""Alignment error rate of each map against the true links between two axes (defined in data/text/alignment.py)."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from regard.inspection.map_tiles import FloatArray
 
 
 class AxisWords(NamedTuple):
-    """The items of an axis that belong to a word, and the word of each."""
+    """Items of an axis that belong to a word, and the index of that word."""
 
     items: list[int]
     word_indices: list[int]
 
 
 def measure_alignment(maps: Sequence[Map], inspectable: Inspectable) -> AlignmentResult | None:
-    """Maps and the truth -> the error rate of each map between those axes, and the best; None where there is none."""
+    """Return the error rate of each map between the axes of the truth, and the best map; None without truth or maps."""
     truth = inspectable.truth
     if truth is None:
         return None
-    between = [one for one in maps if (one.queries, one.keys) == (truth.queries, truth.keys)]
-    if not between:
+    candidates = [item for item in maps if (item.queries, item.keys) == (truth.queries, truth.keys)]
+    if not candidates:
         return None
     queries, keys = inspectable.axes[truth.queries], inspectable.axes[truth.keys]
     rows, columns = _words(queries), _words(keys)
     rates: dict[str, dict[str, Any]] = {}
-    for attention in between:
+    for attention in candidates:
         heads = [_rate(head, rows, columns, truth.links) for head in attention.weights]
         rates[attention.name] = {
             "mean": _rate(attention.weights.mean(axis=0), rows, columns, truth.links),
             "heads": heads,
         }
-    drawn = tuple(
+    links = tuple(
         (t, s)
         for t, query in zip(*rows, strict=True)
         for s, key in zip(*columns, strict=True)
-        if (key, query) in truth.links and _spoken(queries, t) and _spoken(keys, s)
+        if (key, query) in truth.links and _is_word(queries, t) and _is_word(keys, s)
     )
-    return AlignmentResult(truth.queries, truth.keys, drawn, rates, min(rates, key=lambda name: rates[name]["mean"]))
+    return AlignmentResult(truth.queries, truth.keys, links, rates, min(rates, key=lambda name: rates[name]["mean"]))
 
 
 def _words(axis: Axis) -> AxisWords:
@@ -52,11 +52,11 @@ def _words(axis: Axis) -> AxisWords:
 
 
 def _rate(weights: FloatArray, rows: AxisWords, columns: AxisWords, true: Links) -> float:
-    """The error rate of one head (t s)."""
-    inside = weights[np.ix_(rows.items, columns.items)]
-    return error_rate([align_words(inside, source=columns.word_indices, target=rows.word_indices)], [true])
+    """Return the error rate of one head (t s)."""
+    word_weights = weights[np.ix_(rows.items, columns.items)]
+    return error_rate([align_words(word_weights, source=columns.word_indices, target=rows.word_indices)], [true])
 
 
-def _spoken(axis: Axis, item: int) -> bool:
-    """Whether an item is more than punctuation: only such are drawn as linked."""
+def _is_word(axis: Axis, item: int) -> bool:
+    """Return True if an item is not punctuation; only such links are drawn."""
     return any(map(str.isalnum, axis.items[item].text))

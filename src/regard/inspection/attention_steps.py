@@ -1,4 +1,4 @@
-"""Every number of one attention head, for the step-by-step view: queries, keys, values, scores, mask, weights."""
+"""Intermediate values of attention heads for the step-by-step view: queries, keys, values and score stages."""
 
 from __future__ import annotations
 
@@ -24,40 +24,35 @@ FORMULAS = {
     "concat": "w·tanh(W[q; k])",
     "cosine": "β·cos(q, k)",
 }
-KEY_LABELS = {
-    "general": "W·k",
-    "additive": "U·k",
-    "concat": "W·k",
-    "cosine": "k / |k|",
-}  # what a score makes of keys first
+KEY_LABELS = {"general": "W·k", "additive": "U·k", "concat": "W·k", "cosine": "k / |k|"}  # keys projected by the score
 
 
 def collect_steps(
     model: nn.Module, recorded_calls: Mapping[str, Sequence[AttentionCall]], inspection: Inspection
 ) -> tuple[HeadComputation, ...]:
-    """Every head of every map that is not long, the most telling first."""
+    """Return the computations of every head of every short map, the primary map first."""
     modules = attention_modules(model)
     return tuple(
         step
-        for attention in _telling(inspection)
+        for attention in _ordered_maps(inspection)
         for step in _heads(attention, modules[attention.module], recorded_calls[attention.module])
     )
 
 
-def _telling(inspection: Inspection) -> list[Map]:
-    """The map that is looked at first, then from the bottom up."""
-    first = inspection.primary_map
+def _ordered_maps(inspection: Inspection) -> list[Map]:
+    """Return the short maps: the primary map, then the others by layer."""
+    primary = inspection.primary_map
     short = [attention for attention in inspection.maps if not is_long(attention.weights)]
-    return sorted(short, key=lambda attention: (attention is not first, attention.layer))
+    return sorted(short, key=lambda attention: (attention is not primary, attention.layer))
 
 
-def _heads(attention: Map, module: Attend, seen: Sequence[AttentionCall]) -> list[HeadComputation]:
+def _heads(attention: Map, module: Attend, calls: Sequence[AttentionCall]) -> list[HeadComputation]:
     batch, (heads, t, s) = attention.batch, attention.weights.shape
     with torch.no_grad():
-        stages = [_stages(module, call) for call in seen]
-    last, name = seen[-1], _score_name(module)
-    normalizer, heat = _normalizer(module)
-    score = FORMULAS.get(name, "f(q, k)") + ("" if heat == 1 else f" / {heat:g}")
+        stages = [_stages(module, call) for call in calls]
+    last, name = calls[-1], _score_name(module)
+    normalizer, temperature = _normalizer(module)
+    score = FORMULAS.get(name, "f(q, k)") + ("" if temperature == 1 else f" / {temperature:g}")
     return [
         HeadComputation(
             map=attention.name,
@@ -65,7 +60,7 @@ def _heads(attention: Map, module: Attend, seen: Sequence[AttentionCall]) -> lis
             formula=f"{normalizer}[ {score} + M ] · V",
             normalizer=normalizer.lower(),
             key=KEY_LABELS.get(name, "k, projected" if module.weigh.score.projects_keys else "k"),
-            queries=np.concatenate([_array(call.q, batch, head) for call in seen])[:t],
+            queries=np.concatenate([_array(call.q, batch, head) for call in calls])[:t],
             keys=_array(last.k, batch, head)[:s],
             values=_array(last.v, batch, head)[:s],
             stages=tuple(
@@ -80,7 +75,7 @@ def _heads(attention: Map, module: Attend, seen: Sequence[AttentionCall]) -> lis
 
 
 def _stages(module: Attend, call: AttentionCall) -> dict[str, Tensor]:
-    """The steps of the score of one call, by name (b h t s)."""
+    """Return the stages of the score of one call, by name (b h t s)."""
     weigh, name = module.weigh, _score_name(module)
     stages: dict[str, Tensor] = {}
     if name == "scaled_dot":
@@ -88,17 +83,21 @@ def _stages(module: Attend, call: AttentionCall) -> dict[str, Tensor]:
     if weigh.depends_on_position:
         stages["score"] = weigh.score(call.q, call.k)
     last = (
-        "with places" if weigh.depends_on_position else "÷ √d" if name == "scaled_dot" else FORMULAS.get(name, "score")
+        "with positions"
+        if weigh.depends_on_position
+        else "÷ √d"
+        if name == "scaled_dot"
+        else FORMULAS.get(name, "score")
     )
     stages[last] = weigh.scores(call.q, call.k, start=call.mask.start)
-    _, heat = _normalizer(module)
-    if heat != 1:
-        stages[f"÷ {heat:g}"] = stages[last] / heat
+    _, temperature = _normalizer(module)
+    if temperature != 1:
+        stages[f"÷ {temperature:g}"] = stages[last] / temperature
     return stages
 
 
 def _normalizer(module: Attend) -> tuple[str, float]:
-    """What makes a distribution of the scores, and by what they are divided first."""
+    """Return the name of the normalizer and the temperature."""
     normalizer = module.weigh.normalizer
     if isinstance(normalizer, TemperatureNormalizer):
         return type(normalizer.normalizer).__name__, normalizer.temperature
@@ -106,7 +105,7 @@ def _normalizer(module: Attend) -> tuple[str, float]:
 
 
 def _padded(values: FloatArray, last: AttentionCall) -> FloatArray:
-    """Scores of an earlier call (t s) with columns for the keys that came later."""
+    """Pad the scores of an earlier call (t s) to the number of keys of the last call."""
     return np.pad(values, ((0, 0), (0, last.k.shape[-2] - values.shape[1])))
 
 
@@ -115,5 +114,5 @@ def _score_name(module: Attend) -> str:
 
 
 def _array(x: Tensor, batch: int, head: int) -> FloatArray:
-    """One row of the batch and one head of a tensor (b h …); what all rows share has one."""
+    """Return one batch row and one head of a tensor (b h …), whose batch size may be 1."""
     return np.asarray(x[min(batch, len(x) - 1), head].float().detach().cpu().numpy(), dtype=np.float32)

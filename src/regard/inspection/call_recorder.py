@@ -1,4 +1,4 @@
-"""What every use of attention was given while a model ran: queries, keys, values and mask."""
+"""Record the inputs of every attention call while a model runs: queries, keys, values and mask."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from regard.inspection.map_tiles import BoolArray
 
 
 class AttentionCall(NamedTuple):
-    """One use of attention."""
+    """Inputs of one attention call."""
 
     q: Tensor  # (b h t d)
     k: Tensor  # (b h s d), projected by the score
@@ -25,11 +25,11 @@ class AttentionCall(NamedTuple):
 
     @staticmethod
     def from_inputs(q: Tensor, k: Tensor | ProjectedKeys, v: Tensor, mask: Mask = NO_MASK) -> AttentionCall:
-        """What an `Attend` was given."""
+        """Create it from the arguments of an `Attend`."""
         return AttentionCall(q, k.tensor if isinstance(k, ProjectedKeys) else k, v, mask)
 
     def attention_mask(self, batch: int) -> BoolArray:
-        """(1 or h, t, s): who may look at whom in one row of the batch."""
+        """Return the mask (1 or h, t, s) of one batch row; True: the query may attend to the key."""
         t, s = self.q.shape[-2], self.k.shape[-2]
         dense = self.mask.dense(t, s, device=self.q.device)
         if dense is None:
@@ -40,34 +40,34 @@ class AttentionCall(NamedTuple):
 
 @contextmanager
 def record_calls(model: nn.Module) -> Iterator[dict[str, list[AttentionCall]]]:
-    """Every use of attention inside the block, by module path, in order."""
-    seen: dict[str, list[AttentionCall]] = {name: [] for name in attention_modules(model)}
+    """Record every attention call inside the block, by module path, in order."""
+    calls: dict[str, list[AttentionCall]] = {name: [] for name in attention_modules(model)}
     hooks = [
-        module.register_forward_hook(_note(seen[name]), with_kwargs=True)
+        module.register_forward_hook(_append_to(calls[name]), with_kwargs=True)
         for name, module in attention_modules(model).items()
     ]
     try:
-        yield seen
+        yield calls
     finally:
         for hook in hooks:
             hook.remove()
 
 
-def _note(seen: list[AttentionCall]) -> Callable[..., None]:
+def _append_to(calls: list[AttentionCall]) -> Callable[..., None]:
     def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        seen.append(AttentionCall.from_inputs(*inputs, **kwargs))
+        calls.append(AttentionCall.from_inputs(*inputs, **kwargs))
 
     return hook
 
 
 def combined_mask(recorded_calls: Sequence[AttentionCall], batch: int, size: tuple[int, int]) -> BoolArray | None:
-    """(1 or h, t, s): who may look at whom, of all calls one below the other; None where everybody may."""
+    """Return the mask (1 or h, t, s) of all calls, concatenated over queries; None if nothing is masked."""
     rows, columns = size
     parts = [call.attention_mask(batch) for call in recorded_calls]
-    heads, longest = max(len(part) for part in parts), max(part.shape[-1] for part in parts)
-    whole = [
-        np.pad(np.broadcast_to(part, (heads, *part.shape[1:])), ((0, 0), (0, 0), (0, longest - part.shape[-1])))
+    heads, num_keys = max(len(part) for part in parts), max(part.shape[-1] for part in parts)
+    padded = [
+        np.pad(np.broadcast_to(part, (heads, *part.shape[1:])), ((0, 0), (0, 0), (0, num_keys - part.shape[-1])))
         for part in parts
     ]
-    bits = np.concatenate(whole, axis=1)[:, :rows, :columns]
+    bits = np.concatenate(padded, axis=1)[:, :rows, :columns]
     return None if bits.all() else bits

@@ -1,6 +1,6 @@
-"""From a run's parts and an input to an Inspection: read, answer, replay under `record`, and gather what is shown.
+"""Inspect an input: predict, replay the prediction under `record`, and collect maps, metrics and tables.
 
-The data format is the docstring of format.py; the JSON of it is all that pages, figures and the server ever see.
+The docstring of json_format.py defines the result. Pages, figures and the server use only its JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from regard.inspection.parameter_tables import ParameterTables, collect_tables
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What the parts of a run are called, and facts for the top of the page."""
+    """Names of a run's task and model, and facts for the header of the page."""
 
     task: str
     model: str
@@ -40,31 +40,31 @@ class RunInfo:
 
 @dataclass(frozen=True)
 class InspectionTarget:
-    """What is looked into: the parts of a run. `tables` are those of an earlier look at the same model, if any."""
+    """The parts of a run that are inspected. `tables` are those of an earlier inspection of the same model, if any."""
 
     task: Task
     model: nn.Module
     decoding: DecodingStrategy | None
     run_info: RunInfo
-    options: Any = None  # of the task's Options; None: its defaults
+    options: Any = None  # an instance of the task's Options; None: the defaults
     tables: ParameterTables | None = None
     probes: tuple[TrainingSnapshot, ...] = ()
-    parse_input: Callable[[str], Any] | None = None  # a text to an input; None: as the task reads it
+    parse_input: Callable[[str], Any] | None = None  # text -> input; None: the task's parse_input
 
     @property
     def has_attention(self) -> bool:
-        """Whether there is any attention to look at."""
+        """True if the model has attention modules."""
         return bool(attention_modules(self.model))
 
     def inspect(self, raw_input: Any) -> Inspectable:
-        """An input, or the text that the task reads it from -> what there is to see."""
-        read = (self.parse_input or self.task.parse_input)(raw_input) if isinstance(raw_input, str) else raw_input
+        """Run the model on an input, or on a text that the task parses."""
+        parsed = (self.parse_input or self.task.parse_input)(raw_input) if isinstance(raw_input, str) else raw_input
         options = default_options(self.task) if self.options is None else self.options
-        return self.task.inspect(self.model, read, options, self.decoding)
+        return self.task.inspect(self.model, parsed, options, self.decoding)
 
 
 def default_options(task: Task) -> Any:
-    """The default request: a value of the dataclass `Options` in the file of the task's class."""
+    """Return the default request: an instance of the dataclass `Options` in the module of the task."""
     options = getattr(sys.modules[type(task).__module__], "Options", None)
     return None if options is None else options()
 
@@ -72,57 +72,67 @@ def default_options(task: Task) -> Any:
 def collect(
     subject: InspectionTarget, raw_input: Any, *, interventions: Interventions = NO_INTERVENTIONS
 ) -> Inspection:
-    """An input -> everything worth seeing of how the model treated it. A model without attention is an error, unless
-    its task has something else to show (extra values for views of its own)."""
+    """Return the complete inspection of an input.
+
+    A model without attention raises a RegardError, unless its task provides data for its own views.
+    """
     inspection = inspect(subject, raw_input, interventions=interventions)
     if not subject.has_attention and not inspection.extra:
         name = subject.run_info.model
-        raise RegardError(f"{name} has no attention to look at; regard compare shows it beside models that have")
+        raise RegardError(
+            f"{name} has no attention to inspect; regard compare shows it next to models that have attention"
+        )
     return inspection
 
 
 def inspect(
     subject: InspectionTarget, raw_input: Any, *, interventions: Interventions = NO_INTERVENTIONS
 ) -> Inspection:
-    """The same, but a model without attention gives an Inspection without maps."""
+    """Return the inspection of an input; for a model without attention, without maps."""
     with eval_mode(subject.model):
-        # Only what was shown without changes says which items there are to be forbidden.
-        usual = subject.inspect(raw_input) if interventions.forbid else None
-        with apply_interventions(subject.model, interventions, usual) as forbidden:
-            shown = subject.inspect(raw_input)
+        # The items that can be hidden are those of the run without interventions.
+        unchanged = subject.inspect(raw_input) if interventions.forbid else None
+        with apply_interventions(subject.model, interventions, unchanged) as hidden_items:
+            inspectable = subject.inspect(raw_input)
             check_cancelled()
-            inspection = _described(subject, raw_input, shown)
+            inspection = _without_maps(subject, raw_input, inspectable)
             if not subject.has_attention:
                 return inspection
-            return _with_maps(inspection, subject, shown=shown, off=interventions.off, forbidden=forbidden)
+            return _with_maps(
+                inspection,
+                subject,
+                inspectable=inspectable,
+                disabled_heads=interventions.off,
+                hidden_items=hidden_items,
+            )
 
 
 def inspect_quickly(subject: InspectionTarget, raw_input: Any) -> Inspection:
-    """Only the output and its maps, quickly: what is kept of a probe through training."""
+    """Return only the output and its maps, which are stored for the probe input during training."""
     with eval_mode(subject.model):
-        shown = subject.inspect(raw_input)
+        inspectable = subject.inspect(raw_input)
         with record(subject.model) as recorded:
-            shown.replay()
-    axes, maps = to_maps(recorded, shown)
-    return replace(_described(subject, raw_input, shown), axes=axes, maps=maps)
+            inspectable.replay()
+    axes, maps = to_maps(recorded, inspectable)
+    return replace(_without_maps(subject, raw_input, inspectable), axes=axes, maps=maps)
 
 
-def _described(subject: InspectionTarget, given: Any, shown: Inspectable) -> Inspection:
-    about = subject.run_info
+def _without_maps(subject: InspectionTarget, raw_input: Any, inspectable: Inspectable) -> Inspection:
+    run_info = subject.run_info
     parameters = sum(weight.numel() for weight in subject.model.parameters())
     return Inspection(
-        text=given if isinstance(given, str) else shown.title,
-        title=shown.title,
-        model=about.model,
-        task=about.task,
-        axes=dict(shown.axes),
+        text=raw_input if isinstance(raw_input, str) else inspectable.title,
+        title=inspectable.title,
+        model=run_info.model,
+        task=run_info.task,
+        axes=dict(inspectable.axes),
         maps=(),
-        answered=shown.answer_axis,
-        outputs=shown.outputs,
-        facts={**about.facts, "parameters": parameters, "seconds": round(shown.seconds, 3)},
+        answered=inspectable.answer_axis,
+        outputs=inspectable.outputs,
+        facts={**run_info.facts, "parameters": parameters, "seconds": round(inspectable.seconds, 3)},
         probes=subject.probes,
-        views=shown.views,
-        extra=dict(shown.extra),
+        views=inspectable.views,
+        extra=dict(inspectable.extra),
     )
 
 
@@ -130,29 +140,30 @@ def _with_maps(
     inspection: Inspection,
     subject: InspectionTarget,
     *,
-    shown: Inspectable,
-    off: Collection[tuple[str, int]],
-    forbidden: HiddenItems,
+    inspectable: Inspectable,
+    disabled_heads: Collection[tuple[str, int]],
+    hidden_items: HiddenItems,
 ) -> Inspection:
     model = subject.model
-    with record_calls(model) as seen, record(model) as recorded:
-        shown.replay()
-    axes, maps = to_maps(recorded, shown, recorded_calls=seen, disabled_heads=off)
+    with record_calls(model) as calls, record(model) as recorded:
+        inspectable.replay()
+    axes, maps = to_maps(recorded, inspectable, recorded_calls=calls, disabled_heads=disabled_heads)
     short = [attention for attention in maps if not is_long(attention.weights)]
     evidence = faithfulness.gather_evidence(
-        model, shown, [attention.keys for attention in short], hidden_items=forbidden
+        model, inspectable, [attention.keys for attention in short], hidden_items=hidden_items
     )
-    figures = {
-        attention.name: faithfulness.measure_faithfulness(attention, evidence, shown.answer_axis) for attention in short
+    metrics = {
+        attention.name: faithfulness.measure_faithfulness(attention, evidence, inspectable.answer_axis)
+        for attention in short
     }
     check_cancelled()
-    known = subject.tables or collect_tables(model, shown.vocabularies)
+    tables = subject.tables or collect_tables(model, inspectable.vocabularies)
     inspection = replace(
         inspection,
         axes=axes,
-        maps=tuple(replace(attention, honesty=figures.get(attention.name)) for attention in maps),
-        truth=measure_alignment(short, shown),
-        positions=known.positions,
-        embeddings=known.embeddings,
+        maps=tuple(replace(attention, honesty=metrics.get(attention.name)) for attention in maps),
+        truth=measure_alignment(short, inspectable),
+        positions=tables.positions,
+        embeddings=tables.embeddings,
     )
-    return replace(inspection, steps=collect_steps(model, seen, inspection))
+    return replace(inspection, steps=collect_steps(model, calls, inspection))

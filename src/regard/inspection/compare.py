@@ -1,4 +1,4 @@
-"""The same input through several runs: one table, and the data of one page. A model without attention has no map."""
+"""Compare several runs on one input: a table, and the data of a page. A model without attention has no maps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import RegardError
+from regard.core.errors import RegardError, pluralize
 from regard.inspection.json_format import Inspection, to_json
 from regard.inspection.map_tiles import Budget
 
@@ -15,22 +15,21 @@ Row = tuple[str | int | float | None, ...]
 
 
 def unique_names(folders: Sequence[Path]) -> list[str]:
-    """Folders -> a short name for each: as many of their last parts as tell them apart, numbered where nothing does."""
+    """Return a short unique name for each folder: as many last path parts as needed; equal paths are numbered."""
     paths = [folder.resolve().parts for folder in folders]
-    longest = max(map(len, paths))
-    for count in range(1, longest + 1):
-        short = ["/".join(parts[-count:]) for parts in paths]
-        if len(set(short)) == len(short):
-            return short
-    return [f"{Path(*parts).name} ({number})" for number, parts in enumerate(paths, start=1)]
+    for count in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(parts[-count:]) for parts in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{Path(*parts).name} ({index})" for index, parts in enumerate(paths, start=1)]
 
 
 def table(inspections: Sequence[Inspection]) -> list[Row]:
-    """Inspections of one input -> a row each; None where a figure is not known."""
+    """Return a row for each inspection of the same input; unknown values are None."""
     if len(inspections) < 2:
-        raise RegardError(f"there are {len(inspections)} runs to compare; give two or more")
+        raise RegardError(f"cannot compare {pluralize(len(inspections), 'run')}; give two or more")
     if len({inspection.text for inspection in inspections}) > 1:
-        raise RegardError("the runs were given different inputs; compare them on the same one")
+        raise RegardError("the runs have different inputs; compare them on the same input")
     return [_row(inspection) for inspection in inspections]
 
 
@@ -49,13 +48,13 @@ def _row(inspection: Inspection) -> Row:
 
 
 def to_page(inspections: Sequence[Inspection]) -> dict[str, Any]:
-    """The data of the page that shows them side by side; columns that nobody has anything in are left out."""
+    """Return the data of the page that shows the runs side by side, without empty columns."""
     rows = table(inspections)
-    kept = [number for number in range(len(COLUMNS)) if any(row[number] is not None for row in rows)]
+    used = [column for column in range(len(COLUMNS)) if any(row[column] is not None for row in rows)]
     budget = Budget()
     return {
         "title": inspections[0].title or inspections[0].text,
         "runs": [to_json(inspection, budget=budget) for inspection in inspections],
-        "columns": [COLUMNS[number] for number in kept],
-        "table": [[row[number] for number in kept] for row in rows],
+        "columns": [COLUMNS[column] for column in used],
+        "table": [[row[column] for column in used] for row in rows],
     }

@@ -1,4 +1,4 @@
-"""What a browser is shown where there is nothing to look at: one line that says why, and a box for another input."""
+"""HTML page for a failed inspection: the error message, and a form for another input."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MAIN = """<section class="card">
 {others}</section>"""
 
 
-MAX_TEXTAREA_ROWS = 6  # of the box
+MAX_TEXTAREA_ROWS = 6
 
 
 def error_page(message: str, text: str = "", *, run: str = "", others: Sequence[str] = ()) -> str:
-    """An error and the input that it is about -> a page; with the run it is about and the others that there are."""
+    """Return the page for an error with an input; `run` is the current run, `others` are links to other runs."""
     links = (f'<a href="/?run={quote(name, safe="")}">{html.escape(name)}</a>' for name in others)
     main = MAIN.format(
         line=html.escape(message),

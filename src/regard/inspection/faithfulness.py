@@ -1,8 +1,9 @@
-"""Two figures beside each map, so that attention is never shown as explanation by itself.
+"""Two faithfulness metrics per attention map: agreement with gradient × input, and effect of removing the most attended
+item. They accompany every map, because attention weights alone are not an explanation.
 
-Agreement with gradient × input: the rank correlation between the weights of a row and how much the log probability of
-the answer depends on each item (Jain and Wallace 2019, section 4.1). Removal: how often taking away the item that a
-head looks at most changes the answer. Both compare a head with a table of answers × items, made once for each axis.
+Agreement: the rank correlation between the weights of a row and |gradient × input| of the log probability of the output
+for each item (Jain and Wallace 2019, section 4.1). Removal: the share of outputs that change when the most attended
+item of a head is removed. Both compare a head with a table of outputs × items, computed once per axis.
 """
 
 from __future__ import annotations
@@ -22,62 +23,63 @@ from regard.inspection.interventions import HiddenItems, Interventions, apply_in
 from regard.inspection.json_format import Faithfulness, Map
 
 Array = NDArray[np.float64]
-EvidenceTables = dict[str, Array]  # axis -> (answers items)
-MIN_RANKED_ITEMS = 3  # items that must be ranked before a rank correlation says anything
-MAX_GRADIENT_OUTPUTS = 48  # whose gradients are computed, evenly chosen of more: a page should not keep people waiting
-MAX_REMOVED_ITEMS = 64  # items taken away by running the model again
+EvidenceTables = dict[str, Array]  # axis -> (outputs items)
+MIN_RANKED_ITEMS = 3  # a rank correlation of fewer items is meaningless
+MAX_GRADIENT_OUTPUTS = 48  # outputs with gradients, evenly spaced if there are more, to limit the time of an inspection
+MAX_REMOVED_ITEMS = 64  # items removed by running the model again
 
 
 class Evidence(NamedTuple):
-    """How much each answer depends on each item of an axis."""
+    """Dependence of each output on each item of an axis."""
 
-    gradient: EvidenceTables  # rows of answers that were not tried are NaN
-    removal: EvidenceTables  # 1 = the answer changes
+    gradient: EvidenceTables  # rows of outputs that were not computed are NaN
+    removal: EvidenceTables  # 1 = the output changes
 
 
 def gather_evidence(
     model: nn.Module, inspectable: Inspectable, axes: Iterable[str], *, hidden_items: HiddenItems | None = None
 ) -> Evidence:
-    """A model and what it answered -> the tables of these axes, of those that can be made. What is `forbidden` by a
-    change around this call stays so while other items are taken away."""
-    wanted = [name for name in dict.fromkeys(axes) if name in inspectable.axes]
-    wanted.sort(key=lambda name: inspectable.axes[name].parent is not None)  # of levels, the upper first
-    return Evidence(_gradients(model, inspectable, wanted), _removals(model, inspectable, wanted, hidden_items))
+    """Compute the evidence tables of all axes that support it. `hidden_items` stay hidden while others are removed."""
+    names = [name for name in dict.fromkeys(axes) if name in inspectable.axes]
+    names.sort(key=lambda name: inspectable.axes[name].parent is not None)  # upper levels first
+    return Evidence(_gradients(model, inspectable, names), _removals(model, inspectable, names, hidden_items))
 
 
-def _gradients(model: nn.Module, shown: Inspectable, axes: Iterable[str]) -> EvidenceTables:
-    """|gradient × input| of the log probability of each answer, summed over the features of an item."""
-    wanted = {name: shown.axes[name] for name in axes if shown.axes[name].input in shown.inputs}
-    inputs = {axis.input: shown.inputs[axis.input] for axis in wanted.values()}
+def _gradients(model: nn.Module, inspectable: Inspectable, axis_names: Iterable[str]) -> EvidenceTables:
+    """Return |gradient × input| of the log probability of each output, summed over the features of an item."""
+    axes = {name: inspectable.axes[name] for name in axis_names if inspectable.axes[name].input in inspectable.inputs}
+    inputs = {axis.input: inspectable.inputs[axis.input] for axis in axes.values()}
     if not inputs:
         return {}
-    with torch.enable_grad(), _caught(model, inputs) as leaves:
-        answers = shown.replay().log_softmax(dim=-1).gather(-1, shown.predicted_ids[:, None])[:, 0].unbind()
-    if not leaves or not answers[0].requires_grad:
+    with torch.enable_grad(), _input_leaves(model, inputs) as leaves:
+        log_probs = inspectable.replay().log_softmax(dim=-1)
+        outputs = log_probs.gather(-1, inspectable.predicted_ids[:, None])[:, 0].unbind()
+    if not leaves or not outputs[0].requires_grad:
         return {}
-    wanted = {name: axis for name, axis in wanted.items() if axis.input in leaves}
-    tables = {name: np.full((len(answers), len(axis.items)), np.nan) for name, axis in wanted.items()}
-    for number in np.unique(np.linspace(0, len(answers) - 1, MAX_GRADIENT_OUTPUTS).round().astype(int)):
+    axes = {name: axis for name, axis in axes.items() if axis.input in leaves}
+    tables = {name: np.full((len(outputs), len(axis.items)), np.nan) for name, axis in axes.items()}
+    for index in np.unique(np.linspace(0, len(outputs) - 1, MAX_GRADIENT_OUTPUTS).round().astype(int)):
         check_cancelled()
-        products = _products(answers[number], leaves, inputs)
-        for name, axis in wanted.items():
-            tables[name][number] = _array(_by_item(products[axis.input], axis, _batch(name, shown)).abs())
+        products = _products(outputs[index], leaves, inputs)
+        for name, axis in axes.items():
+            batch = _batch_index(name, inspectable)
+            tables[name][index] = _array(_sum_by_item(products[axis.input], axis, batch).abs())
     return tables
 
 
-def _products(answer: Tensor, leaves: Mapping[str, Tensor], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Gradient × input of each input, in the shape it was given, with the features of tokens last."""
-    slopes = torch.autograd.grad(answer, list(leaves.values()), retain_graph=True, allow_unused=True)
+def _products(output: Tensor, leaves: Mapping[str, Tensor], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return gradient × input of each input, in its shape; token inputs get a last axis of features."""
+    gradients = torch.autograd.grad(output, list(leaves.values()), retain_graph=True, allow_unused=True)
     products = {}
-    for (name, leaf), slope in zip(leaves.items(), slopes, strict=True):
-        product = torch.zeros_like(leaf) if slope is None else slope * leaf.detach()
-        given = inputs[name]
-        products[name] = product.reshape(given.shape if given.is_floating_point() else (*given.shape, -1))
+    for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
+        product = torch.zeros_like(leaf) if gradient is None else gradient * leaf.detach()
+        shape = inputs[name].shape
+        products[name] = product.reshape(shape if inputs[name].is_floating_point() else (*shape, -1))
     return products
 
 
-def _by_item(product: Tensor, axis: Axis, batch: int) -> Tensor:
-    """Gradient × input (b n …) or (n d) -> the sum for each item. The items of an image (b c h w) are its boxes."""
+def _sum_by_item(product: Tensor, axis: Axis, batch: int) -> Tensor:
+    """Gradient × input (b n …) or (n d) -> sum per item. The items of an image (b c h w) are boxes."""
     row = product if product.dim() == 2 else product[min(batch, len(product) - 1)]
     boxes = [item.box for item in axis.items if item.box is not None]
     if row.dim() == 3 and len(boxes) == len(axis.items) > len(row):
@@ -87,93 +89,96 @@ def _by_item(product: Tensor, axis: Axis, batch: int) -> Tensor:
     return row.flatten(1).sum(dim=1)[: len(axis.items)]
 
 
-def _batch(axis: str, shown: Inspectable) -> int:
-    """The row of the batch in which an axis stands."""
-    places = (place for names in (shown.key_axes, shown.query_axes) for several in names.values() for place in several)
-    return next((place.batch or 0 for place in places if place.axis == axis), 0)
+def _batch_index(axis: str, inspectable: Inspectable) -> int:
+    """Return the batch row of an axis."""
+    tables = (inspectable.key_axes, inspectable.query_axes)
+    refs = (ref for table in tables for axis_refs in table.values() for ref in axis_refs)
+    return next((ref.batch or 0 for ref in refs if ref.axis == axis), 0)
 
 
 @contextmanager
-def _caught(model: nn.Module, inputs: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
-    """Inputs caught on their way as leaves that gradients reach: the embeddings of tokens, or the features themselves.
+def _input_leaves(model: nn.Module, inputs: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """Replace inputs by autograd leaves inside the block: the embeddings of tokens, or float features themselves.
 
-    An input is known by its numbers, whatever its shape. Two token inputs with the same numbers are taken in order.
+    An input is recognized by its values, in any shape. Two token inputs with equal values are matched in order.
     """
     leaves: dict[str, Tensor] = {}
 
-    def embedded(_: nn.Module, given: tuple[Any, ...], output: Tensor) -> Tensor | None:
+    def replace_embedding(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor | None:
         for name, tokens in inputs.items():
-            if name not in leaves and _same(given[0], tokens):
+            if name not in leaves and _has_same_values(args[0], tokens):
                 leaves[name] = output.detach().requires_grad_()
                 return leaves[name]
         return None
 
-    def entering(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(_leaf(argument) for argument in given)
+    def replace_arguments(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(replace_features(argument) for argument in args)
 
-    def _leaf(argument: Any) -> Any:
+    def replace_features(argument: Any) -> Any:
         for name, features in inputs.items():
-            if features.is_floating_point() and _same(argument, features) and not argument.requires_grad:
+            if features.is_floating_point() and _has_same_values(argument, features) and not argument.requires_grad:
                 leaves.setdefault(name, argument.detach().clone().requires_grad_())
                 return leaves[name].view(argument.shape)
         return argument
 
-    with ExitStack() as undo:
+    with ExitStack() as stack:
         for module in model.modules():
-            undo.callback(module.register_forward_pre_hook(entering).remove)
+            stack.callback(module.register_forward_pre_hook(replace_arguments).remove)
             if isinstance(module, nn.Embedding):
-                undo.callback(module.register_forward_hook(embedded).remove)
+                stack.callback(module.register_forward_hook(replace_embedding).remove)
         yield leaves
 
 
-def _same(given: Any, wanted: Tensor) -> bool:
-    same = isinstance(given, Tensor) and given.numel() == wanted.numel() and given.dtype == wanted.dtype
-    return same and torch.equal(given.flatten(), wanted.flatten())
+def _has_same_values(value: Any, expected: Tensor) -> bool:
+    if not isinstance(value, Tensor) or value.numel() != expected.numel() or value.dtype != expected.dtype:
+        return False
+    return torch.equal(value.flatten(), expected.flatten())
 
 
 @torch.no_grad()
 def _removals(
-    model: nn.Module, shown: Inspectable, axes: Iterable[str], forbidden: HiddenItems | None
+    model: nn.Module, inspectable: Inspectable, axes: Iterable[str], hidden_items: HiddenItems | None
 ) -> EvidenceTables:
-    """Does an answer change without an item? Taken away as the task does it, or else hidden from attention."""
-    usual, left, tables = shown.replay().argmax(dim=-1), MAX_REMOVED_ITEMS, {}
+    """Return 1 for each output that changes without an item. The task removes the item, or attention masks it."""
+    unchanged, remaining, tables = inspectable.replay().argmax(dim=-1), MAX_REMOVED_ITEMS, {}
     for name in axes:
-        if name in shown.ablations and (without := _taken(shown, name, forbidden)) is not None:
-            answers = without.argmax(dim=-1)  # (m n)
-        elif len(shown.axes[name].items) <= left:
-            left -= len(shown.axes[name].items)
-            answers = torch.stack([_hidden(model, shown, name, item) for item in range(len(shown.axes[name].items))])
+        count = len(inspectable.axes[name].items)
+        if name in inspectable.ablations and (logits := _ablate(inspectable, name, hidden_items)) is not None:
+            outputs = logits.argmax(dim=-1)  # (m n)
+        elif count <= remaining:
+            remaining -= count
+            outputs = torch.stack([_predict_without(model, inspectable, name, item) for item in range(count)])
         else:
             continue
-        tables[name] = _array((answers != usual).T)
+        tables[name] = _array((outputs != unchanged).T)
     return tables
 
 
-def _taken(shown: Inspectable, axis: str, forbidden: HiddenItems | None) -> Tensor | None:
-    """Logits (m n v) without each item, taken away as the task does it. None where that moves items of which some are
-    forbidden, and nobody can tell where to."""
-    if forbidden is None or not forbidden.items or axis not in shown.deletion_axes:
-        return shown.ablations[axis]()
-    if not shown.deletion_axes[axis]:
+def _ablate(inspectable: Inspectable, axis: str, hidden_items: HiddenItems | None) -> Tensor | None:
+    """Return logits (m n v) without each item, removed by the task. None if that moves hidden items to positions that
+    are unknown."""
+    if hidden_items is None or not hidden_items.items or axis not in inspectable.deletion_axes:
+        return inspectable.ablations[axis]()
+    if not inspectable.deletion_axes[axis]:
         return None
-    with forbidden.remove_each_item(axis):
-        return shown.ablations[axis]()
+    with hidden_items.remove_each_item(axis):
+        return inspectable.ablations[axis]()
 
 
-def _hidden(model: nn.Module, shown: Inspectable, axis: str, item: int) -> Tensor:
+def _predict_without(model: nn.Module, inspectable: Inspectable, axis: str, item: int) -> Tensor:
     check_cancelled()
-    with apply_interventions(model, Interventions(forbid=((axis, item),)), shown):
-        return shown.replay().argmax(dim=-1)
+    with apply_interventions(model, Interventions(forbid=((axis, item),)), inspectable):
+        return inspectable.replay().argmax(dim=-1)
 
 
 def measure_faithfulness(attention: Map, evidence: Evidence, answer_axis: str) -> Faithfulness | None:
-    """A map and the evidence -> its two figures per head; None where there is no evidence of its keys."""
+    """Return the two metrics of a map per head; None if there is no evidence for its keys."""
     gradient, removal = evidence.gradient.get(attention.keys), evidence.removal.get(attention.keys)
     if gradient is None and removal is None:
         return None
     by_row = attention.queries == answer_axis
-    agreement, changes = (_agreement, _changes) if by_row else (_agreement_received, _changes_received)
-    on = [bool(weights.any()) for weights in attention.weights]  # a head that is switched off looks at nothing
+    agreement, changes = (_agreement, _changes) if by_row else (_agreement_of_keys, _changes_of_keys)
+    on = [bool(weights.any()) for weights in attention.weights]  # a disabled head has no weights
     return Faithfulness(
         gradient=tuple(
             agreement(attention, i, gradient) if gradient is not None and on[i] else None for i in range(len(on))
@@ -186,44 +191,44 @@ def measure_faithfulness(attention: Map, evidence: Evidence, answer_axis: str) -
 
 
 def _agreement(attention: Map, head: int, gradient: Array) -> float | None:
-    """Each row with what its answer owes to the items it may look at."""
+    """Compare each row with the gradients of its output, over the items that are not masked."""
     weights, allowed = attention.weights[head], attention.allowed
-    seen = np.ones_like(weights, dtype=bool) if allowed is None else allowed[min(head, len(allowed) - 1)]
-    rows = zip(weights, gradient, seen, strict=True)
-    return _mean([rank_correlation(row[may], owed[may]) for row, owed, may in rows if not np.isnan(owed).any()])
+    visible = np.ones_like(weights, dtype=bool) if allowed is None else allowed[min(head, len(allowed) - 1)]
+    rows = zip(weights, gradient, visible, strict=True)
+    return _mean([rank_correlation(row[mask], slope[mask]) for row, slope, mask in rows if not np.isnan(slope).any()])
 
 
 def _changes(attention: Map, head: int, removal: Array) -> float | None:
     return _mean([removal[t, int(row.argmax())] for t, row in enumerate(attention.weights[head])])
 
 
-def _agreement_received(attention: Map, head: int, gradient: Array) -> float | None:
-    """Rows that emit nothing: what each item receives is compared with what all answers owe it."""
+def _agreement_of_keys(attention: Map, head: int, gradient: Array) -> float | None:
+    """For rows without an output: compare the mean weight of each key with its gradients over all outputs."""
     return rank_correlation(attention.weights[head].mean(axis=0), np.nansum(gradient, axis=0))
 
 
-def _changes_received(attention: Map, head: int, removal: Array) -> float | None:
-    matters = removal.max(axis=0)
-    return _mean([matters[int(row.argmax())] for row in attention.weights[head]])
+def _changes_of_keys(attention: Map, head: int, removal: Array) -> float | None:
+    changes_any = removal.max(axis=0)
+    return _mean([changes_any[int(row.argmax())] for row in attention.weights[head]])
 
 
 def rank_correlation(first: Any, second: Any) -> float | None:
-    """Spearman's rank correlation, ties averaged, or None where there is nothing to rank."""
+    """Return Spearman's rank correlation, with averaged ties; None for constant or too few values."""
     if len(first) < MIN_RANKED_ITEMS or np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
     return float(np.asarray(np.corrcoef(_ranks(first), _ranks(second)))[0, 1])
 
 
 def _ranks(values: Any) -> Array:
-    """Equal values share the mean of their places."""
+    """Return ranks; equal values get their mean rank."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[group], dtype=np.float64)
 
 
 def _mean(values: list[Any]) -> float | None:
-    known = [float(value) for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    defined = [float(value) for value in values if value is not None]
+    return float(np.mean(defined)) if defined else None
 
 
 def _array(x: Tensor) -> Array:

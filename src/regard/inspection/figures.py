@@ -1,4 +1,4 @@
-"""Figures for print: the map worth looking at first as PNG, and as PDF with a page of all heads of each group."""
+"""Figures for print: the primary map as PNG, or as PDF with an additional page of all heads per group."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from regard.core.files import write_bytes
 from regard.inspection.json_format import Inspection, Map
 
 SHADES = ["#fdfcf8", "#f3f3d3", "#cfe6c2", "#90cdb9", "#4ca9b3", "#2a7fa8", "#245592", "#1d2f6b", "#120f3a"]
-INK, SOFT = "#1c2024", "#5c636b"
-# Fonts that have Hangul and CJK, in the order they are liked; those that are not installed are passed over.
+TEXT_COLOR, LABEL_COLOR = "#1c2024", "#5c636b"
+# Fonts with Hangul and CJK glyphs, in order of preference; fonts that are not installed are skipped.
 FONTS = [
     "Noto Sans CJK KR", "Noto Sans KR", "NanumGothic", "NanumBarunGothic", "Apple SD Gothic Neo", "Malgun Gothic",
     "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "WenQuanYi Micro Hei",
@@ -22,25 +22,25 @@ FONTS = [
 
 
 def save(inspection: Inspection, path: Path) -> None:
-    """Draw into a .png or .pdf file."""
-    kind = path.suffix.lower()
-    if kind not in (".png", ".pdf"):
-        raise RegardError(f"{path}: figures are drawn as .png or .pdf, not {kind or 'without a suffix'}")
+    """Draw an inspection to a .png or .pdf file."""
+    suffix = path.suffix.lower()
+    if suffix not in (".png", ".pdf"):
+        raise RegardError(f"{path}: figures are saved as .png or .pdf, not {suffix or 'without a suffix'}")
     first = inspection.primary_map
     if first is None:
         raise RegardError(f"{inspection.model} has no attention map to draw")
     matplotlib = require("matplotlib", extra="plots")
-    # fontTools tells of every table it drops from an embedded font.
+    # fontTools logs every table that it drops from an embedded font.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     with matplotlib.rc_context({"font.family": fonts(), "pdf.fonttype": 42, "axes.unicode_minus": False}):
-        write_bytes(path, _png(inspection, first) if kind == ".png" else _pdf(inspection, first))
+        write_bytes(path, _png(inspection, first) if suffix == ".png" else _pdf(inspection, first))
 
 
 def fonts() -> list[str]:
-    """The font families to draw with: the usual one, then those that have the letters it lacks."""
+    """Return the font families: the default one, then those with the glyphs that it lacks."""
     manager = require("matplotlib.font_manager", extra="plots")
     installed = set(manager.get_font_names())
-    if not installed & set(FONTS):  # matplotlib remembers its list: look once more for what was installed since
+    if not installed & set(FONTS):  # matplotlib caches its list: search for fonts installed since then
         for path in manager.findSystemFonts():
             if any(word in path.lower() for word in ("nanum", "noto", "malgun", "gothic", "wqy")):
                 manager.fontManager.addfont(path)
@@ -69,45 +69,45 @@ def _figure(width: float, height: float) -> Any:
     return figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def _colours() -> Any:
+def _colormap() -> Any:
     colors = require("matplotlib.colors", extra="plots")
     return colors.LinearSegmentedColormap.from_list("regard", SHADES)
 
 
 def _large(inspection: Inspection, attention: Map) -> Any:
-    """One map, the mean of its heads, with a label for every row and column."""
+    """Draw the mean over the heads of a map, with labels of rows and columns."""
     weights = attention.weights.mean(axis=0)
     rows, columns = weights.shape
     side = 0.34 if max(rows, columns) <= 60 else 10 / max(rows, columns)
     figure = _figure(max(4.0, 2.2 + side * columns), max(3.4, 1.9 + side * rows))
     axes = figure.add_subplot()
-    image = axes.imshow(weights, cmap=_colours(), vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="equal")
+    image = axes.imshow(weights, cmap=_colormap(), vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="equal")
     if max(rows, columns) <= 60:
         axes.set_xticks(
             range(columns), inspection.axes[attention.keys].labels, rotation=50, ha="left", rotation_mode="anchor"
         )
         axes.set_yticks(range(rows), inspection.axes[attention.queries].labels)
     axes.xaxis.tick_top()
-    axes.tick_params(length=0, labelsize=9, colors=INK)
+    axes.tick_params(length=0, labelsize=9, colors=TEXT_COLOR)
     axes.spines[:].set_visible(False)
     heads, title = len(attention.weights), f"{attention.title}, layer {attention.layer + 1}"
-    axes.set_xlabel(f"{title}, mean of {heads} heads" if heads > 1 else title, fontsize=9, color=SOFT)
+    axes.set_xlabel(f"{title}, mean of {heads} heads" if heads > 1 else title, fontsize=9, color=LABEL_COLOR)
     bar = figure.colorbar(image, ax=axes, shrink=0.5, aspect=18)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, length=0, colors=SOFT)
+    bar.ax.tick_params(labelsize=8, length=0, colors=LABEL_COLOR)
     return figure
 
 
 def _grid(maps: list[Map]) -> Any:
-    """All layers × heads of one group."""
+    """Draw all layers × heads of one group."""
     heads = max(len(attention.weights) for attention in maps)
     figure = _figure(max(4.0, 0.9 + 1.1 * heads), max(1.8, 0.8 + 1.15 * len(maps)))
-    figure.suptitle(maps[0].title, fontsize=11, color=INK)
+    figure.suptitle(maps[0].title, fontsize=11, color=TEXT_COLOR)
     panels = figure.subplots(len(maps), heads, squeeze=False)
     for row, attention in zip(panels, maps, strict=True):
         for head, axes in enumerate(row):
             axes.set_axis_off()
             if head < len(attention.weights):
-                axes.imshow(attention.weights[head], cmap=_colours(), vmin=0, aspect="auto", interpolation="nearest")
-                axes.set_title(f"{attention.layer + 1}.{head + 1}", fontsize=7, color=SOFT, pad=2)
+                axes.imshow(attention.weights[head], cmap=_colormap(), vmin=0, aspect="auto", interpolation="nearest")
+                axes.set_title(f"{attention.layer + 1}.{head + 1}", fontsize=7, color=LABEL_COLOR, pad=2)
     return figure

@@ -1,9 +1,9 @@
-"""The page: data and hand-written modules to one self-contained HTML file that works from disk with the network off.
+"""Bundle data and the JavaScript modules of `page/` into one self-contained HTML file that works offline.
 
-There is no build step and nothing to install: the modules in `page/` are plain ES modules, and this file joins them.
-Each module becomes a function that returns what it exports, in the order of their imports, so that names never collide.
-Only two forms are understood, and only these are used: `import { a, b } from "./x.js";` and `export` before a const,
-class or function. A view of another package has a script of its own, so that a mistake in it breaks nothing else.
+There is no build step: the modules in `page/` are plain ES modules, and this file joins them. Each module becomes a
+function that returns its exports, in the order of the imports, so that names never collide. Two forms are supported:
+`import { a, b } from "./x.js";` and `export` before a const, class or function. A view of another package gets a
+separate script, so that an error in it does not affect other views.
 """
 
 from __future__ import annotations
@@ -18,66 +18,70 @@ from typing import Any
 from regard.core.errors import DataError, did_you_mean
 
 PAGE = Path(__file__).resolve().parent / "page"
-BEFORE, AFTER = ("compare", "grid", "lines"), ("steps", "training", "positions", "embeddings")  # those a task names
+# views before and after those of the task
+FIRST_VIEWS, LAST_VIEWS = ("compare", "grid", "lines"), ("steps", "training", "positions", "embeddings")
 IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?(?:const|class|function) (\w+))", re.MULTILINE)
 
 
 def bundle(data: dict[str, Any]) -> str:
-    """Data (see format.py, or compare.py) -> the whole HTML page, with the views that the data names."""
+    """Return the HTML page of data (see json_format.py or compare.py), with the views that the data names."""
     style = (PAGE / "style.css").read_text(encoding="utf-8")
     shell = (PAGE / "index.html").read_text(encoding="utf-8")
-    named = [name for run in data.get("runs", [data]) for name in run.get("views", ())]
-    elements = "\n".join(f'<script type="module">{script}</script>' for script in scripts(named))
+    view_names = [name for run in data.get("runs", [data]) for name in run.get("views", ())]
+    elements = "\n".join(f'<script type="module">{script}</script>' for script in scripts(view_names))
     parts = {"/*{style}*/": style, "<!--{data}-->": escape(data), "<!--{scripts}-->": elements}
     pattern = re.compile("|".join(map(re.escape, parts)))
-    return pattern.sub(lambda found: parts[found.group()], shell)
+    return pattern.sub(lambda match: parts[match.group()], shell)
 
 
 def escape(data: dict[str, Any]) -> str:
-    """JSON that cannot end its own script element: no `<` stays, so no text in it is ever read as HTML."""
+    """Return JSON without `<`, so that it cannot end its script element and is never parsed as HTML."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def scripts(view_names: Iterable[str] = ()) -> list[str]:
-    """The page's own modules, then those of each view from elsewhere, then the line that starts the page."""
-    views = {name: view_file(name) for name in dict.fromkeys([*BEFORE, *view_names, *AFTER])}
+    """Return the scripts of the page: its own modules, those of each external view, and the start call."""
+    views = {name: view_file(name) for name in dict.fromkeys([*FIRST_VIEWS, *view_names, *LAST_VIEWS])}
     texts: dict[Path, str] = {}
-    own: list[Path] = []
-    foreign: list[list[Path]] = []
+    builtin: list[Path] = []
+    external: list[list[Path]] = []
     for path in [PAGE / "main.js", *views.values()]:
         before = len(texts)
         _visit(path, texts, ())
-        fresh = list(texts)[before:]
-        own += [module for module in fresh if module.is_relative_to(PAGE)]
-        foreign.append([module for module in fresh if not module.is_relative_to(PAGE)])
+        new = list(texts)[before:]
+        builtin += [module for module in new if module.is_relative_to(PAGE)]
+        external.append([module for module in new if not module.is_relative_to(PAGE)])
     for path in views.values():
         if "view" not in EXPORT.findall(texts[path]):
-            raise DataError(f"{path}: a view exports one object: export const view = {{ name, title, suits, show }}")
-    numbers = {path: number for number, path in enumerate(texts)}
-    bodies = ["\n".join(_joined(path, texts[path], numbers) for path in part) for part in [own, *foreign] if part]
-    shown = ", ".join(f"[{json.dumps(name)}, modules[{numbers[path]}]?.view]" for name, path in views.items())
-    bodies.append(f"modules[{numbers[PAGE / 'main.js']}].start([{shown}]);")
-    return [_begun(body) for body in bodies]
+            raise DataError(
+                f"{path}: a view must export one object: export const view = {{ name, title, suits, show }}"
+            )
+    indices = {path: index for index, path in enumerate(texts)}
+    groups = [group for group in [builtin, *external] if group]
+    bodies = ["\n".join(_wrap_module(path, texts[path], indices) for path in group) for group in groups]
+    pairs = ", ".join(f"[{json.dumps(name)}, modules[{indices[path]}]?.view]" for name, path in views.items())
+    bodies.append(f"modules[{indices[PAGE / 'main.js']}].start([{pairs}]);")
+    return [_script_text(body) for body in bodies]
 
 
 def standalone_script(name: str) -> str:
-    """A module of the page -> a script of it and all that it imports, which calls its `start`."""
+    """Return a script with a module of the page and its imports, which calls the module's `start`."""
     texts: dict[Path, str] = {}
     _visit(PAGE / name, texts, ())
-    numbers = {path: number for number, path in enumerate(texts)}
-    body = "\n".join(_joined(path, text, numbers) for path, text in texts.items())
-    return _begun(f"{body}\nmodules[{numbers[PAGE / name]}].start();")
+    indices = {path: index for index, path in enumerate(texts)}
+    body = "\n".join(_wrap_module(path, text, indices) for path, text in texts.items())
+    return _script_text(f"{body}\nmodules[{indices[PAGE / name]}].start();")
 
 
 def view_file(name: str) -> Path:
-    """A view's name -> its file: in page/views/, or for a dotted name in or beside the module so named."""
+    """Return the file of a view: in page/views/, or for a dotted name in or next to that module."""
     if "." not in name:
         path = PAGE / "views" / f"{name}.js"
         if not path.exists():
-            known = [file.stem for file in (PAGE / "views").glob("*.js")]
-            raise DataError(f"no view {name!r}; {did_you_mean(name, known)}")
+            names = [file.stem for file in (PAGE / "views").glob("*.js")]
+            raise DataError(f"unknown view {name!r}; {did_you_mean(name, names)}")
         return path
     package, _, stem = name.rpartition(".")
     try:
@@ -85,50 +89,50 @@ def view_file(name: str) -> Path:
     except ModuleNotFoundError:
         spec = None
     if spec is None:
-        raise DataError(f"view {name!r}: no package {package!r}; is its folder on PYTHONPATH?")
+        raise DataError(f"view {name!r}: package {package!r} not found; is its folder on PYTHONPATH?")
     folders = [Path(folder) for folder in spec.submodule_search_locations or [str(Path(spec.origin or "").parent)]]
     files = [folder / f"{stem}.js" for folder in folders]
     for path in files:
         if path.exists():
             return path.resolve()
-    raise DataError(f"view {name!r}: no file {files[0]}")
+    raise DataError(f"view {name!r}: no such file: {files[0]}")
 
 
-def _visit(path: Path, texts: dict[Path, str], above: tuple[Path, ...]) -> None:
-    """Reads a module, after everything it imports."""
-    if path in texts or path in above:
+def _visit(path: Path, texts: dict[Path, str], importers: tuple[Path, ...]) -> None:
+    """Read a module into `texts`, after its imports."""
+    if path in texts or path in importers:
         return
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise DataError(f"{above[-1]}: it imports {path.name}, and there is no such file") from None
+        raise DataError(f"{importers[-1]}: imports {path.name}, which does not exist") from None
     for _, name in IMPORT.findall(text):
-        _visit(_target(path, name), texts, (*above, path))
+        _visit(_resolve(path, name), texts, (*importers, path))
     texts[path] = text
 
 
-def _target(path: Path, name: str) -> Path:
-    """Where an import leads; a view outside the package finds the page's own modules as if it lay in page/views."""
-    beside = (path.parent / name).resolve()
-    return beside if beside.exists() else (PAGE / "views" / name).resolve()
+def _resolve(path: Path, name: str) -> Path:
+    """Return the file of an import. A view outside of the package may import modules relative to page/views."""
+    sibling = (path.parent / name).resolve()
+    return sibling if sibling.exists() else (PAGE / "views" / name).resolve()
 
 
-def _begun(body: str) -> str:
-    """The text of a script element, which it cannot end itself."""
+def _script_text(body: str) -> str:
+    """Return the text of a script element, which cannot contain its end tag."""
     return f"const modules = (globalThis.modules ??= []);\n{body}".replace("</script", "<\\/script")
 
 
-def _joined(path: Path, text: str, numbers: dict[Path, int]) -> str:
-    """A module as a function that is called at once and gives what it exports."""
+def _wrap_module(path: Path, text: str, indices: dict[Path, int]) -> str:
+    """Return a module as a function expression that is called immediately and returns its exports."""
 
-    def taken(found: re.Match[str]) -> str:
-        names = re.sub(r"(\w+) as (\w+)", r"\1: \2", found.group(1).strip())
-        return f"const {{ {names} }} = modules[{numbers[_target(path, found.group(2))]}];\n"
+    def replace_import(match: re.Match[str]) -> str:
+        names = re.sub(r"(\w+) as (\w+)", r"\1: \2", match.group(1).strip())
+        return f"const {{ {names} }} = modules[{indices[_resolve(path, match.group(2))]}];\n"
 
-    given = EXPORT.findall(text)
-    body = EXPORT.sub("", IMPORT.sub(taken, text))
-    if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
+    exports = EXPORT.findall(text)
+    body = EXPORT.sub("", IMPORT.sub(replace_import, text))
+    if unsupported := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
         raise DataError(
-            f'{path}: cannot join {left.group()!r}; write import {{ name }} from "./file.js"; or export const name'
+            f'{path}: cannot join {unsupported.group()!r}; use import {{ name }} from "./file.js"; or export const name'
         )
-    return f"modules[{numbers[path]}] = (() => {{\n{body}return {{ {', '.join(given)} }};\n}})();"
+    return f"modules[{indices[path]}] = (() => {{\n{body}return {{ {', '.join(exports)} }};\n}})();"

@@ -1,20 +1,20 @@
-"""The one data format: what an inspection holds, and how it becomes the JSON that every page, server and figure reads.
+"""The result of an inspection, and its JSON format for pages, server and figures.
 
-    text, title   the input as it was given, and in a line that people read
-    model, task, facts   which model, and what is worth knowing of it (parameters, run, seconds)
-    axes      name -> title, items (text; and where they have one word, span, box, time, pitch, special) and parent
-    maps      weights [h, t, s] with a query axis and a key axis, their module, the batch row, a group with its title
-              and the layer within it, the item they belong to (parent), who may look at whom (allowed; null: all)
-    answered  the axis whose items the answers are; first: the map worth looking at first
-    outputs   what the model answered, best first, with scores, tokens and what else might have stood in their place
-    truth     the true links between two axes, where known, and the error rate of every map against them
-    steps     queries, keys, values and scores of every head, for the step-by-step view; null where there was no room
+    text, title   the raw input, and a one-line title for display
+    model, task, facts   names, and facts about the run (parameters, run, seconds)
+    axes      name -> title, items (text and, optionally, word, span, box, time, pitch, special) and parent
+    maps      weights [h, t, s] with a query axis and a key axis, module, batch row, group with its title, layer within
+              the group, parent item, and mask (allowed; null: all), and two faithfulness metrics (honesty)
+    answered  the axis whose items are the outputs; first: the map to show first
+    outputs   predictions, best first, with scores, tokens and their alternatives
+    truth     the true links between two axes, if known, and the error rate of every map
+    steps     queries, keys, values and scores of every head, for the step-by-step view; null if over the size limit
     positions, embeddings    tables of the model itself
-    probes    the maps of a fixed example through training
-    views     names of views that suit this input beside the common ones; extra: whatever they need, by name
+    probes    the maps of a fixed example during training
+    views     names of additional views for this input; extra: their data, by name
 
-Row t of a map whose queries are the answered axis is the one that emitted answer t. A decoder's self-attention has that
-axis as rows and, as columns, an axis of what it had read by then, start mark first.
+In a map whose queries are the answered axis, row t emitted output t. A decoder's self-attention has that axis as rows.
+Its columns are the axis of the tokens read so far, which starts with BOS.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from regard.core.inspectable import Axis, Item, Output, Parent
 from regard.inspection.map_tiles import BoolArray, Budget, FloatArray, pack_bits, pack_floats, pack_map
 
 VERSION = 2
-STEP_ARRAYS = ("queries", "keys", "values")  # of a step
-MAX_STEP_NUMBERS = 1_500_000  # numbers of the steps of all heads that are packed into a page: 8 MB
+STEP_ARRAYS = ("queries", "keys", "values")  # array fields of HeadComputation
+MAX_STEP_NUMBERS = 1_500_000  # values of the steps of all heads in a page: 8 MB
 
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How far a map may be read as a reason, per head; None where a figure does not apply."""
+    """Faithfulness metrics of a map, per head; None if a metric does not apply."""
 
-    gradient: tuple[float | None, ...]  # rank agreement with gradient × input, -1 to 1
-    removal: tuple[float | None, ...]  # share of answers that change when the most attended item is taken away
-    by_row: bool = True  # each row compared with the answer it emitted; else what each key receives with all answers
+    gradient: tuple[float | None, ...]  # rank correlation with gradient × input, -1 to 1
+    removal: tuple[float | None, ...]  # share of outputs that change when the most attended item is removed
+    by_row: bool = True  # each row is compared with its output; else the mean weight of each key with all outputs
 
 
 @dataclass(frozen=True)
 class Map:
-    """One attention module's weights for one row of the batch."""
+    """Attention weights of one module for one batch row."""
 
-    name: str  # unique: the module's path, and the batch row where it was recorded in several
+    name: str  # unique: module path, and the batch row if there are several
     module: str
     queries: str
     keys: str
     weights: FloatArray  # (h t s)
-    group: str  # maps of one group differ in layer alone
-    title: str  # of the group
+    group: str  # maps of one group differ only in the layer
+    title: str  # title of the group
     layer: int = 0
     inward: bool = False  # self-attention: queries and keys are the same sequence
     batch: int = 0
@@ -61,7 +61,7 @@ class Map:
 
 @dataclass(frozen=True)
 class AlignmentResult:
-    """True links (query item, key item) between two axes, and the error rate of each map: of all heads and of each."""
+    """True links (query item, key item) between two axes, and error rates of each map, for the mean and each head."""
 
     queries: str
     keys: str
@@ -72,7 +72,7 @@ class AlignmentResult:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a score: its name, and its value for every query and key."""
+    """One step in the computation of a score: name, and value for every query and key."""
 
     name: str
     values: FloatArray  # (t s)
@@ -80,27 +80,28 @@ class Stage:
 
 @dataclass(frozen=True)
 class HeadComputation:
-    """All the numbers of one head."""
+    """All intermediate values of one attention head."""
 
     map: str
     head: int
     formula: str
     normalizer: str
     queries: FloatArray  # (t d)
-    keys: FloatArray  # (s d), as the score has projected them
+    keys: FloatArray  # (s d), projected by the score
     values: FloatArray  # (s e)
     stages: tuple[Stage, ...]
-    key: str = "k"  # what the score has made of a key
+    key: str = "k"  # label of the projected keys
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
-        return sum(part.size for part in (self.queries, self.keys, self.values, *(one.values for one in self.stages)))
+        """Number of values."""
+        arrays = (self.queries, self.keys, self.values, *(stage.values for stage in self.stages))
+        return sum(array.size for array in arrays)
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Positional encodings (n d), and the mean dot product of two of them by distance (n,)."""
+    """Position encodings (n d), and the mean dot product of two of them by distance (n,)."""
 
     scheme: str
     table: FloatArray
@@ -109,7 +110,7 @@ class Positions:
 
 @dataclass(frozen=True)
 class Embeddings:
-    """A vocabulary's most frequent words in two dimensions, and for each its nearest by cosine."""
+    """Most frequent words of a vocabulary in two dimensions, and the nearest neighbours of each by cosine."""
 
     name: str
     method: str
@@ -120,26 +121,26 @@ class Embeddings:
 
 @dataclass(frozen=True)
 class TrainingSnapshot:
-    """The maps of a fixed example at one step of training."""
+    """Maps of a fixed example at one training step."""
 
     step: int
     axes: dict[str, Axis]
     maps: tuple[Map, ...]
     output: str = ""
     text: str = ""  # the example
-    fixed: bool = False  # the rows are those of a reference that is the same at every step
+    fixed: bool = False  # the rows are the tokens of a reference, the same at every step
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """One input seen through one model."""
+    """The inspection of one input with one model."""
 
     text: str
     model: str
     task: str
     axes: dict[str, Axis]
     maps: tuple[Map, ...]
-    title: str = ""  # "": the text itself
+    title: str = ""  # "": the text
     answered: str = ""
     outputs: tuple[Output, ...] = ()
     facts: dict[str, str | int | float] = field(default_factory=dict)
@@ -153,32 +154,29 @@ class Inspection:
 
     def __post_init__(self) -> None:
         for attention in self.maps:
-            shape, wanted = attention.weights.shape[1:], tuple(len(self.axes[name].items) for name in _sides(attention))
-            if shape != wanted:
+            shape = attention.weights.shape[1:]
+            expected = tuple(len(self.axes[name].items) for name in (attention.queries, attention.keys))
+            if shape != expected:
                 raise ShapeError(
-                    f"map {attention.name}: {shape[0]} × {shape[1]} weights but {wanted[0]} items on axis "
-                    f"{attention.queries!r} and {wanted[1]} on {attention.keys!r}; give one item per row and column"
+                    f"map {attention.name}: {shape[0]} × {shape[1]} weights but {expected[0]} items on axis "
+                    f"{attention.queries!r} and {expected[1]} on {attention.keys!r}; give one item per row and column"
                 )
 
     @property
     def primary_map(self) -> Map | None:
-        """The map worth looking at first: the one nearest to the truth, else the last look from the answers, or from
-        anywhere, at something other than themselves, else the first; of the uppermost level there is."""
+        """The map to show first: the one with the lowest alignment error; else the last cross-attention of the outputs,
+        or of any queries; else the first map of the top level."""
         if not self.maps:
             return None
-        best = [] if self.truth is None else [one for one in self.maps if one.name == self.truth.best]
-        upper = [one for one in self.maps if one.parent is None] or list(self.maps)
-        outward = [one for one in upper if not one.inward]
-        emitting = [one for one in outward if one.queries == self.answered]
-        return (best or emitting[-1:] or outward[-1:] or upper)[0]
-
-
-def _sides(attention: Map) -> tuple[str, str]:
-    return attention.queries, attention.keys
+        best = [] if self.truth is None else [item for item in self.maps if item.name == self.truth.best]
+        top = [item for item in self.maps if item.parent is None] or list(self.maps)
+        cross = [item for item in top if not item.inward]
+        from_outputs = [item for item in cross if item.queries == self.answered]
+        return (best or from_outputs[-1:] or cross[-1:] or top)[0]
 
 
 def to_json(inspection: Inspection, *, budget: Budget | None = None) -> dict[str, Any]:
-    """Plain values for `json.dumps`; the budget bounds how much of long maps is kept at full detail."""
+    """Return plain values for `json.dumps`; the budget limits how much of long maps is stored at full resolution."""
     budget = Budget() if budget is None else budget
     return {
         "version": VERSION,
@@ -203,7 +201,7 @@ def to_json(inspection: Inspection, *, budget: Budget | None = None) -> dict[str
 
 
 def axes_to_json(axes: dict[str, Axis]) -> dict[str, Any]:
-    """Axes as plain values; of an item only what it has."""
+    """Return axes as plain values; empty fields of items are omitted."""
     return {
         name: {
             "title": axis.title,
@@ -219,7 +217,7 @@ def _item(item: Item) -> dict[str, Any]:
 
 
 def map_to_json(attention: Map) -> dict[str, Any]:
-    """What a map is, without its numbers."""
+    """Return the description of a map, without its weights."""
     names = ("name", "module", "queries", "keys", "group", "title", "layer", "inward", "batch")
     return {name: getattr(attention, name) for name in names} | {
         "parent": attention.parent and attention.parent._asdict()
@@ -240,21 +238,23 @@ def _output(output: Output) -> dict[str, Any]:
 
 
 def _packed(table: Positions | Embeddings | HeadComputation, *names: str) -> dict[str, Any]:
-    """The fields of a dataclass, those named packed as numbers."""
+    """Return the fields of a dataclass; the named array fields are packed."""
     return {**vars(table), **{name: pack_floats(getattr(table, name)) for name in names}}
 
 
 def _steps(steps: tuple[HeadComputation, ...]) -> list[dict[str, Any]]:
-    """Every head; the numbers of as many as there is room for, the others can be asked for one by one."""
-    room, found = MAX_STEP_NUMBERS, []
+    """Return all heads. Arrays beyond the size limit are null; they can be requested one by one."""
+    remaining, tables = MAX_STEP_NUMBERS, []
     for step in steps:
-        room -= step.size
-        found.append(step_to_json(step) if room >= 0 else {**vars(step), **dict.fromkeys(STEP_ARRAYS), "stages": None})
-    return found
+        remaining -= step.size
+        tables.append(
+            step_to_json(step) if remaining >= 0 else {**vars(step), **dict.fromkeys(STEP_ARRAYS), "stages": None}
+        )
+    return tables
 
 
 def step_to_json(step: HeadComputation) -> dict[str, Any]:
-    """All the numbers of one head; mask and weights are those of its map."""
+    """Return all values of one head; mask and weights are in its map."""
     stages = [{"name": stage.name, "values": pack_floats(stage.values)} for stage in step.stages]
     return {**_packed(step, *STEP_ARRAYS), "stages": stages}
 

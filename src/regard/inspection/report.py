@@ -1,6 +1,6 @@
-"""From a loaded run and an input to a page: what `run.look("…")`, `regard look` and the server share.
+"""Inspect an input with a loaded run and render the page; shared by `run.inspect("…")`, `regard look` and the server.
 
-Inspection does not import training: a run is anything with a folder, a recipe, a task and a model.
+Inspection does not import training: a run is any object with a folder, a recipe, a task and a model.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from regard.inspection.collect import InspectionTarget, RunInfo, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import Inspection, to_json
 
-NBEST = 5
+MAX_OUTPUTS = 5  # outputs of a search that are shown
 
 
 class Named(Protocol):
-    """A task or a model by its name."""
+    """A task or model with a name."""
 
     @property
     def name(self) -> str: ...
 
 
 class RecipeLike(Protocol):
-    """The parts of a recipe that looking needs."""
+    """The parts of a recipe that inspection uses."""
 
     @property
     def task(self) -> Named: ...
@@ -42,7 +42,7 @@ class RecipeLike(Protocol):
 
 
 class RunLike(Protocol):
-    """The parts of a run that looking needs."""
+    """The parts of a run that inspection uses."""
 
     @property
     def folder(self) -> Path: ...
@@ -55,18 +55,18 @@ class RunLike(Protocol):
 
 
 class InspectionReport:
-    """An inspection that shows itself: as a page inside a notebook, or as a file."""
+    """An inspection rendered as an HTML page, in a notebook or a file."""
 
     def __init__(self, inspection: Inspection) -> None:
         self.inspection = inspection
 
     @cached_property
     def page(self) -> str:
-        """The whole page, self-contained."""
+        """The self-contained HTML page."""
         return bundle(to_json(self.inspection))
 
     def save(self, path: Path | str) -> None:
-        """Write the page to a file that works from disk with the network off."""
+        """Write the page to a file that works offline."""
         write_text(Path(path), self.page)
 
     def _repr_html_(self) -> str:
@@ -78,24 +78,29 @@ class InspectionReport:
 def inspect_run(
     run: RunLike, raw_input: Any, *, options: Any = None, decoding: DecodingStrategy | None = None
 ) -> InspectionReport:
-    """An input through a run -> its page; `options` and `decoding` are those of the request, or else the run's own."""
+    """Inspect an input; `options` and `decoding` default to those of the run."""
     return InspectionReport(collect(target_of(run, options=options, decoding=decoding), raw_input))
 
 
 def target_of(
     run: RunLike, *, options: Any = None, decoding: DecodingStrategy | None = None, name: str | None = None
 ) -> InspectionTarget:
-    """A run -> what `collect` looks into; `name` is what it is called, the folder's own unless told."""
+    """Return the target that `collect` inspects; `name` defaults to the name of the folder."""
     recipe = run.recipe
-    about = RunInfo(recipe.task.name, recipe.model.name, {"run": name or run.folder.name or str(run.folder)})
-    chosen = with_nbest_outputs(decoding or recipe.decoding)
+    run_info = RunInfo(recipe.task.name, recipe.model.name, {"run": name or run.folder.name or str(run.folder)})
+    strategy = with_nbest_outputs(decoding or recipe.decoding)
     return InspectionTarget(
-        run.task, run.model, chosen, about, options=options, probes=training_snapshots.read_snapshots(run.folder)
+        run.task,
+        run.model,
+        strategy,
+        run_info,
+        options=options,
+        probes=training_snapshots.read_snapshots(run.folder),
     )
 
 
 def with_nbest_outputs(decoding: DecodingStrategy | None) -> DecodingStrategy | None:
-    """The same decoder, asked for several outputs where it can give them."""
+    """Return the strategy with several outputs, if it supports them."""
     if decoding is None or not decoding.has_setting("nbest"):
         return decoding
-    return decoding.with_settings(nbest=max(decoding.config.nbest, min(NBEST, decoding.width)))
+    return decoding.with_settings(nbest=max(decoding.config.nbest, min(MAX_OUTPUTS, decoding.width)))

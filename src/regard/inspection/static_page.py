@@ -1,4 +1,4 @@
-"""A page that stands still: what a browser is told in words, in the colours of the explorer."""
+"""Static HTML page in the style of the explorer."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ SHELL = """<!doctype html>
 </body>
 </html>
 """
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; img-src data:; form-action 'self'; style-src 'unsafe-inline'"  # only what is in the page
-)
+# only inline content
+CONTENT_SECURITY_POLICY = "default-src 'none'; img-src data:; form-action 'self'; style-src 'unsafe-inline'"
 
 
 def static_page(title: str, main: str, *, facts: str = "", style: str = "", script: str = "") -> str:
-    """A title, HTML for the page and for the line at its top, further rules of style, and a script that puts its words
-    into the language of the browser -> a whole page."""
-    whole = _dark_too((PAGE / "style.css").read_text(encoding="utf-8")) + style
+    """Return an HTML page.
+
+    `main` and `facts` are HTML of the body and the header line, `style` is additional CSS, and `script` translates the
+    page into the language of the browser.
+    """
+    css = _with_dark_mode((PAGE / "style.css").read_text(encoding="utf-8")) + style
     return SHELL.format(
         title=html.escape(title),
         main=main,
         facts=facts,
-        style=whole,
+        style=css,
         allowed=f"{CONTENT_SECURITY_POLICY}; script-src 'unsafe-inline'" if script else CONTENT_SECURITY_POLICY,
         script=f'\n<script type="module">{script}</script>' if script else "",
     )
 
 
-def _dark_too(style: str) -> str:
-    """The page's style where no script chooses the colours: dark ones where the browser asks for them."""
+def _with_dark_mode(style: str) -> str:
+    """Add the dark colors for browsers in dark mode, because no script selects them here."""
     dark = ':root[data-theme="dark"]'
     start = style.index(dark)
-    colours = style[start + len(dark) : style.index("}", start) + 1]
-    return f"{style}@media (prefers-color-scheme: dark) {{ :root {colours} }}"
+    colors = style[start + len(dark) : style.index("}", start) + 1]
+    return f"{style}@media (prefers-color-scheme: dark) {{ :root {colors} }}"

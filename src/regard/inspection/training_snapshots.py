@@ -1,4 +1,4 @@
-"""Snapshots of a fixed example through training: one small file a step in RUN/probes, read back for the slider."""
+"""Attention maps of a fixed example during training: one small file per step in RUN/probes, shown by a slider."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ FOLDER = "probes"
 
 
 def record_snapshot(recipe: Any, task: Task, *, model: nn.Module, run: Path, step: int, last: bool = False) -> None:
-    """Keep the maps of the recipe's probe if this is a step at which to, and there are any.
+    """Store the maps of training.probe_input if a snapshot is due at this step and the model has attention.
 
-    The model is shown the true answer where the data has it, so that the rows are the same at every step; what it
-    answers itself by then is kept in words.
+    If the data has a reference output, the model is teacher-forced with it, so that the rows are the same at every
+    step; the model's own output is stored as text.
     """
     text = recipe.training.probe_input
     subject = InspectionTarget(task, model, recipe.decoding, RunInfo(recipe.task.name, recipe.model.name))
@@ -41,19 +41,19 @@ def record_snapshot(recipe: Any, task: Task, *, model: nn.Module, run: Path, ste
         write_snapshot(run, step, inspect_quickly(subject, text))
         return
     with eval_mode(model):
-        own = subject.inspect(text).outputs
-    forced = replace(subject, decoding=build("prefix", tokens=reference))
-    write_snapshot(run, step, replace(inspect_quickly(forced, text), outputs=own), fixed=True)
+        outputs = subject.inspect(text).outputs
+    forced = replace(subject, decoding=build("forced_prefix", tokens=reference))
+    write_snapshot(run, step, replace(inspect_quickly(forced, text), outputs=outputs), fixed=True)
 
 
 def is_snapshot_step(step: int) -> bool:
-    """The steps 1, 2, 3, 4, 6, 8, 11, 16 …, each √2 times the last: much is learnt early, little late."""
+    """Return True for the steps 1, 2, 3, 4, 6, 8, 11, 16 …, each √2 times the previous: most is learned early."""
     return any(step == round(2 ** (half / 2)) for half in range(2 * step.bit_length() + 1))
 
 
 def write_snapshot(run: Path, step: int, inspection: Inspection, *, fixed: bool = False) -> None:
-    """Keep the maps of an inspection made at a step; `fixed`: its rows are the same at every step."""
-    facts = {
+    """Store the maps of an inspection at a step; `fixed`: its rows are the same at every step."""
+    metadata = {
         "step": step,
         "output": inspection.outputs[0].text if inspection.outputs else "",
         "text": inspection.title or inspection.text,
@@ -62,16 +62,16 @@ def write_snapshot(run: Path, step: int, inspection: Inspection, *, fixed: bool 
         "maps": [map_to_json(attention) for attention in inspection.maps],
     }
     tensors = {attention.name: attention.weights.astype(np.float16) for attention in inspection.maps}
-    write_bytes(path_of(run, step), save(tensors, metadata={"probe": json.dumps(facts, ensure_ascii=False)}))
+    write_bytes(path_of(run, step), save(tensors, metadata={"probe": json.dumps(metadata, ensure_ascii=False)}))
 
 
 def path_of(run: Path, step: int) -> Path:
-    """The file of a step."""
+    """Return the file of a step."""
     return run / FOLDER / f"step-{step:09d}.safetensors"
 
 
 def read_snapshots(run: Path) -> tuple[TrainingSnapshot, ...]:
-    """All snapshots of a run in the order of their steps; none if it kept none."""
+    """Read all snapshots of a run, ordered by step."""
     return tuple(_read(path) for path in sorted((run / FOLDER).glob("step-*.safetensors")))
 
 
@@ -80,31 +80,31 @@ def _read(path: Path) -> TrainingSnapshot:
     try:
         tensors = load(content)
         size = int.from_bytes(content[:8], "little")
-        facts: dict[str, Any] = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["probe"])
+        metadata: dict[str, Any] = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["probe"])
     except (SafetensorError, KeyError, ValueError):
-        raise CheckpointError(f"{path}: not a snapshot of a probe; remove it, the others can still be shown") from None
-    axes = {name: _axis(name, axis) for name, axis in facts["axes"].items()}
-    maps = tuple(_map(names, tensors) for names in facts["maps"])
+        raise CheckpointError(f"{path}: not a snapshot of attention maps; remove it to show the others") from None
+    axes = {name: _axis(name, axis) for name, axis in metadata["axes"].items()}
+    maps = tuple(_map(table, tensors) for table in metadata["maps"])
     return TrainingSnapshot(
-        facts["step"], axes, maps, facts["output"], facts.get("text", ""), facts.get("fixed", False)
+        metadata["step"], axes, maps, metadata["output"], metadata.get("text", ""), metadata.get("fixed", False)
     )
 
 
 def _axis(name: str, axis: dict[str, Any]) -> Axis:
-    """An axis as it was written; in snapshots of an earlier version it was a list of labels."""
+    """Read an axis; earlier versions stored a list of labels."""
     items = axis.get("items") or [{"text": label} for label in axis["labels"]]
     return Axis(tuple(Item(**item) for item in items), axis.get("title", name), _parent(axis.get("parent")))
 
 
-def _map(names: dict[str, Any] | list[Any], tensors: dict[str, FloatArray]) -> Map:
-    """A map as it was written; in snapshots of an earlier version a list of names stood for it."""
-    if isinstance(names, list):
-        name, group, layer, queries, keys = names
+def _map(table: dict[str, Any] | list[Any], tensors: dict[str, FloatArray]) -> Map:
+    """Read a map; earlier versions stored a list of names."""
+    if isinstance(table, list):
+        name, group, layer, queries, keys = table
         title = title_of(queries, keys, inward=group != "cross")
-        names = {"name": name, "module": name, "group": group, "layer": layer, "queries": queries, "keys": keys}
-        names |= {"title": title, "inward": group != "cross"}
-    parent = _parent(names.get("parent"))
-    return Map(**{**names, "parent": parent}, weights=tensors[names["name"]].astype(np.float32))
+        table = {"name": name, "module": name, "group": group, "layer": layer, "queries": queries, "keys": keys}
+        table |= {"title": title, "inward": group != "cross"}
+    parent = _parent(table.get("parent"))
+    return Map(**{**table, "parent": parent}, weights=tensors[table["name"]].astype(np.float32))
 
 
 def _parent(parent: dict[str, Any] | None) -> Parent | None:

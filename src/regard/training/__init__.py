@@ -1,1 +1,1 @@
-"""Rank 5: training runs that survive. Knows tasks and models only by their contracts."""
+"""Rank 5: training with exact resume. Uses tasks and models only through their interfaces."""

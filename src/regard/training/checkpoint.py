@@ -1,4 +1,4 @@
-"""Checkpoints: weights, optimizer state and progress in one sealed safetensors file. Nothing is pickled."""
+"""Checkpoints: weights, optimizer state and progress in one checksummed safetensors file, without pickle."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from regard.core.checksummed_json import CorruptFile
 from regard.core.errors import CheckpointError
 from regard.core.files import wrap_write_errors
 from regard.core.protocols import Indices
@@ -26,12 +27,12 @@ Tensors = dict[str, Tensor]
 
 @dataclass
 class LogWindow:
-    """What happened since the last row of the log."""
+    """Sums since the last log row."""
 
     loss: float = 0.0
     tokens: int = 0
     skipped: int = 0
-    parts: dict[str, float] = field(default_factory=dict)  # named parts of the loss, summed as the loss is
+    parts: dict[str, float] = field(default_factory=dict)  # sums of the named parts of the loss
 
 
 @dataclass
@@ -42,60 +43,62 @@ class BestEvaluation:
     score: float | None = None
     since: int = 0  # evaluations since then
     metrics: dict[str, float] = field(default_factory=dict)
-    loss: float | None = None  # of the validation data, where the evaluation has it: it decides between equal scores
+    loss: float | None = None  # validation loss, if the task computes one; it decides between equal scores
 
 
 @dataclass
 class Progress:
-    """Where a run stands: all but weights and optimizer that the next step depends on. Saved with every checkpoint."""
+    """Training progress: the state, besides weights and optimizer, that the next step depends on."""
 
     step: int = 0
-    epoch: int = 0  # whole epochs done
-    index: int = 0  # batches of this epoch already done
-    seconds: float = 0.0  # over all resumes; the only value that no two runs share
+    epoch: int = 0  # completed epochs
+    index: int = 0  # completed batches of this epoch
+    seconds: float = 0.0  # training time over all resumes; the only value that differs between identical runs
     window: LogWindow = field(default_factory=LogWindow)
     best: BestEvaluation = field(default_factory=BestEvaluation)
-    snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for averaging
+    snapshots: list[int] = field(default_factory=list)  # steps whose weights are stored for averaging
     log: dict[str, Any] = field(default_factory=lambda: {"bytes": 0, "sha256": hashlib.sha256().hexdigest()})
     plan: str = ""  # checksum of the epoch's batches
-    skipped: int = 0  # batches in a row that were left out because their loss was no number
+    skipped: int = 0  # consecutive batches skipped because their loss was not finite
     run: str | None = None  # the id of the run
-    ended: str | None = None  # why the run is over
+    ended: str | None = None  # reason why the run ended
 
     @property
     def current_epoch(self) -> int:
-        """The number, from 1, of the epoch that the last step belongs to."""
+        """Index, from 1, of the epoch of the last step."""
         return self.epoch + (self.index > 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], path: object) -> Progress:
-        """The progress in a checkpoint's facts."""
+        """Read the progress from the metadata of a checkpoint."""
         try:
-            values = {name: value for name, value in table.items() if name != "data"}  # of earlier versions
+            values = {name: value for name, value in table.items() if name != "data"}  # written by earlier versions
             window, best = LogWindow(**values.pop("window")), BestEvaluation(**values.pop("best"))
-            now = cls(window=window, best=best, **values)
-            _check_kinds(now, cls())
-            return now
+            progress = cls(window=window, best=best, **values)
+            _check_types(progress, cls())
+            return progress
         except (TypeError, KeyError, AttributeError):
-            raise CheckpointError(f"{path}: not a checkpoint of this version of regard; start the run anew") from None
+            raise CheckpointError(f"{path}: not a checkpoint of this version of regard; train the run again") from None
 
 
-def _check_kinds(value: Any, pattern: Any) -> None:
-    """Every number, text and list of a progress is one; TypeError otherwise."""
-    for item in dataclasses.fields(pattern):
-        given, usual = getattr(value, item.name), getattr(pattern, item.name)
-        if dataclasses.is_dataclass(usual):
-            _check_kinds(given, usual)
-        elif usual is not None and not isinstance(given, int | float if isinstance(usual, float) else type(usual)):
+def _check_types(value: Any, default: Any) -> None:
+    """Raise a TypeError if a field does not have the type of its default."""
+    for item in dataclasses.fields(default):
+        actual, expected = getattr(value, item.name), getattr(default, item.name)
+        if dataclasses.is_dataclass(expected):
+            _check_types(actual, expected)
+        elif expected is not None and not isinstance(
+            actual, int | float if isinstance(expected, float) else type(expected)
+        ):
             raise TypeError(item.name)
 
 
 def batches_checksum(batches: Sequence[Indices]) -> str:
-    """A checksum of an epoch's batches; the data itself has one of its own (Task.fingerprint)."""
+    """Return a checksum of the example indices of an epoch's batches (for the data itself see Task.fingerprint)."""
     sha = hashlib.sha256()
     for batch in batches:
         sha.update(len(batch).to_bytes(8, "little") + np.ascontiguousarray(batch, dtype="<i8").tobytes())
@@ -103,22 +106,22 @@ def batches_checksum(batches: Sequence[Indices]) -> str:
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """The whole tensor, gathered from all processes if it is sharded (then all of them must call)."""
+    """Return the complete tensor; a sharded one is gathered, which all processes must call."""
     tensor = tensor.detach()
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def model_weights(model: nn.Module) -> Tensors:
-    """The model's weights by name, tied ones once."""
+    """Return the weights of the model by name; a tied weight appears once."""
     return {name: full_tensor(tensor) for name, tensor in named_weights(model).items()}
 
 
 def restore_weights(model: nn.Module, tensors: Tensors, path: Path) -> None:
-    """Copy saved weights into a model of the same shape, or say what does not fit."""
-    own = named_weights(model)
-    check_same_shapes(_shapes(own), _shapes(tensors), path)
+    """Copy saved weights into a model; raise a CheckpointError if names or shapes differ."""
+    weights = named_weights(model)
+    check_same_shapes(_shapes(weights), _shapes(tensors), path)
     with torch.no_grad():
-        for name, tensor in own.items():
+        for name, tensor in weights.items():
             tensor.copy_(_like(tensors[name], tensor))
 
 
@@ -127,7 +130,7 @@ def _shapes(tensors: Tensors) -> dict[str, tuple[int, ...]]:
 
 
 def _like(value: Tensor, target: Tensor) -> Tensor:
-    """The value on the target's device, sharded as the target is."""
+    """Return the value on the device of the target, and sharded like it."""
     value = value.to(target.device)
     if isinstance(target, DTensor) and value.shape == target.shape:
         return distribute_tensor(value, target.device_mesh, target.placements)
@@ -135,7 +138,7 @@ def _like(value: Tensor, target: Tensor) -> Tensor:
 
 
 def optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensors:
-    """What the optimizer remembers, by the name of the parameter."""
+    """Return the optimizer state as tensors named "<parameter>.<key>"."""
     return {
         f"{name}.{key}": full_tensor(value)
         for name, parameter in model.named_parameters()
@@ -144,20 +147,20 @@ def optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tenso
 
 
 def restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, *, tensors: Tensors) -> None:
-    """Give the optimizer its memory back."""
+    """Restore the optimizer state from tensors named "<parameter>.<key>"."""
     fused = any(group.get("fused") for group in optimizer.param_groups)
     for name, parameter in model.named_parameters():
         for key, value in tensors.items():
-            owner, _, field = key.rpartition(".")
-            if owner == name:
-                counts_on_host = value.dim() == 0 and not fused
-                optimizer.state[parameter][field] = value if counts_on_host else _like(value, parameter)
+            parameter_name, _, state_key = key.rpartition(".")
+            if parameter_name == name:
+                is_host_counter = value.dim() == 0 and not fused
+                optimizer.state[parameter][state_key] = value if is_host_counter else _like(value, parameter)
 
 
 def save(
     folder: RunFolder, model: nn.Module, *, optimizer: torch.optim.Optimizer, progress: Progress, write: bool
 ) -> None:
-    """Write a checkpoint; every process takes part in the gathering, one writes."""
+    """Write a checkpoint. All processes must call it, because sharded tensors are gathered; only one writes."""
     tensors = {f"model.{name}": tensor for name, tensor in model_weights(model).items()}
     tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer_state(model, optimizer).items()}
     if write:
@@ -167,18 +170,18 @@ def save(
 
 
 def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer, identity: RunIdentity) -> Progress:
-    """Restore model and optimizer from a checkpoint of this run and say where it stood."""
+    """Restore model and optimizer from a checkpoint of this run; return its progress."""
     try:
-        tensors, facts = tensor_files.read_tensors(path)
-    except tensor_files.CorruptFile as wrong:
+        tensors, metadata = tensor_files.read_tensors(path)
+    except CorruptFile as error:
         raise CheckpointError(
-            f"{wrong}, or move it away to go on from the checkpoint before it, if there is one"
+            f"{error}, or move it away to continue from the previous checkpoint, if there is one"
         ) from None
-    identity.check(path, facts)
-    now = Progress.from_dict(facts.get("progress", {}), path)
+    identity.check(path, metadata)
+    progress = Progress.from_dict(metadata.get("progress", {}), path)
     restore_weights(model, _section(tensors, "model."), path)
     restore_optimizer(model, optimizer, tensors=_section(tensors, "optimizer."))
-    return now
+    return progress
 
 
 def _section(tensors: Tensors, prefix: str) -> Tensors:
@@ -186,25 +189,29 @@ def _section(tensors: Tensors, prefix: str) -> Tensors:
 
 
 def prune(folder: RunFolder, progress: Progress, *, keep: int) -> None:
-    """Remove checkpoints before the last `keep`, and weights that no average needs."""
+    """Remove all but the last `keep` checkpoints, and snapshots that are not needed for averaging."""
     needed = {folder.snapshot(step) for step in progress.snapshots}
-    for old in (*folder.checkpoints()[:-keep], *(path for path in folder.snapshots() if path not in needed)):
-        with wrap_write_errors(old):
-            old.unlink(missing_ok=True)
+    for path in (*folder.checkpoints()[:-keep], *(path for path in folder.snapshots() if path not in needed)):
+        with wrap_write_errors(path):
+            path.unlink(missing_ok=True)
 
 
 def mean_weights(paths: list[Path], identity: RunIdentity) -> dict[str, Tensor]:
-    """The elementwise mean of the tensors in several files of a run, summed in double precision; integers as in the
-    last."""
+    """Return the elementwise mean of the tensors in several files of a run, summed in double precision. Integer tensors
+    are those of the last file."""
     if not paths:
-        raise CheckpointError("no weights to average; train with training.evaluation.average_last=N to keep the last N")
+        raise CheckpointError(
+            "no weights to average; train with training.evaluation.average_last=N to store the last N"
+        )
     total: dict[str, Tensor] = {}
     last: dict[str, Tensor] = {}
     for path in paths:
-        last, facts = tensor_files.read_tensors(path)
-        identity.check(path, facts)
+        last, metadata = tensor_files.read_tensors(path)
+        identity.check(path, metadata)
         if total and {n: t.shape for n, t in last.items()} != {n: t.shape for n, t in total.items()}:
-            raise CheckpointError(f"{path}: holds other tensors than {paths[0].name}; average weights of one run only")
+            raise CheckpointError(
+                f"{path}: does not have the tensors of {paths[0].name}; average weights of one run only"
+            )
         for name, tensor in last.items():
             total[name] = tensor.to(torch.float64) + total.get(name, 0)
     return {

@@ -1,4 +1,4 @@
-"""What a run says while it works: a bar on a terminal, plain lines elsewhere, nothing on other processes."""
+"""Console output of training: a progress bar on a terminal, plain lines otherwise, nothing on other processes."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 LogRow = dict[str, Any]
-EVALUATION_MESSAGE_INTERVAL_S = 30.0  # seconds of an evaluation between two lines about it
+EVALUATION_MESSAGE_INTERVAL_S = 30.0  # between two progress messages of an evaluation
 
 
 class Console(Protocol):
-    """Where a run speaks."""
+    """Output of a training run."""
 
     def print_line(self, text: str) -> None:
-        """One line."""
+        """Print a line."""
 
     def show_row(self, row: LogRow, *, remaining_s: float | None) -> None:
-        """A row of the log with the rate; `left` is the estimated time to the end in seconds."""
+        """Show a log row with the throughput; `remaining_s` is the estimated time to the end in seconds."""
 
     def set_progress(self, fraction: float) -> None:
-        """The share of the run that is done, after each step."""
+        """Set the completed fraction of the run; called after each step."""
 
     def set_status(self, text: str) -> None:
-        """What is being done, until the first row of the log says more."""
+        """Show the current activity, until the first log row."""
 
     def show_evaluation(self, fraction: float, previous_s: float | None) -> None:
-        """The share of an evaluation that is done, and the seconds that the one before it took."""
+        """Show the completed fraction of an evaluation, and the duration of the previous one in seconds."""
 
     def close(self) -> None:
-        """The run is over."""
+        """Close the output at the end of the run."""
 
 
 class SilentConsole:
-    """For processes other than the first, and for tests."""
+    """No output; for processes other than the main process, and for tests."""
 
     def print_line(self, text: str) -> None: ...
 
@@ -57,7 +57,7 @@ class LineConsole:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._began = self._said = 0.0  # the evaluation, and when it was last spoken of
+        self._started_at = self._printed_at = 0.0  # start and last message of the evaluation
 
     def print_line(self, text: str) -> None:
         self._stream.write(text + "\n")
@@ -73,22 +73,22 @@ class LineConsole:
     def show_evaluation(self, fraction: float, previous_s: float | None) -> None:
         now = time.monotonic()
         if not fraction:
-            self._began = self._said = now
-        elif now - self._said > EVALUATION_MESSAGE_INTERVAL_S:
-            self._said = now
-            self.print_line(f"evaluating  {fraction:.0%} after {format_duration(now - self._began)}")
+            self._started_at = self._printed_at = now
+        elif now - self._printed_at > EVALUATION_MESSAGE_INTERVAL_S:
+            self._printed_at = now
+            self.print_line(f"evaluating  {fraction:.0%} after {format_duration(now - self._started_at)}")
 
     def close(self) -> None: ...
 
 
 class ProgressBarConsole:
-    """A bar that moves, with evaluation lines above it."""
+    """Progress bar, with evaluation rows above it."""
 
     def __init__(self, console: RichConsole) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f}%"))
         self._bar = Progress(*columns, console=console)
-        self._task = self._bar.add_task("the first step", total=1.0)
-        self._drawn = 0.0
+        self._task = self._bar.add_task("first step", total=1.0)
+        self._drawn_at = 0.0
         self._bar.start()
 
     def print_line(self, text: str) -> None:
@@ -101,29 +101,29 @@ class ProgressBarConsole:
             self.print_line(format_row(row, remaining_s))
 
     def set_progress(self, fraction: float) -> None:
-        if time.monotonic() - self._drawn > 0.1:
-            self._drawn = time.monotonic()
+        if time.monotonic() - self._drawn_at > 0.1:
+            self._drawn_at = time.monotonic()
             self._bar.update(self._task, completed=fraction)
 
     def set_status(self, text: str) -> None:
         self._bar.update(self._task, description=escape(text))
 
     def show_evaluation(self, fraction: float, previous_s: float | None) -> None:
-        took = "" if previous_s is None else f" (the last one took {format_duration(previous_s)})"
-        self.set_status(f"evaluating  {fraction:.0%}{took}" if fraction else f"evaluating{took}")
+        previous = "" if previous_s is None else f" (the last one took {format_duration(previous_s)})"
+        self.set_status(f"evaluating  {fraction:.0%}{previous}" if fraction else f"evaluating{previous}")
 
     def close(self) -> None:
         self._bar.stop()
 
 
 def open_console() -> Console:
-    """A bar on a terminal, plain lines otherwise."""
+    """Return a progress bar on a terminal, plain lines otherwise."""
     console = RichConsole(stderr=True)
     return ProgressBarConsole(console) if console.is_terminal else LineConsole(sys.stderr)
 
 
 def format_row(row: LogRow, remaining_s: float | None) -> str:
-    """A row of the log in words."""
+    """Format a log row as text."""
     parts: list[str] = []
     for key, value in row.items():
         if isinstance(value, dict):
@@ -142,7 +142,7 @@ def _short(value: Any) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """83 -> '1:23'."""
-    minutes, rest = divmod(round(seconds), 60)
+    """Format seconds as minutes and hours: 83 -> '1:23'."""
+    minutes, seconds_part = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    return f"{hours}:{minutes:02d}:{seconds_part:02d}" if hours else f"{minutes}:{seconds_part:02d}"

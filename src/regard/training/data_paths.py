@@ -1,4 +1,4 @@
-"""Where the data of a run lies: stored so that it is found from any folder, changed where it has moved."""
+"""Paths of a run's data: stored as absolute paths, and changeable in a trained run if the data has moved."""
 
 from __future__ import annotations
 
@@ -14,41 +14,39 @@ from regard.training.recipe import Recipe
 
 
 def with_absolute_paths(recipe: Recipe) -> Recipe:
-    """The recipe with the paths of its data written out, so that they lead there from every working folder."""
+    """Return the recipe with absolute data paths, so that they are valid in every working directory."""
     config = recipe.task.config
-    places = {name: _absolute(value) for name, value in _paths(config)}
-    task = dataclasses.replace(recipe.task, config=dataclasses.replace(config, **places)) if places else recipe.task
+    paths = {name: _absolute(value) for name, value in _paths(config)}
+    task = dataclasses.replace(recipe.task, config=dataclasses.replace(config, **paths)) if paths else recipe.task
     return dataclasses.replace(recipe, task=task)
 
 
 def changeable_settings(recipe: Recipe) -> tuple[str, ...]:
-    """The settings of [data] that say where it lies: those may change in a trained run."""
+    """Return the settings of [data] that locate the data; they may change in a trained run."""
     names: tuple[str, ...] = getattr(recipe.task.module("tasks"), "DATA_SETTINGS", ())
     return tuple(f"data.{name}" for name in names)
 
 
 def check_paths_exist(recipe: Recipe, run: Path) -> None:
-    """The data of a run is where its configuration says, or an error says how to name another place."""
+    """Raise a DataError if data of a run is missing; the message says how to set another path."""
     for name, value in _paths(recipe.task.config):
         for path in value if isinstance(value, tuple) else (value,):
-            place = Path(str(path).partition("#")[0])  # behind it stands a column of a table
-            beside = place.parent.is_dir() and any(place.parent.glob(f"{place.name}.*"))  # news.en beside news.de
-            if not place.exists() and not beside:
-                raise DataError(
-                    f"{place}: the data of {run} is not there; if it has moved, say where it is: data.{name}=…"
-                )
+            file = Path(str(path).partition("#")[0])  # "#" is followed by the column of a table
+            is_prefix = file.parent.is_dir() and any(file.parent.glob(f"{file.name}.*"))  # news: news.en, news.de
+            if not file.exists() and not is_prefix:
+                raise DataError(f"{file}: the data of {run} does not exist; if it has moved, set data.{name}=…")
 
 
 def is_same_data(task: Task, fingerprint: Mapping[str, str] | None) -> bool:
-    """Whether a task's data is what a run was begun with, by its checksums."""
+    """Return True if a task's data has the checksums of the data that the run was trained on."""
     try:
         return fingerprint is not None and not describe_changes(fingerprint, task.fingerprint())
-    except RegardError:  # it cannot be cut as the run's own was
+    except RegardError:  # the data cannot be split as the run's data was
         return False
 
 
 def _paths(config: Any) -> Iterator[tuple[str, Any]]:
-    """The settings that are a path, or several."""
+    """Yield the names and values of settings that are a path or a tuple of paths."""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if isinstance(value, Path) or (isinstance(value, tuple) and value and isinstance(value[0], Path)):

@@ -1,18 +1,19 @@
-"""Settings that were renamed, and the migration of run configurations to the current version.
+"""Renamed settings, and the migration of run configurations to the current version.
 
-`RENAMED_…` tables map the setting names of version 6 to those of version 7. The same tables refuse an old name in a
-recipe or on the command line with the new one.
+The `RENAMED_…` tables map the names of version 6 to those of version 7. The same tables serve to refuse an old name in
+a recipe, on the command line or in a request, with an error that states the new name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from regard.core.config import Table
-from regard.core.errors import CheckpointError
+from regard.core.errors import CheckpointError, ConfigError
 
 CONFIG_VERSION = 7
 OLDEST = 6  # the first version that can be migrated
@@ -124,8 +125,27 @@ RENAMED_VALUES: Mapping[str, Mapping[Any, Any]] = {  # data.KEY -> old value -> 
 
 
 def renamed_data(task: str) -> Names:
-    """Old -> new setting names in [data] of a built-in task."""
+    """Return the renamed settings (old -> new) in [data] of a built-in task."""
     return {**RENAMED_DATA, **RENAMED_DATA_BY_TASK.get(task, {})}
+
+
+def check_renamed(names: Iterable[str], settings: type[Any], renamed: Names, prefix: str = "") -> None:
+    """Raise a ConfigError for the first old name, if the dataclass `settings` has the new field and not the old one."""
+    fields = {field.name for field in dataclasses.fields(settings)}
+    for name in names:
+        if name in renamed and name not in fields and renamed[name] in fields:
+            raise renamed_error(prefix + name, prefix + renamed[name])
+
+
+def check_renamed_value(name: object, key: str, renamed: Names) -> None:
+    """Raise a ConfigError for the old name of a task or strategy, as in decoding=prefix."""
+    if isinstance(name, str) and name in renamed:
+        raise renamed_error(f"{key}={name}", f"{key}={renamed[name]}")
+
+
+def renamed_error(old: str, new: str) -> ConfigError:
+    """Return the error for an old name."""
+    return ConfigError(f"{old} was renamed; write {new}")
 
 
 def _renamed(table: Any, names: Names) -> Any:
@@ -133,7 +153,7 @@ def _renamed(table: Any, names: Names) -> Any:
 
 
 def _rename_settings(table: Table) -> Table:
-    """Version 7 uses the setting names of PyTorch, Hugging Face and fairseq."""
+    """Version 6 -> 7: use the setting names of PyTorch, Hugging Face and fairseq."""
     table = _renamed(table, RENAMED_SECTIONS)
     task = table.get("task")
     if isinstance(task, str) and "." not in task:  # a third-party task names its own settings
@@ -173,11 +193,13 @@ def migrate(table: Table, where: Path) -> Table:
         raise CheckpointError(f"{where}: version={version!r} is not a version of a run's configuration")
     if version > CONFIG_VERSION:
         raise CheckpointError(
-            f"{where}: version {version} was written by a newer regard; this one reads up to {CONFIG_VERSION}: upgrade regard"
+            f"{where}: version {version} was written by a newer regard; this one reads up to {CONFIG_VERSION}: upgrade "
+            "regard"
         )
     if version < OLDEST:
         raise CheckpointError(
-            f"{where}: version {version} is too old; this regard reads versions {OLDEST} to {CONFIG_VERSION}: train the run again"
+            f"{where}: version {version} is too old; this regard reads versions {OLDEST} to {CONFIG_VERSION}: train "
+            "the run again"
         )
     table = {key: value for key, value in table.items() if key != "version"}
     for step in range(version, CONFIG_VERSION):

@@ -1,4 +1,4 @@
-"""The model card: README.md of a run folder, made from what was measured and from what the task says of itself."""
+"""The model card: README.md of a run folder, with metrics, settings and examples of use."""
 
 from __future__ import annotations
 
@@ -22,55 +22,57 @@ from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder
 from regard.training.summary import end_reason
 
-_LONGEST = 300  # characters of an example or its answer
-_NAMES = 50  # of weights that were taken from another run; all of them are in start.json
+_MAX_PREDICTION_CHARACTERS = 300
+_MAX_WEIGHT_NAMES = 50  # names of pretrained weights; start.json lists all of them
 
 
 def write(folder: RunFolder, recipe: Recipe, *, task: Task, model: nn.Module, progress: Progress) -> None:
-    """README.md with what the model is, how it was trained, what it scored, and how to use it."""
+    """Write README.md: the model, its training, its metrics and its use."""
     write_text(folder.card, render(folder, recipe, task=task, model=model, progress=progress))
 
 
 def render(folder: RunFolder, recipe: Recipe, *, task: Task, model: nn.Module, progress: Progress) -> str:
-    """The card as Markdown; `model` has the weights that the run keeps."""
-    name, taken = folder.path.resolve().name, pretrained.read_report(folder.path)
+    """Return the model card as Markdown; `model` has the weights of model.safetensors."""
+    name, report = folder.path.resolve().name, pretrained.read_report(folder.path)
     ended = end_reason(progress.ended or "not yet", recipe.training)
     parts = [
         f"---\nlibrary_name: regard\ntags: [{recipe.task.name}, {recipe.model.name}]\n---\n# {name}",
         f"A `{recipe.model.name}` for `{recipe.task.name}` with {sum(p.numel() for p in model.parameters()):,} "
         f"parameters, trained with regard {__version__}.",
         f"## Scores on the validation data\n\n{_scores(recipe, task, progress)}",
-        f"## Training\n\n{progress.step} steps, {progress.epoch} whole epochs, {format_duration(progress.seconds)} on "
-        f"{platform.machine() or 'this machine'} with\nPyTorch {torch.__version__}; ended: {ended}. "
-        f"Seed {recipe.seed}. Settings that decided the data:",
+        f"## Training\n\n{progress.step} steps, {progress.epoch} complete epochs, {format_duration(progress.seconds)} "
+        f"on {platform.machine() or 'this machine'} with\nPyTorch {torch.__version__}; ended: {ended}. "
+        f"Seed {recipe.seed}. Settings of the data:",
         f"```json\n{json.dumps(recipe.to_dict()['data'], ensure_ascii=False, indent=1)}\n```",
-        "`config.json` has every other setting, `log.jsonl` the course of the training.",
-        _started(taken.describe(_NAMES)) if taken else "",
+        "`config.json` has all other settings, `log.jsonl` the training log.",
+        _pretrained(report.describe(_MAX_WEIGHT_NAMES)) if report else "",
         f"## Use\n\n{_use(recipe, task, model=model, name=name)}",
         "## Limits\n\nThe scores hold for data like the above. Nothing is known about other data.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _scores(recipe: Recipe, task: Task, now: Progress) -> str:
-    metric, more = selection_metric(recipe, task)
-    direction = "more" if more else "less"
-    rows = [f"| {name} | {value:.4g} |" for name, value in now.best.metrics.items()] or ["| none | |"]
-    computed = [f"- {name}: `{how}`" for name, how in task.signatures().items() if name in now.best.metrics]
+def _scores(recipe: Recipe, task: Task, progress: Progress) -> str:
+    metric, higher_is_better = selection_metric(recipe, task)
+    direction = "higher" if higher_is_better else "lower"
+    rows = [f"| {name} | {value:.4g} |" for name, value in progress.best.metrics.items()] or ["| none | |"]
+    signatures = [
+        f"- {name}: `{signature}`" for name, signature in task.signatures().items() if name in progress.best.metrics
+    ]
     return "\n".join(
         [
-            f"Of the weights in `model.safetensors` (step {now.best.step}), {task.evaluation_mode}. "
-            f"They were chosen by `{metric}`: {direction} is better.\n",
+            f"Of the weights in `model.safetensors` (step {progress.best.step}), {task.evaluation_mode}. "
+            f"They were selected by `{metric}`: {direction} is better.\n",
             "| metric | value |\n|---|---|",
             *rows,
-            *(["", "How they are computed:\n", *computed] if computed else []),
+            *(["", "How the metrics are computed:\n", *signatures] if signatures else []),
         ]
     )
 
 
-def _started(lines: list[str]) -> str:
-    points = "\n".join(f"- {line.removeprefix('start: ')}" for line in lines)
-    return f"It started from another run (`{pretrained.REPORT_FILE}` names every weight):\n\n{points}"
+def _pretrained(lines: list[str]) -> str:
+    points = "\n".join(f"- {line.removeprefix('pretrained: ')}" for line in lines)
+    return f"Pretrained weights (`{pretrained.REPORT_FILE}` lists all of them):\n\n{points}"
 
 
 def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str) -> str:
@@ -78,31 +80,31 @@ def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str) -> str:
     if not task.examples:
         return f"{load}\n```"
     example = task.examples[0]
-    own_verb = "." not in recipe.task.name  # a task of another package has no verb of its own on the command line
-    verb = getattr(recipe.task.module("tasks"), "VERB", "predict") if own_verb else "predict"
+    is_builtin = "." not in recipe.task.name  # tasks of other packages have no command
+    verb = getattr(recipe.task.module("tasks"), "VERB", "predict") if is_builtin else "predict"
     command = f"regard {verb} {name} {shlex.quote(example) if example else ''}".rstrip()
-    answer = _answer(recipe, task, model=model, example=example)
+    prediction = _predict(recipe, task, model=model, example=example)
     return f"""```bash
 {command}
 ```
 
-It answers:
+Output:
 
 ```text
-{answer[:_LONGEST]}
+{prediction[:_MAX_PREDICTION_CHARACTERS]}
 ```
 
 {load}
-print(run.answer([{example!r}])[0][0].text)
+print(run.predict([{example!r}])[0][0].text)
 ```"""
 
 
-def _answer(recipe: Recipe, task: Task, *, model: nn.Module, example: str) -> str:
-    """The best answer to an example; a task that fails here must not spoil the end of a training that went well."""
+def _predict(recipe: Recipe, task: Task, *, model: nn.Module, example: str) -> str:
+    """Return the best prediction for an example. An error in the task must not fail a finished training."""
     options = getattr(recipe.task.module("tasks"), "Options", lambda: None)()
     seed_all(recipe.seed)
     try:
         with eval_mode(model):
             return task.predict(model, [task.parse_input(example)], options, recipe.decoding)[0][0].text
-    except Exception as wrong:  # whatever a stranger's task can raise
-        return f"no answer ({type(wrong).__name__}: {wrong})".replace("\n", " ")
+    except Exception as error:  # a third-party task may raise anything
+        return f"no prediction ({type(error).__name__}: {error})".replace("\n", " ")

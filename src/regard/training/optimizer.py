@@ -1,6 +1,6 @@
-"""PyTorch's own Adam, AdamW and Adagrad, fused where the device can, and the learning rate of each step.
+"""Optimizers (PyTorch's Adam, AdamW and Adagrad, fused if the device supports it) and learning rate schedules.
 
-Schedules are pure functions of the step, so that there is nothing of them to save.
+Schedules are pure functions of the step, so that they have no state to save.
 """
 
 from __future__ import annotations
@@ -21,31 +21,36 @@ LRFactor = Callable[[int], float]
 
 
 def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer over all parameters that are not frozen; gains and biases (fewer than two axes) never decay."""
+    """Build the optimizer of all trainable parameters; gains and biases (fewer than two axes) have no weight decay."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in trainable if p.dim() < 2], "weight_decay": 0.0},
     ]
-    kind: Any = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad}[config.name]
-    means = {} if config.name == "adagrad" else {"betas": config.betas}
-    optimizer: torch.optim.Optimizer = kind(
+    optimizer_class: Any = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad}[
+        config.name
+    ]
+    betas = {} if config.name == "adagrad" else {"betas": config.betas}
+    optimizer: torch.optim.Optimizer = optimizer_class(
         [group for group in groups if group["params"]],
         lr=config.lr,
         eps=config.eps,
         fused=_can_fuse(trainable),
-        **means,
+        **betas,
     )
     return optimizer
 
 
 def check_weight_decay(config: Optimizer) -> None:
-    """Adam divides a gradient by its own size, and with it a decay that is a part of the gradient: what is 0.01 in
-    AdamW holds a network at its first weights there (Loshchilov and Hutter 2019, section 2)."""
+    """Raise a ConfigError for Adam with weight decay.
+
+    Adam normalizes the gradient, and with it a decay term in the gradient. A value of 0.01 that suits AdamW keeps a
+    network at its initial weights there (Loshchilov and Hutter 2019, section 2).
+    """
     if config.name == "adam" and config.weight_decay:
         raise ConfigError(
-            f"training.optimizer: decay={config.weight_decay} with name='adam' would be far stronger than it says; "
-            "set name='adamw', which decays apart from the gradient"
+            f"training.optimizer: weight_decay={config.weight_decay} with name='adam' is far stronger than the value "
+            "suggests; set name='adamw', which decouples the decay from the gradient"
         )
 
 
@@ -56,37 +61,38 @@ def _can_fuse(parameters: list[nn.Parameter]) -> bool:
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Every group gets the rate of this step."""
+    """Set the learning rate of every parameter group."""
     for group in optimizer.param_groups:
         group["lr"] = lr
 
 
 def constant(step: int, *, warmup: int) -> float:
-    """step (from 1) -> factor: linear rise to 1, then 1."""
+    """step (from 1) -> factor: linear warm-up to 1, then constant."""
     return min(1.0, step / warmup)
 
 
 def noam(step: int, *, warmup: int) -> float:
-    """step -> min(step^-0.5, step · warmup^-1.5): Vaswani et al. 2017, equation 3, where lr is then d_model^-0.5."""
+    """step -> min(step^-0.5, step · warmup^-1.5): Vaswani et al. 2017, equation 3, with lr = d_model^-0.5."""
     return min(1 / math.sqrt(step), step / (warmup * math.sqrt(warmup)))
 
 
 def inverse_sqrt(step: int, *, warmup: int) -> float:
-    """step -> the same curve scaled so that its peak, at the end of the warm-up, is 1."""
+    """step -> the same curve, scaled to a peak of 1 at the end of the warm-up."""
     return min(step / warmup, math.sqrt(warmup / step))
 
 
-def cosine(step: int, *, warmup: int, total: int, floor: float) -> float:
-    """step -> linear rise to 1, then half a cosine down to `floor` at `total`."""
+def cosine(step: int, *, warmup: int, total: int, min_lr_ratio: float) -> float:
+    """step -> linear warm-up to 1, then cosine decay to `min_lr_ratio` at step `total`."""
     if step <= warmup:
         return step / warmup
     done = min(1.0, (step - warmup) / max(1, total - warmup))
-    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * done))
+    return min_lr_ratio + (1 - min_lr_ratio) * 0.5 * (1 + math.cos(math.pi * done))
 
 
 def schedule(config: Schedule, total_steps: int | None) -> LRFactor:
-    """The factor by which lr is multiplied at each step; `total` is the last step where it is known."""
+    """Return the function step -> factor of lr; `total_steps` is the last step, needed by cosine only."""
     if config.name == "cosine":
-        return partial(cosine, warmup=config.warmup, total=total_steps or config.warmup, floor=config.min_lr_ratio)
+        total = total_steps or config.warmup
+        return partial(cosine, warmup=config.warmup, total=total, min_lr_ratio=config.min_lr_ratio)
     curves: dict[str, Callable[..., float]] = {"constant": constant, "noam": noam, "inverse_sqrt": inverse_sqrt}
     return partial(curves[config.name], warmup=config.warmup)

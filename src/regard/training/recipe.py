@@ -1,8 +1,8 @@
-"""A recipe: every choice of a run. Read from TOML and `key=value`, written whole into the run's config.json."""
+"""Recipes: all settings of a run, read from TOML, `key=value` words or a dict, and written to the run's config.json."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,36 +14,39 @@ from regard.core.errors import ConfigError, did_you_mean
 from regard.core.registry import find
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
+from regard.training import migrations
 from regard.training.config import BUDGET_SETTINGS, Config, Pretrained
 
+Settings = Sequence[str] | Mapping[str, Any]  # ["model.dim=8"], {"model.dim": 8} or {"model": {"dim": 8}}
 _SECTIONS = ("task", "seed", "data", "model", "pretrained", "training", "decoding")
+_NAMED_SECTIONS = ("model", "decoding")  # model=luong is short for model.name=luong
 
 
 @dataclass(frozen=True)
 class ComponentChoice:
-    """A task or a model by the name of its file, and its settings."""
+    """A task or model: its registry name and its settings."""
 
     name: str
     config: Any
 
     def module(self, package: str) -> ModuleType:
-        """The module so named."""
+        """Return its module, found in `regard.<package>`."""
         return find(f"regard.{package}", self.name)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides what a run computes."""
+    """All settings that determine a run."""
 
     task: ComponentChoice
     model: ComponentChoice
     training: Config
-    decoding: DecodingStrategy | None  # None: the task decodes nothing
+    decoding: DecodingStrategy | None  # None: the task does not decode
     seed: int = 1
-    pretrained: Pretrained | None = None  # None: all weights begin as the seed gives them
+    pretrained: Pretrained | None = None  # None: all weights are initialized from the seed
 
     def to_dict(self) -> Table:
-        """Plain values with all defaults written out; `from_dict` reads them back."""
+        """Return plain values, including all defaults; the inverse of `from_dict`."""
         table: Table = {"task": self.task.name, "seed": self.seed, "data": configs.to_dict(self.task.config)}
         table["model"] = {"name": self.model.name, **configs.to_dict(self.model.config)}
         if self.pretrained is not None:
@@ -53,63 +56,102 @@ class Recipe:
             table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
         return table
 
-    def with_settings(self, settings: Sequence[str]) -> Recipe:
-        """The recipe with settings laid over it."""
+    def with_settings(self, settings: Settings) -> Recipe:
+        """Return the recipe with some settings changed."""
         return from_dict(_override(self.to_dict(), settings))
 
 
-def read(task: str, path: Path | None = None, *, settings: Sequence[str] = ()) -> Recipe:
-    """The recipe of a task: its defaults, then a TOML file, then `key=value` settings such as `model=transformer`."""
+def read(task: str, path: Path | None = None, *, settings: Settings = ()) -> Recipe:
+    """Read the recipe of a task: its defaults, overridden by a TOML file, overridden by settings.
+
+    Settings are words such as "model=transformer", or a dict with nested or dotted keys.
+    """
+    migrations.check_renamed_value(task, "task", migrations.RENAMED_TASKS)
     table = configs.read_toml(path) if path else {}
     table = _override(table, settings)
     if table.setdefault("task", task) != task:
-        raise ConfigError(f"task={table['task']!r}, but {task!r} was asked for; run: regard train {table['task']}")
-    return from_dict(_lay_over(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
+        raise ConfigError(f"task={table['task']!r}, but {task!r} was requested; run: regard train {table['task']}")
+    return from_dict(_merge_sections(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
 
 
-def _lay_over(base: Table, table: Table) -> Table:
-    """Merge, but a section that names another model or decoder, or a preset, does not inherit the settings of the
-    default one, and a recipe that says how long to train is not cut short by the default's budget."""
-    kept = dict(base)
+def setting_names(settings: Settings) -> list[str]:
+    """Return the dotted names of settings: ["a.b=1"] or {"a": {"b": 1}} -> ["a.b"]."""
+    if isinstance(settings, Mapping):
+        return [name for name, _ in _flatten(settings)]
+    return [setting.partition("=")[0] for setting in settings]
+
+
+def _merge_sections(base: Table, table: Table) -> Table:
+    """Merge `table` into `base`.
+
+    A section that names another model or strategy, or a preset, does not inherit the settings of the one in `base`. A
+    table with a training budget does not inherit the budget of `base`.
+    """
+    base = dict(base)
     training = table.get("training")
     if isinstance(training, dict) and any(name in training for name in BUDGET_SETTINGS):
-        kept["training"] = {
-            name: value for name, value in kept.get("training", {}).items() if name not in BUDGET_SETTINGS
+        base["training"] = {
+            name: value for name, value in base.get("training", {}).items() if name not in BUDGET_SETTINGS
         }
-    for section in ("model", "decoding"):
-        own, default = table.get(section, {}).get("name"), base.get(section, {}).get("name")
-        if own is not None and own != default:
-            kept.pop(section, None)
+    for section in _NAMED_SECTIONS:
+        name, base_name = table.get(section, {}).get("name"), base.get(section, {}).get("name")
+        if name is not None and name != base_name:
+            base.pop(section, None)
         elif "preset" in table.get(section, {}):
-            kept[section] = {"name": default}
-    return configs.merge(kept, table)
+            base[section] = {"name": base_name}
+    return configs.merge(base, table)
 
 
-def _override(table: Table, settings: Sequence[str]) -> Table:
+def _override(table: Table, settings: Settings) -> Table:
+    if isinstance(settings, Mapping):
+        return _override_from_dict(table, settings)
     for setting in settings:
         key, _, value = setting.partition("=")
-        if key in ("model", "decoding"):
-            named = configs.override({}, [f"{key}.name={value}"])
-            table = _lay_over(table, named)
+        if key in _NAMED_SECTIONS:
+            table = _merge_sections(table, configs.override({}, [f"{key}.name={value}"]))
         else:
             table = configs.override(table, [setting])
     return table
 
 
+def _override_from_dict(table: Table, settings: Mapping[str, Any]) -> Table:
+    changes: Table = {}
+    for name, value in _flatten(settings):
+        change: Any = "none" if value is None else configs.to_dict(value)
+        for part in reversed((f"{name}.name" if name in _NAMED_SECTIONS else name).split(".")):
+            change = {part: change}
+        changes = configs.merge(changes, change)
+    for section in _NAMED_SECTIONS:  # select another model before its settings are changed
+        if "name" in changes.get(section, {}):
+            table = _merge_sections(table, {section: {"name": changes[section]["name"]}})
+    return configs.merge(table, changes)
+
+
+def _flatten(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """{"a": {"b": 1}} and {"a.b": 1} -> ("a.b", 1)."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{key}.{name}", inner) for name, inner in _flatten(value))
+        else:
+            yield str(key), value
+
+
 def from_dict(table: Table) -> Recipe:
-    """A recipe from its table; an unknown section, name or key is an error that names it."""
+    """Build a recipe from its table; an unknown section, name or key raises a ConfigError."""
+    _check_renamed_names(table)
     for key, value in table.items():
         if key not in _SECTIONS:
-            raise ConfigError(f"no section {key!r} in a recipe; {did_you_mean(key, _SECTIONS)}")
+            raise ConfigError(f"{key!r} is not a section of a recipe; {did_you_mean(key, _SECTIONS)}")
         if key not in ("task", "seed") and not isinstance(value, dict):
-            raise ConfigError(f"{key}={value!r} is not a section; settings go below it, as in {key}.name=…")
+            raise ConfigError(f"{key}={value!r} is not a section; write settings as {key}.name=…")
     task, seed = table.get("task"), table.get("seed", 1)
     if not isinstance(task, str):
         raise ConfigError(f"task={task!r} must be the name of a task; see: regard list tasks")
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise ConfigError(f"seed={seed!r} must be a whole number, 0 or more")
+        raise ConfigError(f"seed={seed!r} must be an integer, 0 or more")
     model = _name("model", table.get("model", {}))
     check_fit(task, model)
+    _check_renamed_settings(table, task, model)
     return Recipe(
         task=ComponentChoice(task, configs.from_dict(find("regard.tasks", task).Config, table.get("data", {}), "data")),
         model=ComponentChoice(model, _settings("model", find("regard.models", model), table["model"])),
@@ -120,21 +162,52 @@ def from_dict(table: Table) -> Recipe:
     )
 
 
+def _check_renamed_names(table: Table) -> None:
+    """Refuse sections, tasks and strategies under their old names."""
+    for key in table:
+        if key in migrations.RENAMED_SECTIONS:
+            raise migrations.renamed_error(f"[{key}]", f"[{migrations.RENAMED_SECTIONS[key]}]")
+    migrations.check_renamed_value(table.get("task"), "task", migrations.RENAMED_TASKS)
+    if isinstance(table.get("decoding"), dict):
+        migrations.check_renamed_value(table["decoding"].get("name"), "decoding", migrations.RENAMED_STRATEGIES)
+
+
+def _check_renamed_settings(table: Table, task: str, model: str) -> None:
+    """Refuse settings under their old names. Tasks, models and strategies of other packages name their own settings."""
+    if "." not in task:
+        config = find("regard.tasks", task).Config
+        migrations.check_renamed(table.get("data", {}), config, migrations.renamed_data(task), "data.")
+    if model in migrations.RENAMED_MODEL:
+        config = find("regard.models", model).Config
+        migrations.check_renamed(table["model"], config, migrations.RENAMED_MODEL[model], "model.")
+    training, defaults = table.get("training", {}), Config()
+    for section, renamed in migrations.RENAMED_TRAINING.items():
+        settings = training.get(section, {}) if section else training
+        config, prefix = (getattr(defaults, section), f"training.{section}.") if section else (defaults, "training.")
+        if isinstance(settings, dict):
+            migrations.check_renamed(settings, type(config), renamed, prefix)
+    migrations.check_renamed(table.get("pretrained", {}), Pretrained, migrations.RENAMED_PRETRAINED, "pretrained.")
+    strategy = table.get("decoding", {}).get("name")
+    if isinstance(strategy, str) and "." not in strategy:
+        config = find("regard.decoding.strategies", strategy).Config
+        migrations.check_renamed(table["decoding"], config, migrations.RENAMED_DECODING, "decoding.")
+
+
 def _decoding(section: Table) -> DecodingStrategy:
     name = _name("decoding", section)
     return DecodingStrategy(name, _settings("decoding", find("regard.decoding.strategies", name), section))
 
 
-def _name(where: str, section: Table) -> str:
+def _name(section_name: str, section: Table) -> str:
     name = section.get("name")
     if not isinstance(name, str):
-        example = {"model": "transformer", "decoding": "beam"}[where]
-        raise ConfigError(f"{where}.name={name!r} must be given as a name, for example {where}={example}")
+        example = {"model": "transformer", "decoding": "beam"}[section_name]
+        raise ConfigError(f"{section_name}.name={name!r} must be a name, for example {section_name}={example}")
     return name
 
 
-def _settings(where: str, module: ModuleType, section: Table) -> Any:
-    """A value of a file's Config, from a section of a recipe; a `preset` in it is laid below the other settings."""
+def _settings(section_name: str, module: ModuleType, section: Table) -> Any:
+    """Build the Config of a module from a section of a recipe; other settings override those of its `preset`."""
     settings = {key: value for key, value in section.items() if key not in ("name", "preset")}
     preset = section.get("preset")
     if preset is not None:
@@ -142,4 +215,4 @@ def _settings(where: str, module: ModuleType, section: Table) -> Any:
         if preset not in presets:
             raise ConfigError(f"{module.__name__} has no preset {preset!r}; {did_you_mean(str(preset), presets)}")
         settings = configs.merge(configs.to_dict(presets[preset]), settings)
-    return configs.from_dict(module.Config, settings, where)
+    return configs.from_dict(module.Config, settings, section_name)

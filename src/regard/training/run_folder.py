@@ -1,6 +1,6 @@
-"""The run folder: where everything in it stands, config.json, the task's files, and the lock against two trainings.
+"""The run folder: its paths, config.json, the checksums of its files, its lock, and its atomic creation.
 
-The folder of a new run: it appears at once with all its files, or not at all, and never over something else.
+A new run folder appears with all its files or not at all, and never replaces existing files.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from pathlib import Path
 from typing import Any
 
 from regard.core import checksums
+from regard.core.checksummed_json import CorruptFile, read_json, write_json
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError, FileError
-from regard.core.files import fsync
+from regard.core.files import file_sha256, fsync
 from regard.training import recipe as recipes
 from regard.training import tensor_files
 from regard.training.migrations import CONFIG_VERSION, migrate
 from regard.training.recipe import Recipe
 
-_OWN = ("run", "files", "fingerprint")  # keys of config.json that are not the recipe's
+_IDENTITY_KEYS = ("run", "files", "fingerprint")  # keys of config.json that are not part of the recipe
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run folder; everything in it is found by name."""
+    """The paths of a run folder."""
 
     path: Path
 
@@ -70,48 +71,48 @@ class RunFolder:
 
     @property
     def pretrained_weights(self) -> Path:
-        """The weights taken from another run; start.json beside config.json says which."""
+        """The weights copied from another run; start.json lists them."""
         return self.state / "start.safetensors"
 
     def checkpoint(self, step: int) -> Path:
-        """Everything needed to go on after a step."""
+        """The checkpoint from which training resumes after a step."""
         return self.state / f"step-{step:09d}.safetensors"
 
     def snapshot(self, step: int) -> Path:
-        """The weights at an evaluation, kept for averaging."""
+        """The weights at an evaluation, stored for averaging."""
         return self.state / f"weights-{step:09d}.safetensors"
 
     def checkpoints(self) -> list[Path]:
-        """All checkpoints, oldest first."""
+        """Return all checkpoints, oldest first."""
         return sorted(self.state.glob("step-*.safetensors"))
 
     def snapshots(self) -> list[Path]:
-        """All weights kept for averaging, oldest first."""
+        """Return all weights stored for averaging, oldest first."""
         return sorted(self.state.glob("weights-*.safetensors"))
 
     def mkdir(self) -> None:
         """Create the folder and its state folder."""
         try:
             self.state.mkdir(parents=True, exist_ok=True)
-        except OSError as wrong:
-            raise CheckpointError(f"{self.path}: cannot be made ({wrong.strerror}); choose another --out") from None
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be created ({error.strerror}); choose another --out") from None
 
     def remove_partial_files(self) -> None:
-        """Remove what a killed process left half-written."""
+        """Remove the partial files of a killed process."""
         for part in [*self.path.glob(".*.part"), *self.state.glob(".*.part"), *self.state.glob(".task*")]:
             remove_path(part)
 
     def reject_symlinks(self) -> None:
-        """Nothing in the folder is a link to elsewhere, so that nothing elsewhere is written to."""
+        """Raise a CheckpointError if the folder contains a link, so that training never writes outside it."""
         for path in (*self.path.iterdir(), *(self.state.iterdir() if self.state.is_dir() else ())):
             if path.is_symlink():
                 raise CheckpointError(
-                    f"{path}: a link; nothing in a run is written through a link: put what it leads to in its place"
+                    f"{path}: is a link, and regard does not write through links; replace it by the file it points to"
                 )
 
 
 def remove_path(path: Path) -> None:
-    """A file or a whole folder, if it is there and can be removed; of a link the link itself."""
+    """Remove a file, a link or a folder tree; ignore errors."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -121,16 +122,16 @@ def remove_path(path: Path) -> None:
 
 @contextmanager
 def lock_folder(folder: RunFolder) -> Iterator[None]:
-    """Hold the folder for this process; the system lets go of it however the process ends."""
-    if sys.platform == "win32":  # no flock there: two trainings in one folder are the user's to avoid
+    """Lock the folder for this process. The system releases the lock when the process ends, for any reason."""
+    if sys.platform == "win32":  # without flock the user must avoid two trainings in one folder
         yield
         return
     import fcntl
 
     try:
         handle = os.open(folder.state / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644)
-    except OSError as wrong:
-        raise CheckpointError(f"{folder.path}: cannot be written to ({wrong.strerror}); choose another --out") from None
+    except OSError as error:
+        raise CheckpointError(f"{folder.path}: cannot be written to ({error.strerror}); choose another --out") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -144,73 +145,81 @@ def lock_folder(folder: RunFolder) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What config.json holds beside the recipe: that by which the files of a run are known to belong together."""
+    """The entries of config.json that are not the recipe. They tie the files of a run together."""
 
-    run_id: str | None  # the id that every file of the run carries; None: the run is older than ids
-    files: Mapping[str, str]  # name -> SHA-256 of the files of task and start
-    fingerprint: Mapping[str, str] | None  # part of the data -> checksum (Task.fingerprint); None: older than these
+    run_id: str | None  # id in every file of the run; None: the run is older than ids
+    files: Mapping[str, str]  # name -> SHA-256 of the files of the task and of start.json
+    fingerprint: (
+        Mapping[str, str] | None
+    )  # part of the data -> checksum (Task.fingerprint); None: the run is older than these
 
     def check(self, path: Path, metadata: Mapping[str, Any]) -> None:
         """Refuse a file of another run."""
         if metadata.get("run") != self.run_id:
-            theirs, ours = (
+            actual, expected = (
                 f"run {run}" if run else "a run without an id" for run in (metadata.get("run"), self.run_id)
             )
             raise CheckpointError(
-                f"{path}: belongs to {theirs}, but {path.parent} holds {ours}; put the file of this run back"
+                f"{path}: belongs to {actual}, but {path.parent} is {expected}; restore the file of this run"
             )
 
 
 def new_identity(recipe: Recipe, files: Mapping[str, str], data: Mapping[str, str]) -> RunIdentity:
-    """The identity of a new run. Its id is made of all that decides it: the same recipe, files and data are the same
-    run, wherever they are trained, and give the same bytes."""
-    decided = json.dumps([recipe.to_dict(), dict(files), dict(data)], sort_keys=True)
-    return RunIdentity(hashlib.sha256(decided.encode()).hexdigest()[:16], files, data)
+    """Return the identity of a new run. The id is a hash of recipe, files and data: a run with the same inputs has the
+    same id, and the same bytes, on every machine."""
+    content = json.dumps([recipe.to_dict(), dict(files), dict(data)], sort_keys=True)
+    return RunIdentity(hashlib.sha256(content.encode()).hexdigest()[:16], files, data)
+
+
+def file_checksums(folder: RunFolder) -> dict[str, str]:
+    """Return the checksums of all files in the folder of a new run, except its state."""
+    files = sorted(path for path in folder.path.rglob("*") if path.is_file() and folder.state not in path.parents)
+    return {path.relative_to(folder.path).as_posix(): file_sha256(path) for path in files}
 
 
 def write_config(folder: RunFolder, recipe: Recipe, identity: RunIdentity) -> None:
-    """config.json: the version, the whole recipe, and the identity of the run."""
-    own = {"run": identity.run_id, "files": dict(identity.files), "fingerprint": identity.fingerprint}
-    tensor_files.write_json(folder.config, {"version": CONFIG_VERSION, **recipe.to_dict(), **own})
+    """Write config.json: the version, the complete recipe, and the identity of the run."""
+    entries = {"run": identity.run_id, "files": dict(identity.files), "fingerprint": identity.fingerprint}
+    write_json(folder.config, {"version": CONFIG_VERSION, **recipe.to_dict(), **entries})
 
 
 def read_config(folder: RunFolder) -> Table:
-    """The table in config.json, brought to this version."""
+    """Read config.json and migrate it to the current version."""
     checksums.require_run_folder(folder.path)
-    return migrate(tensor_files.read_json(folder.config), folder.config)
+    return migrate(read_json(folder.config), folder.config)
 
 
 def read_recipe(folder: RunFolder) -> Recipe:
-    """The recipe of a run."""
+    """Read the recipe of a run."""
     table = read_config(folder)
     try:
-        return recipes.from_dict({key: value for key, value in table.items() if key not in _OWN})
-    except ConfigError as wrong:
-        raise CheckpointError(f"{folder.config}: {wrong}") from None
+        return recipes.from_dict({key: value for key, value in table.items() if key not in _IDENTITY_KEYS})
+    except ConfigError as error:
+        raise CheckpointError(f"{folder.config}: {error}") from None
 
 
 def read_identity(folder: RunFolder) -> RunIdentity:
-    """The identity of a run. Every name in it is a plain one inside the folder."""
+    """Read the identity of a run. Every file name in it is a relative path inside the folder."""
     table = read_config(folder)
-    run, files, data = (table.get(key) for key in _OWN)
+    run, files, data = (table.get(key) for key in _IDENTITY_KEYS)
     if not (run is None or isinstance(run, str)) or not (data is None or _is_text_table(data)):
-        raise CheckpointError(f"{folder.config}: not written by regard (run or fingerprint is of the wrong kind)")
+        raise CheckpointError(f"{folder.config}: not written by regard (run or fingerprint has the wrong type)")
     if files is not None and not _is_text_table(files):
         raise CheckpointError(f"{folder.config}: not written by regard (files must be names with checksums)")
     for name in files or {}:
-        if not _is_plain(name):
+        if not _is_relative(name):
             raise CheckpointError(
-                f"{folder.config}: files: {name!r} is no plain name inside the run folder; regard never wrote this"
+                f"{folder.config}: files: {name!r} is not a path inside the run folder; not written by regard"
             )
     return RunIdentity(run, files or {}, data)
 
 
 def read_saved_metrics(folder: RunFolder) -> tuple[int, dict[str, float]]:
-    """The step of the weights that a run keeps, and what they scored on the validation data."""
-    facts = tensor_files.read_metadata(folder.model)
-    step, metrics = facts.get("step"), facts.get("metrics")
+    """Read the step of the weights in model.safetensors, and their validation metrics."""
+    metadata = tensor_files.read_metadata(folder.model)
+    step, metrics = metadata.get("step"), metadata.get("metrics")
     if not isinstance(step, int) or not isinstance(metrics, dict):
-        raise tensor_files.CorruptFile(f"{folder.model}: not written by regard (no step and scores in it)")
+        raise CorruptFile(f"{folder.model}: not written by regard (step or metrics are missing)")
     return step, {str(name): float(value) for name, value in metrics.items() if isinstance(value, int | float)}
 
 
@@ -218,84 +227,84 @@ def _is_text_table(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for pair in value.items() for item in pair)
 
 
-def _is_plain(name: str) -> bool:
-    """Whether a name leads to a file inside the folder on every system: no way up, no drive, no absolute path."""
+def _is_relative(name: str) -> bool:
+    """Return True if a name is a path inside the folder on every system: no "..", no drive, not absolute."""
     parts = name.split("/")
     return all(part not in ("", ".", "..") and not set(part) & set("\\:\0") for part in parts)
 
 
 def check_files(folder: RunFolder) -> None:
-    """The files of task and start are as they were written, or the one that is not is named."""
+    """Verify the checksums of the task's files; raise a CheckpointError for the first mismatch."""
     checksums.verify_files(folder.path, read_identity(folder).files)
 
 
 def check_available(path: Path) -> None:
-    """A run can be made in this folder: it is not there yet, or empty."""
+    """Raise a CheckpointError unless a run can be created at `path`: it must not exist, or be empty."""
     if path.resolve() == Path.cwd():
-        raise CheckpointError(
-            f"--out {path} is the folder you are in; name one to be made, such as --out {path / 'run'}"
-        )
+        raise CheckpointError(f"--out {path} is the current folder; choose another, such as --out {path / 'run'}")
     if not path.exists():
         return
     if not path.is_dir():
-        raise CheckpointError(f"{path}: there is a file of this name; choose another --out")
+        raise CheckpointError(f"{path}: a file of this name exists; choose another --out")
     folder = RunFolder(path)
     if folder.config.exists():
         raise CheckpointError(
-            f"{path} already holds a run; choose another --out, or go on training it: regard train --resume {path}"
+            f"{path} already contains a run; choose another --out, or continue it: regard train --resume {path}"
         )
     if saved := [*folder.checkpoints(), *folder.snapshots()]:
         raise CheckpointError(
-            f"{path} has checkpoints of a run ({saved[-1].name}) but no config.json; restore that, or choose another "
-            "--out"
+            f"{path} contains checkpoints ({saved[-1].name}) but no config.json; restore config.json, or choose "
+            "another --out"
         )
     names = sorted(entry.name for entry in path.iterdir())
     if names:
-        listed = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        raise CheckpointError(f"{path} is not empty and not a run (it has {listed}); choose another --out")
+        sample = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        raise CheckpointError(f"{path} is not empty and not a run (it contains {sample}); choose another --out")
 
 
 def create_run_folder(path: Path, write_files: Callable[[RunFolder], None]) -> None:
-    """Let `fill` write a run's files into a folder beside `path`, then move that folder there."""
+    """Call `write_files` with a temporary folder next to `path`, then move that folder to `path`."""
     check_available(path)
     target = path.resolve()
     draft = RunFolder(target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part"))
     try:
-        made = _make_parents(target.parent)
-        _remove_old(target)
+        created = _make_parents(target.parent)
+        _remove_stale_drafts(target)
         draft.mkdir()
         with lock_folder(draft):
             for folder in (draft.state, draft.path):
-                fsync(folder)  # whatever is lost when the power fails: where there is a file, there is the lock
+                fsync(folder)  # after a power failure a draft with files also has its lock
             write_files(draft)
             for inner in sorted(draft.path.rglob("*"), reverse=True):
                 fsync(inner)
             fsync(draft.path)
             _move(draft.path, target)
-        for folder in (target.parent, *(parent.parent for parent in made)):
+        for folder in (target.parent, *(parent.parent for parent in created)):
             fsync(folder)
-    except OSError as wrong:
-        raise FileError(f"{path}: could not be made ({wrong.strerror or wrong}); nothing was left there") from wrong
+    except OSError as error:
+        raise FileError(
+            f"{path}: could not be created ({error.strerror or error}); no files were left there"
+        ) from error
     finally:
         remove_path(draft.path)
 
 
 def _make_parents(parent: Path) -> list[Path]:
-    """The folders above the run that had to be made."""
+    """Create the parent folders of the run; return those that did not exist."""
     missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
     parent.mkdir(parents=True, exist_ok=True)
     return missing
 
 
 def _move(draft: Path, target: Path) -> None:
-    """The draft becomes the target. An empty folder gives way, unless it is the root of a disk: that is filled, with
-    config.json last, by which it becomes a run."""
+    """Move the draft to the target. An empty target folder is replaced. If that fails, as for a mount point, the files
+    are moved one by one, config.json last, because config.json makes the folder a run."""
     try:
         if os.name == "nt" and target.exists():
-            target.rmdir()  # elsewhere an empty folder gives way to another
+            target.rmdir()  # other systems replace an empty folder
         os.rename(draft, target)
     except OSError:
-        check_available(target)  # another process was quicker
+        check_available(target)  # another process may have created it
         if not target.is_dir():
             raise
         for entry in sorted(draft.iterdir(), key=lambda entry: entry.name == RunFolder(draft).config.name):
@@ -303,15 +312,15 @@ def _move(draft: Path, target: Path) -> None:
         fsync(target)
 
 
-def _remove_old(target: Path) -> None:
-    """Drafts that killed processes left. One whose lock is held is still being made; one without has no files."""
-    for old in target.parent.glob(f".{glob.escape(target.name[:50])}.*.part"):
+def _remove_stale_drafts(target: Path) -> None:
+    """Remove the drafts of killed processes. A locked draft is still in use; a draft without a lock has no files."""
+    for path in target.parent.glob(f".{glob.escape(target.name[:50])}.*.part"):
         with suppress(CheckpointError, OSError):
-            draft = RunFolder(old)
+            draft = RunFolder(path)
             if (draft.state / "lock").exists():
                 with lock_folder(draft):
-                    remove_path(old)
+                    remove_path(path)
                 continue
-            for folder in (draft.state, old):
+            for folder in (draft.state, path):
                 if folder.exists():
                     folder.rmdir()

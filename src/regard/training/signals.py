@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP) ask for a stop after the step; a second Ctrl-C does not wait."""
+"""Signal handling: Ctrl-C, SIGTERM and SIGHUP stop a run after the current step, a second Ctrl-C immediately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.core.errors import RegardError
 
 
 class Interrupted(RegardError):
-    """The run was stopped from outside and saved; the exit code says by what signal, as a shell would."""
+    """The run was stopped by a signal and saved; the exit code is 128 + signal, as in a shell."""
 
     def __init__(self, message: str, reason: str | None = None) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class Interrupted(RegardError):
 
 
 class StopRequest:
-    """Whether a stop was asked for, and by what."""
+    """A stop request; true once a signal has arrived, whose name is `reason`."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
@@ -29,7 +29,7 @@ class StopRequest:
         return self.reason is not None
 
     def handle(self, signum: int, frame: FrameType | None) -> None:
-        """The signal handler: remember; interrupt at once when asked a second time by hand."""
+        """Handle a signal: store its name, and raise KeyboardInterrupt at the second Ctrl-C."""
         if self.reason is not None and signum == signal.SIGINT:
             raise KeyboardInterrupt
         self.reason = signal.Signals(signum).name
@@ -37,17 +37,17 @@ class StopRequest:
 
 @contextmanager
 def handle_signals() -> Iterator[StopRequest]:
-    """Listen for the signals. Only a program's main thread can; elsewhere nothing ever asks."""
+    """Install the signal handlers inside the block. In threads other than the main thread this is a no-op."""
     stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup has it ignored
-        numbers.append(signal.SIGHUP)
-    before = {number: signal.signal(number, stop.handle) for number in numbers}
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
+        signals.append(signal.SIGHUP)
+    before = {signum: signal.signal(signum, stop.handle) for signum in signals}
     try:
         yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

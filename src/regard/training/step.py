@@ -1,7 +1,7 @@
-"""One training step: a global batch, shared among processes and parts, to one change of the weights.
+"""One training step: a global batch, split into processes and micro-batches, to one update of the weights.
 
-Loss and gradient are sums over tokens divided by the number of tokens in the whole batch, whoever computed them: so
-neither the number of processes nor of parts changes what a step computes, but for rounding.
+Loss and gradient are sums over tokens, divided by the number of tokens in the global batch. So the result does not
+depend on the number of processes or micro-batches, except for rounding.
 """
 
 from __future__ import annotations
@@ -30,54 +30,54 @@ from regard.training.optimizer import LRFactor, set_lr
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder
 
-_LARGE = 20_000  # numbers; of a larger tensor nonfinite.json has only shape and range
-# of the log, beside the parts of the loss
+_MAX_LISTED_ELEMENTS = 20_000  # nonfinite.json contains only shape and range of larger tensors
+# columns of the log; the parts of the loss are added to them
 LOG_COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "run")
 
 
 class Diverged(RegardError):
-    """The loss or the gradient is no longer a number."""
+    """The loss or the gradient is not finite."""
 
 
 class StepResult(NamedTuple):
-    """What a step computed."""
+    """Results of one step."""
 
     loss: float  # sum over the tokens of the global batch
-    loss_parts: Mapping[str, float]  # named parts of the loss, summed in the same way
+    loss_parts: Mapping[str, float]  # sums of the named parts of the loss
     tokens: int
-    grad_norm: float  # of the gradient, before clipping
+    grad_norm: float  # gradient norm before clipping
     lr: float
-    flags: tuple[bool, ...]  # each true if it was on any process
+    flags: tuple[bool, ...]  # each True if it was True on any process
 
     @property
     def is_finite(self) -> bool:
-        """Whether loss and gradient were numbers."""
+        """True if loss and gradient are finite."""
         return math.isfinite(self.loss) and math.isfinite(self.grad_norm)
 
 
 class MicroBatch(NamedTuple):
-    """Examples computed at once; weight 0 where a process had none and only keeps step with the others."""
+    """Examples of one forward pass. Weight 0: the process has no examples and computes only to stay in sync."""
 
     examples: Indices
     weight: float
 
 
 def micro_batches(examples: Indices, *, rank: int, world_size: int, accumulation_steps: int) -> Iterator[MicroBatch]:
-    """This process's share of a global batch, in as many pieces on every process."""
-    for share in np.array_split(examples[rank::world_size], accumulation_steps):
-        yield MicroBatch(share, 1.0) if len(share) else MicroBatch(examples[:1], 0.0)
+    """Yield this process's part of a global batch, in the same number of micro-batches on every process."""
+    for part in np.array_split(examples[rank::world_size], accumulation_steps):
+        yield MicroBatch(part, 1.0) if len(part) else MicroBatch(examples[:1], 0.0)
 
 
 @dataclass
 class LossSums:
-    """Loss, its parts and the tokens of the pieces computed so far."""
+    """Sums of the loss, its parts and the tokens over micro-batches."""
 
     loss: float = 0.0
     tokens: float = 0.0
     parts: dict[str, float] = field(default_factory=dict)
 
     def add(self, loss: Loss, weight: float) -> None:
-        """One more piece; what has weight 0 may be anything, even not a number."""
+        """Add a micro-batch; a loss with weight 0 is ignored even if it is not finite."""
         self.loss += weight * loss.total.item() if weight else 0.0
         self.tokens += weight * loss.count
         for name in sorted(loss.parts):
@@ -85,7 +85,7 @@ class LossSums:
 
 
 class Stepper:
-    """Forward, backward and update, for one process."""
+    """Forward pass, backward pass and update of one process."""
 
     def __init__(
         self,
@@ -102,10 +102,10 @@ class Stepper:
         self.engine, self.optimizer, self.lr_factor, self.processes = engine, optimizer, lr_factor, processes
         self.loss = loss
         self.dtype = resolve_dtype(recipe.training.hardware.precision, processes.device)
-        self._parts = engine.loss_parts
+        self._part_names = engine.loss_parts
 
     def __call__(self, examples: Indices, *, step: int, flags: Callable[[], tuple[bool, ...]]) -> StepResult:
-        """Take step number `step` (from 1); `flags` are read when the gradients are there, and told to all."""
+        """Take step `step` (from 1); `flags` are read after the backward pass and combined over all processes."""
         processes = self.processes
         seed_all(self.seed, step, processes.rank)
         self.engine.model.train()
@@ -114,20 +114,24 @@ class Stepper:
             [sums.loss, sums.tokens, *sums.parts.values(), *map(float, flags())]
         )
         parts = dict(zip(sums.parts, rest, strict=False))
-        rate = self.config.lr * self.lr_factor(step)
-        norm = self._update(scale=processes.world_size / max(1.0, tokens), rate=rate, usable=math.isfinite(loss))
-        return StepResult(loss, parts, int(tokens), norm, rate, tuple(flag > 0 for flag in rest[len(parts) :]))
+        lr = self.config.lr * self.lr_factor(step)
+        norm = self._update(scale=processes.world_size / max(1.0, tokens), lr=lr, is_finite=math.isfinite(loss))
+        return StepResult(loss, parts, int(tokens), norm, lr, tuple(flag > 0 for flag in rest[len(parts) :]))
 
     def _forward_and_backward(self, examples: Indices) -> LossSums:
-        """Gradients of the summed loss of this process's share, piece by piece."""
-        rank, world = self.processes.rank, self.processes.world_size
-        share = list(
-            micro_batches(examples, rank=rank, world_size=world, accumulation_steps=self.config.accumulation_steps)
+        """Accumulate the gradients of this process's micro-batches; return the sums of their losses."""
+        batches = list(
+            micro_batches(
+                examples,
+                rank=self.processes.rank,
+                world_size=self.processes.world_size,
+                accumulation_steps=self.config.accumulation_steps,
+            )
         )
         sums = LossSums()
-        for number, (piece, weight) in enumerate(share, start=1):
-            with self.engine.gradient_sync(number == len(share)):
-                loss = self._forward(piece)
+        for index, (micro_batch, weight) in enumerate(batches, start=1):
+            with self.engine.gradient_sync(index == len(batches)):
+                loss = self._forward(micro_batch)
                 (loss.total * weight if weight != 1.0 else loss.total).backward()
             sums.add(loss, weight)
         return sums
@@ -137,33 +141,33 @@ class Stepper:
         with autocast(self.processes.device, self.dtype):
             loss: Loss = self.engine.wrapped(self.loss, batch)
         names = tuple(sorted(loss.parts))
-        taken = set(names) & set(LOG_COLUMNS)
-        if taken:
-            raise ConfigError(f"a part of the loss is called {min(taken)!r}, as a column of the log is; rename it")
-        if self._parts is None:
-            self._parts = names
-        if names != self._parts:  # the processes sum them by their order
-            first, other = (", ".join(parts) or "none" for parts in (self._parts, names))
+        reserved = set(names) & set(LOG_COLUMNS)
+        if reserved:
+            raise ConfigError(f"part {min(reserved)!r} of the loss has the name of a log column; rename it")
+        if self._part_names is None:
+            self._part_names = names
+        if names != self._part_names:  # the processes sum them in this order
+            first, second = (", ".join(parts) or "none" for parts in (self._part_names, names))
             raise ConfigError(
-                f"the loss has the parts {first} in one batch and {other} in another; give each of them in every batch"
+                f"the loss has the parts {first} in one batch and {second} in another; return all parts in every batch"
             )
         return loss
 
-    def _update(self, *, scale: float, rate: float, usable: bool) -> float:
-        """Scale and clip the gradients and take the step, unless they are not finite; returns their norm."""
+    def _update(self, *, scale: float, lr: float, is_finite: bool) -> float:
+        """Scale and clip the gradients and update the weights, if all is finite; return the gradient norm."""
         gradients = [p.grad for p in self.engine.model.parameters() if p.grad is not None]
-        norm = _norm(gradients) * scale
-        if usable and math.isfinite(norm):
-            clip = self.config.max_grad_norm
-            shrink = min(1.0, clip / (norm + 1e-6)) if clip else 1.0
-            torch._foreach_mul_(gradients, scale * shrink)
-            set_lr(self.optimizer, rate)
+        norm = _total_norm(gradients) * scale
+        if is_finite and math.isfinite(norm):
+            max_norm = self.config.max_grad_norm
+            clip_factor = min(1.0, max_norm / (norm + 1e-6)) if max_norm else 1.0
+            torch._foreach_mul_(gradients, scale * clip_factor)
+            set_lr(self.optimizer, lr)
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 
 
-def _norm(gradients: list[Tensor]) -> float:
+def _total_norm(gradients: list[Tensor]) -> float:
     if not gradients:
         return 0.0
     norm = nn.utils.get_total_norm(gradients)
@@ -171,29 +175,29 @@ def _norm(gradients: list[Tensor]) -> float:
 
 
 def move_to_device(batch: Any, device: torch.device) -> Any:
-    """The batch on the device."""
+    """Return the batch on the device."""
     return batch if device.type == "cpu" else map_tensors(batch, lambda x: x.to(device, non_blocking=True))
 
 
 def write_nonfinite(
     folder: RunFolder, task: Task, *, examples: Indices, result: StepResult, progress: Progress
 ) -> None:
-    """A step whose loss is no number: its example numbers and the batch itself, into nonfinite.json."""
+    """Write the example indices and the batch of a step with a non-finite loss to nonfinite.json."""
     table = {
         "step": progress.step,
         "epoch": progress.epoch,
         "loss": str(result.loss),
         "norm": str(result.grad_norm),
-        "examples": [int(number) for number in examples],
+        "examples": [int(index) for index in examples],
         "batch": to_jsonable(task.collate(examples)),
     }
     write_text(folder.nonfinite, json.dumps(table, ensure_ascii=False, indent=1))
 
 
 def to_jsonable(batch: Any) -> Any:
-    """A batch as lists and names for JSON; long tensors as their shape and range."""
+    """Convert a batch to lists and dicts for JSON; large tensors become their shape and range."""
     if isinstance(batch, Tensor):
-        if batch.numel() <= _LARGE:
+        if batch.numel() <= _MAX_LISTED_ELEMENTS:
             return batch.tolist()
         return {"shape": list(batch.shape), "least": batch.min().item(), "greatest": batch.max().item()}
     if isinstance(batch, tuple):
@@ -203,15 +207,16 @@ def to_jsonable(batch: Any) -> Any:
 
 
 def explain_nonfinite(folder: RunFolder, progress: Progress, result: StepResult) -> str:
-    """What happened, where to look, what to do: one line."""
+    """Describe a non-finite step: the problem, its location and the remedy, in one line."""
     saved = folder.checkpoints()
-    back = f"the last checkpoint is {saved[-1].name}" if saved else "there is no checkpoint yet"
-    where = f"step {progress.step} (epoch {progress.current_epoch}, batch {progress.index})"
-    where += f"; its examples are in {folder.nonfinite}; {back}"
+    last_checkpoint = f"the last checkpoint is {saved[-1].name}" if saved else "there is no checkpoint yet"
+    location = f"step {progress.step} (epoch {progress.current_epoch}, batch {progress.index})"
+    location += f"; its examples are in {folder.nonfinite}; {last_checkpoint}"
     if progress.skipped > 1:
         return (
-            f"none of the last {progress.skipped} batches, as many as an epoch has, gave a finite loss and gradient, up to "
-            f"{where}; lower training.optimizer.lr, or see what is wrong with the data"
+            f"none of the last {progress.skipped} batches, a complete epoch, had a finite loss and gradient, up to "
+            f"{location}; lower training.optimizer.lr, or check the data"
         )
-    what = "gradient" if math.isfinite(result.loss) else f"loss {result.loss}"
-    return f"{what} is not finite at {where}; lower training.optimizer.lr, or set training.optimizer.on_nonfinite=skip"
+    quantity = "gradient" if math.isfinite(result.loss) else f"loss {result.loss}"
+    remedy = "lower training.optimizer.lr, or set training.optimizer.on_nonfinite=skip"
+    return f"{quantity} is not finite at {location}; {remedy}"

@@ -1,4 +1,4 @@
-"""What is said when training begins and when it ends: data, model, machine, how long, and why it stopped."""
+"""Console messages at the start and the end of training: data, model, device, budget, and the reason for stopping."""
 
 from __future__ import annotations
 
@@ -19,39 +19,40 @@ from regard.training.recipe import Recipe
 def describe_run(
     recipe: Recipe, task: Task, *, model: nn.Module, batches: Sequence[Indices], processes: Processes
 ) -> Iterator[str]:
-    """The run in a few lines."""
+    """Yield a description of the run, line by line."""
     yield from task.data_summary()
     examples = sum(len(batch) for batch in batches)
-    yield f"an epoch has {pluralize(len(batches), 'step')} and {pluralize(examples, 'example')}; {_evaluated(recipe.training)}"
+    size = f"{pluralize(len(batches), 'step')} and {pluralize(examples, 'example')}"
+    yield f"an epoch has {size}; {_evaluation_interval(recipe.training)}"
     parameters = sum(weight.numel() for weight in model.parameters())
     frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
     yield f"{recipe.model.name} with {parameters:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
-    yield from _differences(recipe)
-    yield _machine(recipe, processes)
+    yield from _loss_differences(recipe)
+    yield _device(recipe, processes)
     yield f"training ends after {_budget(recipe.training)}"
 
 
-def _evaluated(config: Config) -> str:
+def _evaluation_interval(config: Config) -> str:
     every = config.evaluation.every
     return "evaluated after each epoch" if every is None else f"evaluated every {pluralize(every, 'step')}"
 
 
-def _differences(recipe: Recipe) -> Iterator[str]:
-    """In what the training loss differs from the one on the validation data, by the names that such settings have."""
+def _loss_differences(recipe: Recipe) -> Iterator[str]:
+    """Describe the settings that make the training loss differ from the validation loss."""
     settings = ((recipe.model.config, "dropout", "dropout"), (recipe.task.config, "smoothing", "label smoothing"))
-    used = [f"{words} {getattr(config, name)}" for config, name, words in settings if getattr(config, name, 0)]
+    used = [f"{label} {getattr(config, name)}" for config, name, label in settings if getattr(config, name, 0)]
     if used:
         without = "none" if len(used) == 1 else "neither"
         yield f"the training loss has {' and '.join(used)}, the validation loss has {without}"
 
 
-def _machine(recipe: Recipe, processes: Processes) -> str:
+def _device(recipe: Recipe, processes: Processes) -> str:
     device = processes.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     threads = f", {pluralize(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
-    others = f", {processes.world_size} processes" if processes.world_size > 1 else ""
+    world_size = f", {processes.world_size} processes" if processes.world_size > 1 else ""
     dtype = str(resolve_dtype(recipe.training.hardware.precision, device)).removeprefix("torch.")
-    return f"on {name}{threads}{others}, {dtype}"
+    return f"on {name}{threads}{world_size}, {dtype}"
 
 
 def _budget(config: Config) -> str:
@@ -64,7 +65,7 @@ def _budget(config: Config) -> str:
 
 
 def end_reason(reason: str, config: Config) -> str:
-    """Why a run is over, from the word in its log."""
+    """Return the reason why a run ended in words, from the key in its log."""
     patience = config.evaluation.patience or 0
     return {
         "steps": f"{_all(config.steps, 'step')} (training.steps)",
@@ -74,5 +75,5 @@ def end_reason(reason: str, config: Config) -> str:
     }.get(reason, reason)
 
 
-def _all(number: int | None, what: str) -> str:
-    return f"the one {what} is done" if number == 1 else f"all {number or 0:,} {what}s are done"
+def _all(count: int | None, unit: str) -> str:
+    return f"the one {unit} is done" if count == 1 else f"all {count or 0:,} {unit}s are done"

@@ -1,6 +1,6 @@
-"""The training loop: a step for each batch of the task's plan, and now and then a log row, evaluation and checkpoint.
+"""The training loop: steps over the batches of each epoch, log rows, evaluations and checkpoints.
 
-What a batch, a loss and a score are, only the task knows. One step is in step.py.
+The task defines batches, loss and metrics. A single step is in step.py.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from regard.training.step import Diverged, Stepper, StepResult, explain_nonfinit
 
 
 class StepCallback(Protocol):
-    """Called after each step. It may look at the model but leaves it as it was."""
+    """Called after each step. It may run the model but must not change it."""
 
     def __call__(self, recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool) -> None: ...
 
 
 def no_callback(recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool) -> None:
-    """The watch of a run that nobody watches."""
+    """No-op callback."""
 
 
 class Trainer:
-    """One process's part in a run."""
+    """Training loop of one process."""
 
     def __init__(
         self,
@@ -61,77 +61,86 @@ class Trainer:
         self.progress = Progress()
         self.batches: Sequence[Indices] = ()
         self.reporter: Reporter | NullReporter = NullReporter()
-        self._pace = Throughput()
-        self._birth = time.monotonic()
-        self._first = 0  # the step this process began after
-        self._foretold = False  # whether it was said how long it will take
-        self._row_shown = False  # whether the bar shows a row of the log
+        self._throughput = Throughput()
+        self._started_at = time.monotonic()
+        self._first_step = 0  # last step before this process started
+        self._eta_printed = False  # True once the estimated time was printed
+        self._row_shown = False  # True while the progress bar shows a log row
 
     def restore(self, path: Path | None, *, identity: RunIdentity, new_log: bool = False) -> None:
-        """Go to where a checkpoint stood, or to the very beginning; with a new log if the old one is set aside."""
+        """Restore the state of a checkpoint, or the initial state if `path` is None; `new_log` starts a new log."""
         if path is not None:
             self.progress = checkpoint.load(path, self.engine.model, optimizer=self.optimizer, identity=identity)
-        self.progress.run, self._first = identity.run_id, self.progress.step
+        self.progress.run, self._first_step = identity.run_id, self.progress.step
         if new_log and self.processes.is_main_process:
-            aside = move_aside(self.folder.log)
+            old_log = move_aside(self.folder.log)
             self.progress.log = Progress().log
-            self.console.print_line(f"a new log is begun; the old one is {aside.name if aside else 'gone'}")
-        self._birth = time.monotonic() - self.progress.seconds
+            self.console.print_line(f"starting a new log; the old log is {old_log.name if old_log else 'missing'}")
+        self._started_at = time.monotonic() - self.progress.seconds
         time_used = self.processes.broadcast_from_main(self._time_used())
-        self.progress.ended = self._over(time_used=time_used)  # a larger budget lets an ended run go on
-        self._read_plan()
+        self.progress.ended = self._end_reason(time_used=time_used)  # an ended run continues with a larger budget
+        self._read_batches()
         if self.processes.is_main_process:
-            board = TensorBoardWriter(self.folder.events, self.progress.step) if self.config.files.tensorboard else None
-            position, counted = self.progress.log, self.task.throughput_unit
+            tensorboard = (
+                TensorBoardWriter(self.folder.events, self.progress.step) if self.config.files.tensorboard else None
+            )
             self.reporter = Reporter(
-                self.folder, self.console, position=position, tensorboard=board, throughput_unit=counted
+                self.folder,
+                self.console,
+                position=self.progress.log,
+                tensorboard=tensorboard,
+                throughput_unit=self.task.throughput_unit,
             )
             if not self.progress.log["bytes"] and self.progress.run is not None:
                 self.reporter.log_only({"step": self.progress.step, "run": self.progress.run})
 
     def fit(self, stop: StopRequest) -> Progress:
-        """Train until a budget is used up; Interrupted if a stop was asked for, with everything saved."""
-        now, stepper = self.progress, self._stepper()
-        while now.ended is None:
-            began, examples = time.monotonic(), self.batches[now.index]
-            outcome = stepper(examples, step=now.step + 1, flags=lambda: (bool(stop), self._time_used()))
-            self._pace.seconds += time.monotonic() - began
-            self._pace.count += outcome.tokens
-            epoch_ended = self._advance(outcome, examples)
-            self._write_row(outcome)
-            now.ended = self._over(time_used=outcome.flags[1])
+        """Train until a limit is reached. Raise Interrupted, after saving, if a stop was requested."""
+        progress, stepper = self.progress, self._stepper()
+        while progress.ended is None:
+            started_at, examples = time.monotonic(), self.batches[progress.index]
+            result = stepper(examples, step=progress.step + 1, flags=lambda: (bool(stop), self._time_used()))
+            self._throughput.seconds += time.monotonic() - started_at
+            self._throughput.count += result.tokens
+            epoch_ended = self._advance(result, examples)
+            self._write_row(result)
+            progress.ended = self._end_reason(time_used=result.flags[1])
             evaluated = self._evaluate(epoch_ended)
-            self._be_watched()
-            if now.ended is not None:
+            self._call_back()
+            if progress.ended is not None:
                 self._finish()
-            interrupted = outcome.flags[0] and now.ended is None
-            if evaluated or interrupted or _due(now.step, self.config.files.save_every):
+            interrupted = result.flags[0] and progress.ended is None
+            if evaluated or interrupted or _due(progress.step, self.config.files.save_every):
                 self.save()
             if interrupted:
                 reason = stop.reason or "another process"
                 raise Interrupted(
-                    f"stopped by {reason} at step {now.step}, all is saved; "
-                    f"go on with: regard train --resume {self.folder.path}",
+                    f"stopped by {reason} at step {progress.step}, everything is saved; "
+                    f"continue with: regard train --resume {self.folder.path}",
                     stop.reason,
                 )
-        return now
+        return progress
 
     def save(self) -> None:
-        """Write a checkpoint, then remove those that are no longer needed."""
-        now = self.progress
-        now.seconds = time.monotonic() - self._birth
-        now.log = self.reporter.position()
-        if self.processes.broadcast_from_main(now.best.score is None):
-            self.evaluator.write_model(now)
+        """Write a checkpoint, then remove old ones."""
+        progress = self.progress
+        progress.seconds = time.monotonic() - self._started_at
+        progress.log = self.reporter.position()
+        if self.processes.broadcast_from_main(progress.best.score is None):
+            self.evaluator.write_model(progress)
         checkpoint.save(
-            self.folder, self.engine.model, optimizer=self.optimizer, progress=now, write=self.processes.is_main_process
+            self.folder,
+            self.engine.model,
+            optimizer=self.optimizer,
+            progress=progress,
+            write=self.processes.is_main_process,
         )
         if self.processes.is_main_process:
-            checkpoint.prune(self.folder, now, keep=self.config.files.keep_checkpoints)
+            checkpoint.prune(self.folder, progress, keep=self.config.files.keep_checkpoints)
 
     def _stepper(self) -> Stepper:
         loss = self.task.loss
-        factor = schedule(self.config.schedule, self._total() if self.config.schedule.name == "cosine" else None)
+        factor = schedule(self.config.schedule, self._total_steps() if self.config.schedule.name == "cosine" else None)
         return Stepper(
             self.recipe,
             self.task,
@@ -142,80 +151,80 @@ class Trainer:
             loss=CompiledLoss(loss, self.console.print_line) if self.config.hardware.compile else loss,
         )
 
-    def _read_plan(self) -> None:
-        """The batches of this epoch; refused if the data is not what the run was trained on so far."""
-        now = self.progress
-        self.batches = self.task.epoch_batches(now.epoch, self.recipe.seed)
+    def _read_batches(self) -> None:
+        """Read the batches of this epoch; raise a DataError if they differ from those trained on so far."""
+        progress = self.progress
+        self.batches = self.task.epoch_batches(progress.epoch, self.recipe.seed)
         if not len(self.batches):
-            raise DataError("there are no training batches; give more data or a larger batch size")
-        plan = checkpoint.batches_checksum(self.batches)
-        if now.index and now.plan and now.plan != plan:
+            raise DataError("the training data has no batches; provide more data or a larger batch size")
+        checksum = checkpoint.batches_checksum(self.batches)
+        if progress.index and progress.plan and progress.plan != checksum:
             raise DataError(
-                f"the batches of this epoch differ from those {self.folder.path} was trained on so far; go on with the "
-                "version of regard that began it, or start a new run"
+                f"the batches of this epoch differ from those {self.folder.path} was trained on so far; continue with "
+                "the version of regard that started it, or start a new run"
             )
-        now.plan = plan
+        progress.plan = checksum
 
-    def _advance(self, outcome: StepResult, examples: Indices) -> bool:
-        """Count the step; says whether it was the last of its epoch."""
-        now = self.progress
-        now.step, now.index = now.step + 1, now.index + 1
-        now.skipped = 0 if outcome.is_finite else now.skipped + 1
-        if outcome.is_finite:
-            now.window.loss += outcome.loss
-            now.window.tokens += outcome.tokens
-            for name, value in outcome.loss_parts.items():
-                now.window.parts[name] = now.window.parts.get(name, 0.0) + value
+    def _advance(self, result: StepResult, examples: Indices) -> bool:
+        """Count the step; return True if it was the last of its epoch."""
+        progress = self.progress
+        progress.step, progress.index = progress.step + 1, progress.index + 1
+        progress.skipped = 0 if result.is_finite else progress.skipped + 1
+        if result.is_finite:
+            progress.window.loss += result.loss
+            progress.window.tokens += result.tokens
+            for name, value in result.loss_parts.items():
+                progress.window.parts[name] = progress.window.parts.get(name, 0.0) + value
         else:
-            self._not_finite(outcome, examples)
-        epoch_ended = now.index == len(self.batches)
+            self._handle_nonfinite(result, examples)
+        epoch_ended = progress.index == len(self.batches)
         if epoch_ended:
-            now.epoch, now.index = now.epoch + 1, 0
-            self._read_plan()
+            progress.epoch, progress.index = progress.epoch + 1, 0
+            self._read_batches()
         return epoch_ended
 
-    def _not_finite(self, outcome: StepResult, examples: Indices) -> None:
-        now = self.progress
-        now.window.skipped += 1
-        hopeless = now.skipped >= len(self.batches)  # as many as an epoch has, one after the other
-        if self.config.optimizer.on_nonfinite == "stop" or hopeless:
+    def _handle_nonfinite(self, result: StepResult, examples: Indices) -> None:
+        progress = self.progress
+        progress.window.skipped += 1
+        has_diverged = progress.skipped >= len(self.batches)  # a complete epoch of batches was skipped
+        if self.config.optimizer.on_nonfinite == "stop" or has_diverged:
             if self.processes.is_main_process:
-                write_nonfinite(self.folder, self.task, examples=examples, result=outcome, progress=now)
-            raise Diverged(explain_nonfinite(self.folder, now, outcome))
+                write_nonfinite(self.folder, self.task, examples=examples, result=result, progress=progress)
+            raise Diverged(explain_nonfinite(self.folder, progress, result))
 
-    def _write_row(self, outcome: StepResult) -> None:
-        now, window = self.progress, self.progress.window
-        self.console.set_progress(self._done())
+    def _write_row(self, result: StepResult) -> None:
+        progress, window = self.progress, self.progress.window
+        self.console.set_progress(self._fraction_done())
         self._report_eta()
-        if _due(now.step, self.config.files.log_every):
+        if _due(progress.step, self.config.files.log_every):
             tokens = max(1, window.tokens)
-            row: LogRow = {"step": now.step, "epoch": now.current_epoch}
+            row: LogRow = {"step": progress.step, "epoch": progress.current_epoch}
             row["loss"] = window.loss / tokens if window.tokens else float("nan")
             row |= {name: value / tokens for name, value in window.parts.items()}
-            row |= {"lr": outcome.lr, "norm": outcome.grad_norm}
+            row |= {"lr": result.lr, "norm": result.grad_norm}
             row |= {"skipped": window.skipped} if window.skipped else {}
-            self.reporter.add(row, throughput=self._pace, remaining_s=self._left())
-            now.window, self._pace, self._row_shown = LogWindow(), Throughput(), True
+            self.reporter.add(row, throughput=self._throughput, remaining_s=self._remaining_s())
+            progress.window, self._throughput, self._row_shown = LogWindow(), Throughput(), True
         elif not self._row_shown:
-            loss = outcome.loss / max(1, outcome.tokens)
+            loss = result.loss / max(1, result.tokens)
             self.console.set_status(
-                format_row({"step": now.step, "epoch": now.current_epoch, "loss": loss}, self._left())
+                format_row({"step": progress.step, "epoch": progress.current_epoch, "loss": loss}, self._remaining_s())
             )
 
     def _report_eta(self) -> None:
-        """Say once how long the rest will take, when enough steps were timed; not where minutes are given."""
-        steps, seconds = self.progress.step - self._first, self._pace.seconds
-        if self._foretold or self.config.minutes is not None or steps < 3 or seconds < 3.0:
+        """Print the estimated remaining time once, after enough steps were timed; not if training.minutes is set."""
+        steps, seconds = self.progress.step - self._first_step, self._throughput.seconds
+        if self._eta_printed or self.config.minutes is not None or steps < 3 or seconds < 3.0:
             return
-        self._foretold = True
-        left = self._left()
-        if left is not None:
+        self._eta_printed = True
+        remaining_s = self._remaining_s()
+        if remaining_s is not None:
             self.console.print_line(
-                f"about {format_duration(left)} to go, by the first {steps} steps; evaluation comes on top"
+                f"about {format_duration(remaining_s)} remaining, estimated from {steps} steps, without evaluation"
             )
 
-    def _be_watched(self) -> None:
-        """Whoever watches sees the model; not a sharded one, which a process alone cannot run."""
+    def _call_back(self) -> None:
+        """Call the step callback on the main process, unless the model is sharded: one process cannot run it alone."""
         if self.processes.is_main_process and self.engine.gathered_model is None:
             step, last = self.progress.step, self.progress.ended is not None
             self.step_callback(
@@ -223,62 +232,68 @@ class Trainer:
             )
 
     def _evaluate(self, epoch_ended: bool) -> bool:
-        """Evaluate if it is time to, or if this is the end; says whether it did."""
-        now, every = self.progress, self.config.evaluation.every
-        if not (epoch_ended if every is None else _due(now.step, every)) and now.ended is None:
+        """Evaluate if an evaluation is due or training has ended; return True if it did."""
+        progress, every = self.progress, self.config.evaluation.every
+        if not (epoch_ended if every is None else _due(progress.step, every)) and progress.ended is None:
             return False
-        self.reporter.add(self.evaluator.evaluate(now))
+        self.reporter.add(self.evaluator.evaluate(progress))
         self._row_shown = False
-        if now.ended is None:
-            now.ended = self._over(time_used=False)
+        if progress.ended is None:
+            progress.ended = self._end_reason(time_used=False)
         return True
 
     def _finish(self) -> None:
         row = self.evaluator.evaluate_averaged(self.progress)
         if row is not None:
             self.reporter.add(row)
-        now = self.progress
-        if now.skipped and now.skipped == now.step:
+        progress = self.progress
+        if progress.skipped and progress.skipped == progress.step:
             raise Diverged(
-                f"the loss of none of the {now.step} batches was a number, so nothing was learned; lower "
-                "training.optimizer.lr, or see what is wrong with the data"
+                f"the loss of none of the {progress.step} batches was finite, so nothing was learned; lower "
+                "training.optimizer.lr, or check the data"
             )
-        self.reporter.log_only({"step": now.step, "end": now.ended})
-        self.console.print_line(f"stopped after step {now.step}: {summary.end_reason(now.ended or '', self.config)}")
+        self.reporter.log_only({"step": progress.step, "end": progress.ended})
+        self.console.print_line(
+            f"stopped after step {progress.step}: {summary.end_reason(progress.ended or '', self.config)}"
+        )
 
-    def _over(self, *, time_used: bool) -> str | None:
-        """Why training ends here, if it does."""
-        now, config, patience = self.progress, self.config, self.config.evaluation.patience
+    def _end_reason(self, *, time_used: bool) -> str | None:
+        """Return the limit that ends training here, or None."""
+        progress, config, patience = self.progress, self.config, self.config.evaluation.patience
         reasons = {
-            "steps": config.steps is not None and now.step >= config.steps,
-            "epochs": config.epochs is not None and now.epoch >= config.epochs,
+            "steps": config.steps is not None and progress.step >= config.steps,
+            "epochs": config.epochs is not None and progress.epoch >= config.epochs,
             "minutes": time_used,
-            "patience": patience is not None and now.best.since >= patience,
+            "patience": patience is not None and progress.best.since >= patience,
         }
-        return next((name for name, true in reasons.items() if true), None)
+        return next((name for name, is_reached in reasons.items() if is_reached), None)
 
     def _time_used(self) -> bool:
-        """Whether the minutes are over, by the first process's clock alone."""
+        """Return True if training.minutes are over, by the clock of the main process."""
         minutes = self.config.minutes
-        return self.processes.is_main_process and minutes is not None and time.monotonic() - self._birth >= 60 * minutes
+        return (
+            self.processes.is_main_process
+            and minutes is not None
+            and time.monotonic() - self._started_at >= 60 * minutes
+        )
 
-    def _total(self) -> int:
-        """The last step, as far as steps and epochs say."""
+    def _total_steps(self) -> int:
+        """Return the last step according to steps and epochs."""
         config = self.config
         by_epochs = config.epochs * len(self.task.epoch_batches(0, self.recipe.seed)) if config.epochs else None
         return min(total for total in (config.steps, by_epochs, 10**12) if total is not None)
 
-    def _done(self) -> float:
-        """The share of the run that is behind."""
-        now, config = self.progress, self.config
-        epochs = now.epoch + now.index / len(self.batches)
-        minutes = (time.monotonic() - self._birth) / 60
-        shares = ((now.step, config.steps), (epochs, config.epochs), (minutes, config.minutes))
-        return min(1.0, max(done / total for done, total in shares if total))
+    def _fraction_done(self) -> float:
+        """Return the completed fraction of the run."""
+        progress, config = self.progress, self.config
+        epochs = progress.epoch + progress.index / len(self.batches)
+        minutes = (time.monotonic() - self._started_at) / 60
+        limits = ((progress.step, config.steps), (epochs, config.epochs), (minutes, config.minutes))
+        return min(1.0, max(done / total for done, total in limits if total))
 
-    def _left(self) -> float | None:
-        """Seconds to the end, if it goes on like this."""
-        done, used = self._done(), time.monotonic() - self._birth
+    def _remaining_s(self) -> float | None:
+        """Estimate the remaining seconds."""
+        done, used = self._fraction_done(), time.monotonic() - self._started_at
         return used / done * (1 - done) if done else None
 
 

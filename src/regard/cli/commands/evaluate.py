@@ -120,9 +120,9 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
 
 def _store(path: Path, report: dict[str, Any]) -> None:
     """Write the report to the run folder; if that fails, print a warning and continue."""
-    from regard.training import tensor_files
+    from regard.core.checksummed_json import write_json
 
     try:
-        tensor_files.write_json(path, report)
+        write_json(path, report)
     except FileError as error:
         print(f"regard: the metrics were not stored in the run folder: {error}", file=sys.stderr)

@@ -32,8 +32,8 @@ def run(folder: Folder, *, as_json: Json = False, trust: Trust = False) -> None:
 def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
     """Return facts about a run folder as plain values."""
     from regard.api.run import load
+    from regard.core.checksummed_json import read_json
     from regard.core.config import to_dict
-    from regard.training import tensor_files
     from regard.training.run_folder import RunFolder, read_identity, read_saved_metrics
 
     loaded = load(folder, trust=trust)
@@ -57,7 +57,7 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
         "valid": metrics,
     }
     for path in sorted(folder.glob("evaluation-*.json")):
-        facts[path.stem] = tensor_files.read_json(path).get("scores", {})
+        facts[path.stem] = read_json(path).get("scores", {})
     return facts
 
 

@@ -28,7 +28,7 @@ from regard.engines.ctranslate2.export import export
 from regard.engines.ctranslate2.generation import CT2LanguageModel, GeneratorFactory, ct2_generation
 from regard.models.bert import Encoder as BertEncoder
 from regard.models.gpt import GPT
-from regard.training.train import LoadedRun
+from regard.training.load_run import LoadedRun
 
 
 def ensure_export(parts: LoadedRun) -> Path:

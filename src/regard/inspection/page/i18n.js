@@ -63,6 +63,6 @@ export const TERMS = {
   "text": "텍스트",
   "units": "단위",
   "users": "사용자",
-  "with places": "위치 반영",
+  "with positions": "위치 반영",
   "words": "단어",
 };

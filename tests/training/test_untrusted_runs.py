@@ -12,13 +12,15 @@ from contextlib import suppress
 
 import pytest
 
+from regard.core.checksummed_json import read_json, write_json
 from regard.core.errors import CheckpointError, RegardError, TrustError
 from regard.training import recipe as recipes
 from regard.training import tensor_files
 from regard.training.average import average
 from regard.training.console import SilentConsole
+from regard.training.load_run import load_run
 from regard.training.run_folder import RunFolder, read_identity
-from regard.training.train import load_run, resume, train
+from regard.training.train import resume, train
 
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "data.pairs=300",
         "data.max_batch_tokens=256", "data.vocab_size=300", "training.steps=2", "training.evaluation.every=2",
@@ -40,9 +42,9 @@ def run(trained, tmp_path):
 def change(run, edit):
     """Another configuration, sealed as it should be."""
     path = RunFolder(run).config
-    table = tensor_files.read_json(path)
+    table = read_json(path)
     edit(table)
-    tensor_files.write_json(path, table)
+    write_json(path, table)
 
 
 @pytest.fixture
