@@ -14,7 +14,7 @@ import regard
 from fuzz_cases import Case, mutate
 from fuzz_cases.samples import samples
 from regard.core.errors import RegardError
-from regard.serve.app import create
+from regard.serve.app import create_explorer_app
 
 HERE = {"host": "127.0.0.1:8765"}
 REFUSALS = (400, 403, 404, 405, 408, 413, 421, 503)
@@ -27,8 +27,8 @@ class Kind:
     def prepare(self, work: Path) -> None:
         sample = samples(work)[0]
         self.text = sample.text
-        self.app = create(regard.load(sample.path), sample.text)
-        self.app.state.looks = None  # threads are not forked: each loop has its own
+        self.app = create_explorer_app(regard.load(sample.path), sample.text)
+        self.app.state.inspection_threads = None  # threads are not forked: each loop has its own
         status, body = asyncio.run(_ask(self.app, "POST", "/api/look", HERE, json.dumps({"text": self.text}).encode()))
         assert status == 200, body  # and the tables of the model are made, for all processes that are forked
         found = json.loads(body)

@@ -15,8 +15,8 @@ from fuzz_cases import Case, mutate
 from fuzz_cases.requests import HERE, _ask, _line
 from fuzz_cases.samples import samples
 from regard.core.errors import RegardError
+from regard.serve.app import create_app
 from regard.serve.model_runtime import ServedRun
-from regard.serve.service import create
 
 REFUSALS = (400, 401, 403, 404, 405, 408, 413, 421, 429, 503)
 BRIEF = {"language": {"tokens": 4}}
@@ -31,7 +31,7 @@ class Kind:
 
     def app(self) -> Any:
         if os.getpid() not in self.apps:
-            self.apps = {os.getpid(): create([ServedRun(name, run) for name, run, _ in self.runs])}
+            self.apps = {os.getpid(): create_app([ServedRun(name, run) for name, run, _ in self.runs])}
         return self.apps[os.getpid()]
 
     def make(self, rng: random.Random, folder: Path) -> Case:

@@ -1,7 +1,7 @@
-"""What decodes for a run: our own engine, exact or with 8-bit weights, or CTranslate2 with the same weights.
+"""Engines by name: the native engine (float32 or with 8-bit weights) and CTranslate2 with the same weights.
 
-An engine turns the decoding of a request into a pair (model, decoding) that a task uses like any other. So a task does
-not know of engines, and an engine of no task. Which of them answers is chosen by name, or request by request (auto.py).
+An engine maps the decoding strategy of a request to a pair (model, decoding) that a task uses like any other. So tasks
+do not depend on engines, nor engines on tasks. Engine auto, which chooses per request, is in select.py.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ AUTO, NATIVE = "auto", "native"
 
 
 class EngineHandle(NamedTuple):
-    """What a task is handed."""
+    """The model and the decoding strategy that a task predicts with."""
 
-    model: Any  # a core.protocols.Decoder where the task decodes
+    model: Any  # a core.protocols.Decoder if the task decodes
     decoding: DecodingStrategy | None
 
 
@@ -31,59 +31,62 @@ Engine = Callable[[DecodingStrategy | None], EngineHandle]
 
 
 def build(name: str, parts: LoadedRun, precision: str = "float32") -> Engine:
-    """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer,
-    GPT or encoder of BERT, by a library of its own, in the precision asked for."""
-    makers = {AUTO: _native, NATIVE: _native, "int8": _rounded, "ctranslate2": _other}
-    if name not in makers:
-        raise ConfigError(f"no engine {name!r}; {did_you_mean(name, makers)}")
+    """Return the engine with this name.
+
+    native: every model, exact. int8: a Transformer with 8-bit weights. ctranslate2: a plain Transformer, a GPT or the
+    encoder of a BERT, in the given precision. auto stands for native here.
+    """
+    builders = {AUTO: _native, NATIVE: _native, "int8": _int8, "ctranslate2": _ctranslate2}
+    if name not in builders:
+        raise ConfigError(f"no engine {name!r}; {did_you_mean(name, builders)}")
     if precision not in ct2_search.PRECISIONS:
         raise ConfigError(f"no precision {precision!r}; {did_you_mean(precision, ct2_search.PRECISIONS)}")
-    if precision == "int8" and makers[name] is _native:
-        return _rounded(parts, precision)
-    return makers[name](parts, precision)
+    if precision == "int8" and builders[name] is _native:
+        return _int8(parts, precision)
+    return builders[name](parts, precision)
 
 
 def model_fingerprint(model: nn.Module) -> object:
-    """Equal for equal weights under the same hooks: another value says that the model was changed or is watched."""
+    """Return a value that changes when a weight is modified or a hook is added or removed."""
     weights = tuple((weight.data_ptr(), _version(weight)) for weight in model.parameters())
     hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
     return weights, hooks
 
 
 def _version(weight: Tensor) -> int:
-    """How often a weight was changed; what was made under torch.inference_mode does not count that."""
+    """Return the version counter of a weight; tensors created under torch.inference_mode have none."""
     return 0 if weight.is_inference() else weight._version
 
 
 class OptimizedModelCache:
-    """A copy of a model optimised for decoding; built once and reused until a weight or a hook changes."""
+    """A copy of a model optimized for decoding; built once and reused until a weight or a hook changes."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model: Any = model
-        self._seen: object = None
-        self._optimised: Any = None
+        self._fingerprint: object = None
+        self._optimized: Any = None
 
     def __call__(self) -> Any:
-        """The copy, or the model itself where it has none."""
-        now = model_fingerprint(self._model)
-        if self._seen != now:
-            self._optimised, self._seen = optimize_for_decoding(self._model), now
-        return self._optimised
+        """Return the copy, or the model itself if it has no optimized form."""
+        fingerprint = model_fingerprint(self._model)
+        if self._fingerprint != fingerprint:
+            self._optimized, self._fingerprint = optimize_for_decoding(self._model), fingerprint
+        return self._optimized
 
 
 def _native(parts: LoadedRun, precision: str) -> Engine:
-    ready = OptimizedModelCache(parts.model)
-    return lambda decoding: EngineHandle(ready(), decoding)
+    optimized = OptimizedModelCache(parts.model)
+    return lambda decoding: EngineHandle(optimized(), decoding)
 
 
-def _rounded(parts: LoadedRun, precision: str) -> Engine:
-    whole: Any = parts.model
-    model = optimize_for_decoding(whole, "int8")
-    if model is whole:
-        raise ConfigError(f"engine int8 is for the Transformer; {type(whole).__name__} needs engine native")
+def _int8(parts: LoadedRun, precision: str) -> Engine:
+    original: Any = parts.model
+    model = optimize_for_decoding(original, "int8")
+    if model is original:
+        raise ConfigError(f"engine int8: only for the Transformer; {type(original).__name__} needs engine native")
     return lambda decoding: EngineHandle(model, decoding)
 
 
-def _other(parts: LoadedRun, precision: str) -> Engine:
-    model, search = models.build(parts, precision)
-    return lambda decoding: EngineHandle(model, search(decoding))
+def _ctranslate2(parts: LoadedRun, precision: str) -> Engine:
+    model, to_ct2 = models.build(parts, precision)
+    return lambda decoding: EngineHandle(model, to_ct2(decoding))

@@ -1,8 +1,7 @@
-"""Work that is cut into pieces, done by the machines of a Ray cluster, the results in the order of the pieces.
+"""Ray engine: map work over chunks of text on the machines of a Ray cluster, with results in order.
 
-The pieces are rows of a dataset (Ray Data), and actors that hold the work map over them. A worker that dies is started
-anew, by Ray, and what it had not finished is done again. The work is pickled: a run goes as the name of its folder,
-which every machine must have at the same place.
+The chunks are rows of a Ray dataset, mapped by actors that hold the work. Ray restarts a worker that dies and repeats
+its unfinished chunks. The work is pickled: a run is sent as its folder path, which must exist on every machine.
 """
 
 from __future__ import annotations
@@ -16,29 +15,29 @@ from typing import Any
 from regard.core.errors import ConfigError, RegardError
 from regard.core.extras import require
 
-LOCAL = "local"  # a cluster of this machine alone, for as long as the command runs
+LOCAL = "local"  # a cluster on this machine only, for the duration of the command
 QUIET = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-CHUNKS_PER_DATASET = 512  # pieces that are handed over at a time: this bounds the memory
+CHUNKS_PER_DATASET = 512  # chunks that are submitted at a time: limits the memory
 
 
 class ClusterError(RegardError):
-    """A cluster that cannot be reached, or work that it cannot finish."""
+    """The cluster could not finish the work."""
 
 
 @contextmanager
 def connect(address: str) -> Iterator[Any]:
-    """The library, connected to the cluster at an address; `local` starts one of this machine."""
+    """Yield the ray module, connected to the cluster at an address; `local` starts one on this machine."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     ray = require("ray", extra="ray")
     require("ray.data", extra="ray")
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    here = {"_node_ip_address": "127.0.0.1", "include_dashboard": False} if address == LOCAL else {}
+    options = {"_node_ip_address": "127.0.0.1", "include_dashboard": False} if address == LOCAL else {}
     try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False, **here)
-    except (OSError, RuntimeError, ValueError, ImportError, ray.exceptions.RayError) as wrong:
-        reason = " ".join(str(wrong).split())[:200]
+        ray.init(address=address, log_to_driver=False, configure_logging=False, **options)
+    except (OSError, RuntimeError, ValueError, ImportError, ray.exceptions.RayError) as error:
+        reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"--ray {address}: no cluster there ({reason}); give its address, or local") from None
     try:
         yield ray
@@ -47,55 +46,55 @@ def connect(address: str) -> Iterator[Any]:
 
 
 def cluster_cpus(ray: Any) -> int:
-    """How many processors the cluster has."""
+    """Return the number of CPUs of the cluster."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def map_in_order(work: Callable[[str], str], pieces: Iterable[str], *, ray: Any, workers: int) -> Iterator[str]:
-    """work(piece) for every piece, in order. Both are texts; `work` must be one that can be pickled."""
+def map_in_order(work: Callable[[str], str], chunks: Iterable[str], *, ray: Any, workers: int) -> Iterator[str]:
+    """Yield work(chunk) for every chunk, in order. `work` must be picklable."""
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    for chapter in _chapters(pieces):
-        rows = [{"piece": piece} for piece in chapter]
-        data = ray.data.from_items(rows, override_num_blocks=len(rows))
-        made = data.map_batches(
+    for group in _groups(chunks):
+        rows = [{"chunk": chunk} for chunk in group]
+        dataset = ray.data.from_items(rows, override_num_blocks=len(rows))
+        results = dataset.map_batches(
             Worker,
             fn_constructor_args=(work, os.getcwd()),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=min(workers, len(rows))),
         )
         try:
-            yield from (row["answer"] for row in made.iter_rows())
-        except ray.exceptions.RayError as wrong:
-            last = str(wrong).strip().splitlines()[-1][:300]
-            raise ClusterError(f"the cluster did not finish the work ({last}); try again without --ray") from None
+            yield from (row["result"] for row in results.iter_rows())
+        except ray.exceptions.RayError as error:
+            reason = str(error).strip().splitlines()[-1][:300]
+            raise ClusterError(f"the cluster did not finish the work ({reason}); try again without --ray") from None
 
 
 class Worker:
-    """One process of the cluster: it gets the work, a run loaded in it, and then piece after piece."""
+    """Actor of the cluster that applies the work to one chunk after another."""
 
     def __init__(self, work: Callable[[str], str], folder: str) -> None:
         import torch
 
-        with suppress(OSError):  # inputs may be files, named from where the command was given
+        with suppress(OSError):  # inputs may be files, relative to the folder of the command
             os.chdir(folder)
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         torch.set_num_threads(1)
         self._work = work
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Rows with pieces -> rows with answers."""
-        return {"answer": [self._work(str(piece)) for piece in batch["piece"]]}
+        """Rows with chunks -> rows with results."""
+        return {"result": [self._work(str(chunk)) for chunk in batch["chunk"]]}
 
 
-def _chapters(pieces: Iterable[str]) -> Iterator[list[str]]:
-    chapter: list[str] = []
-    for piece in pieces:
-        chapter.append(piece)
-        if len(chapter) == CHUNKS_PER_DATASET:
-            yield chapter
-            chapter = []
-    if chapter:
-        yield chapter
+def _groups(chunks: Iterable[str]) -> Iterator[list[str]]:
+    group: list[str] = []
+    for chunk in chunks:
+        group.append(chunk)
+        if len(group) == CHUNKS_PER_DATASET:
+            yield group
+            group = []
+    if group:
+        yield group

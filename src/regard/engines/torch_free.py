@@ -1,7 +1,7 @@
-"""Answers without torch: a run whose export is there and known to answer a request as our own engine does.
+"""Predictions without torch: a run whose CTranslate2 export is known to give the native results for a request.
 
-All that is needed are the task's rows and answers (data/text/TASK_codec.py), the export, and the word of equivalence.json. Where any of
-them is missing there is no quick answer, and the run is loaded as ever, which also says what is wrong.
+It needs the task's codec (data/text/TASK_codec.py), the export, and the cache entry in equivalence.json. If any of them
+is missing, there is no predictor: the run is loaded with torch, which also reports the errors.
 """
 
 from __future__ import annotations
@@ -20,68 +20,69 @@ from regard.core.registry import find, registered_names
 from regard.engines.ctranslate2 import cache, search
 from regard.training.migrations import migrate
 
-CODECS = "regard.data.text"  # TASK_codec.py there reads and writes texts without torch
-MIN_MULTITHREAD_DIM = 512  # features from which several threads answer a few rows faster than one whatever else runs
+CODECS = "regard.data.text"  # its modules TASK_codec.py encode and decode texts without torch
+MIN_MULTITHREAD_DIM = (
+    512  # features from which several threads predict a few rows faster than one, on a busy machine too
+)
 FallbackPredict = Callable[[list[str]], list[list[Prediction]]]
 Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class TorchFreePredictor:
-    """A run that answers one kind of request by its export."""
+    """Predicts one kind of request of a run with its export."""
 
     codec: TextCodec
     verbs: tuple[str, ...]
     translator: Any  # the export
     decoding: Table
-    fallback: FallbackPredict  # answers texts whose search was not settled, one for one
+    fallback: FallbackPredict  # predicts the texts whose search is not settled
 
     def predict(self, texts: Sequence[str]) -> list[list[Prediction]]:
-        """Texts -> the answers to each, best first."""
+        """Texts -> the predictions of each, best first."""
         return self.submit(texts)()
 
     def submit(self, texts: Sequence[str], *, return_scores: bool = True) -> Callable[[], list[list[Prediction]]]:
-        """Hand texts over -> a function that waits for their answers. What cannot be read is an error at once. Where
-        only their texts are wanted, scores need not be computed."""
+        """Submit texts -> a function that waits for their predictions. An invalid text raises immediately. Without
+        `return_scores` the scores need not be computed."""
         rows = self.codec.encode_texts(texts)
-        full = [number for number, row in enumerate(rows) if row]
-        searched = [rows[number] for number in full]
-        limits = [self.codec.max_new_tokens(row) for row in searched]
+        indices = [index for index, row in enumerate(rows) if row]  # of the texts that are not empty
+        sources = [rows[index] for index in indices]
+        limits = [self.codec.max_new_tokens(row) for row in sources]
         wait = search.submit(
             self.translator,
-            searched,
+            sources,
             limits,
             decoding=self.decoding,
             special_tokens=self.codec.special_tokens,
             return_scores=return_scores,
         )
 
-        def answers() -> list[list[Prediction]]:
-            found = dict(zip(full, wait(), strict=True))
-            left = [number for number, hypotheses in found.items() if hypotheses is None]
-            told = self.codec.decode_hypotheses([found.get(number) or [] for number in range(len(rows))])
-            if left:
-                for number, own in zip(left, self.fallback([texts[number] for number in left]), strict=True):
-                    told[number] = own
-            return told
+        def collect() -> list[list[Prediction]]:
+            hypotheses = dict(zip(indices, wait(), strict=True))
+            unsettled = [index for index, row in hypotheses.items() if row is None]
+            predictions = self.codec.decode_hypotheses([hypotheses.get(index) or [] for index in range(len(rows))])
+            if unsettled:
+                fallback = self.fallback([texts[index] for index in unsettled])
+                for index, row in zip(unsettled, fallback, strict=True):
+                    predictions[index] = row
+            return predictions
 
-        return answers
+        return collect
 
 
 def from_command_line(
     run: Path, settings: Sequence[str], *, precision: str, few_inputs: bool, fallback: FallbackPredict
 ) -> TorchFreePredictor | None:
-    """A run folder and the words of a request -> its quick answers; None where there are none."""
+    """Return the predictor of a run folder for the arguments of a command; None if there is none."""
     try:
         table = migrate(checksummed_json.read_json(run / "config.json"), run / "config.json")
         if f"{table.get('task')}_codec" not in registered_names(CODECS):
             return None
         folder, weights = cache.cache_path(run)
-        entry = (
-            cache.EquivalenceCache(folder).get_by_command(cache.command_key(run / "config.json", settings))
-            if folder.is_dir()
-            else None
-        )
+        if not folder.is_dir():
+            return None
+        entry = cache.EquivalenceCache(folder).get_by_command(cache.command_key(run / "config.json", settings))
         if entry is None or entry["why"] or not cache.is_complete(folder, weights):
             return None
         checksums.verify_files(run, table["files"])
@@ -94,14 +95,14 @@ def from_command_line(
 def from_cache_entry(
     run: Path, folder: Path, entry: Table, *, table: Table, precision: str, single: bool, fallback: FallbackPredict
 ) -> TorchFreePredictor | None:
-    """The same, once it is known that a request is answered alike: `table` is the run's recipe, `entry` of Agreed."""
+    """Return the predictor of a request with equivalent results: `table` is the run's recipe, `entry` is from the
+    EquivalenceCache."""
     if f"{table['task']}_codec" not in registered_names(CODECS):
         return None
     module = find(CODECS, f"{table['task']}_codec")
-    task: TextCodec = module.load(table["data"], run)
-    decoding = task.search_settings(entry["options"], entry["decoding"])
+    codec: TextCodec = module.load(table["data"], run)
+    decoding = codec.search_settings(entry["options"], entry["decoding"])
     if decoding is None or decoding["name"] not in search.SUPPORTED_STRATEGIES:
         return None
-    return TorchFreePredictor(
-        task, module.VERBS, search.open_export(folder, precision=precision, single=single), decoding, fallback
-    )
+    translator = search.open_export(folder, precision=precision, single=single)
+    return TorchFreePredictor(codec, module.VERBS, translator, decoding, fallback)

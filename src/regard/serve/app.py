@@ -1,150 +1,291 @@
-"""The web application: the explorer's pages of one run or several, and what every answer of the server has in common.
+"""The ASGI application and all its routes: predictions, inspections, metadata, and the explorer's pages.
 
-Every answer is the JSON of inspection/json_format.py. A mistake in a request is answered with 400 and one line. What nobody
-waits for any more is not computed further. The verbs of runs are added by service.py.
+`create_app` serves any number of runs: `POST /v1/<verb>` (predict_endpoint.py), `/v1/look`, `/v1/runs`, `/health`,
+`/metrics`, `/openapi.json`, `/docs` and the explorer. `explorer_app` serves only the explorer of one run. Errors are
+one-line messages; the computation of a request is cancelled when its client disconnects.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from regard.core.errors import RegardError
+from regard.core.errors import ConfigError, RegardError
 from regard.core.extras import require
+from regard.core.version import __version__
 from regard.inspection.collect import InspectionTarget
 from regard.inspection.error_page import error_page
 from regard.inspection.html_bundle import bundle
 from regard.inspection.interventions import NO_INTERVENTIONS
 from regard.inspection.report import RunLike, target_of
+from regard.serve import openapi
 from regard.serve.cancellation import run_until_disconnect
+from regard.serve.docs_page import docs_page
 from regard.serve.errors import add_error_handlers
-from regard.serve.inspections import Session
+from regard.serve.inspections import InFolder, Session
+from regard.serve.metrics import Metrics
 from regard.serve.middleware import Limits, Message, Receive, Send, ServerPolicy, is_loopback
+from regard.serve.model_runtime import ServedRun
 from regard.serve.predict_endpoint import PredictEndpoint, is_predict_request
-from regard.serve.requests import NotFound, parse_inspection_request, read_json
-from regard.serve.server import on_shutdown_signal
+from regard.serve.requests import (
+    InspectionRequest,
+    NotFound,
+    parse_inspection_request,
+    parse_look_request,
+    read_json,
+)
+from regard.serve.scheduler import CONTINUOUS, EXTERNAL_ENGINE, SEQUENTIAL, Job, RequestScheduler
+from regard.serve.server import SHUTDOWN_TIMEOUT_S, on_shutdown_signal
 
-INSPECTION_THREADS = 4  # threads for looks, most of which wait for a model; answers have others
-
-
-class ExplorerPage(NamedTuple):
-    """A run whose page is shown, and what it shows first."""
-
-    session: Session
-    text: str
-
-
-def create(run: RunLike, text: str | None = None, *, host: str = "127.0.0.1") -> Any:
-    """A run -> the application that is its explorer. Its first page shows a text, or else the task's first example."""
-    return explorer_app(target_of(run), first_text(run, text), host=host)
+INSPECTION_THREADS = 4  # threads of inspections, which mostly wait for a model; predictions have their own
+MAX_UPLOAD_BODY_BYTES = 12_000_000  # bytes of a body that may contain files
+MAX_CONCURRENT_REQUESTS = 512  # active and queued requests
 
 
-def first_text(run: RunLike, text: str | None = None) -> str:
-    """What a run's page shows first."""
+def create_app(
+    runs: Sequence[ServedRun],
+    text: str | None = None,
+    *,
+    host: str = "127.0.0.1",
+    key: str = "",
+    inspections_folder: Path | None = None,
+) -> Any:
+    """Return the application that serves runs.
+
+    The page of the first run initially shows `text`. `inspections_folder` is shared by processes on one port.
+    """
+    if not runs:
+        raise ConfigError("no run to serve; name a run folder")
+    service = Service(runs, text, inspections_folder)
+    max_body_bytes = MAX_UPLOAD_BODY_BYTES if service.accepts_files else None
+    policy = ServerPolicy(is_loopback(host), key, max_body_bytes=max_body_bytes, max_requests=MAX_CONCURRENT_REQUESTS)
+    endpoint = PredictEndpoint(service.hosted, service.scheduler_for, service.metrics)
+    app = _create_base_app(service.pages, policy, on_close=service.close, predict_endpoint=endpoint)
+    app.state.service = service
+    _add_look_route(app, service)
+    app.add_route("/v1/{verb}", endpoint, methods=["POST"])  # other HTTP methods get 405
+    _add_metadata_routes(app, service)
+    return app
+
+
+def create_explorer_app(run: RunLike, text: str | None = None, *, host: str = "127.0.0.1") -> Any:
+    """Return the explorer of a run. Its page initially shows `text`, or else the first example of the task."""
+    return explorer_app(target_of(run), initial_text(run, text), host=host)
+
+
+def explorer_app(target: InspectionTarget, text: str, *, host: str = "127.0.0.1") -> Any:
+    """Return the explorer of an inspection target. On a loopback host, only requests addressed to it are served."""
+    page = ExplorerPage(Session(target, trusted_texts=(text,)), text)
+    return _create_base_app({"": page}, ServerPolicy(loopback=is_loopback(host)))
+
+
+def initial_text(run: RunLike, text: str | None = None) -> str:
+    """Return the input that a run's page initially shows."""
     if text is None and not run.task.examples:
         raise RegardError(f"{run.folder}: its task has no example to show first; give an input")
     return run.task.examples[0] if text is None else text
 
 
-def explorer_app(looked: InspectionTarget, text: str, *, host: str = "127.0.0.1") -> Any:
-    """What is looked into and a first input -> the application. On a host that is this machine alone, only requests
-    that are addressed to it are answered."""
-    return application(
-        {"": ExplorerPage(Session(looked, trusted_texts=(text,)), text)}, ServerPolicy(loopback=is_loopback(host))
-    )
+class ExplorerPage(NamedTuple):
+    """A run in the explorer, and the input that its page initially shows."""
+
+    session: Session
+    text: str
 
 
-def base_of(name: str, count: int) -> str:
-    """Where the page of a run asks the server: by its name where there are several."""
-    return "/api" if count == 1 else f"/api/{quote(name, safe='')}"
+class Service:
+    """The served runs with their schedulers, explorer pages and metrics."""
+
+    def __init__(
+        self, runs: Sequence[ServedRun], text: str | None = None, inspections_folder: Path | None = None
+    ) -> None:
+        self.hosted, self.metrics, self._inspections_folder = list(runs), Metrics(), inspections_folder
+        self.schedulers: dict[str, RequestScheduler] = {}
+        self.external_schedulers: dict[str, RequestScheduler] = {}  # of requests that an external engine predicts
+        self.pages: dict[str, ExplorerPage] = {}
+        for index, served in enumerate(runs):
+            name, uses_batcher = served.name, served.uses_own_decoder
+            served.batcher.on_step = partial(self.metrics.observe_step, name)
+            self.schedulers[name] = RequestScheduler(
+                served.predict,
+                CONTINUOUS if uses_batcher else SEQUENTIAL,
+                on_batch=partial(self.metrics.observe_batch, name, searched=uses_batcher),
+            )
+            self.external_schedulers[name] = RequestScheduler(
+                served.predict, EXTERNAL_ENGINE, on_batch=partial(self.metrics.observe_batch, name)
+            )
+            self.metrics.register_queue(name, partial(self._queued_inputs, name))
+            self.pages[name] = self._create_page(served, index, text if index == 0 else None)
+
+    @property
+    def accepts_files(self) -> bool:
+        """True if an input of any run may be a file."""
+        return any(served.input_suffixes for served in self.hosted)
+
+    def scheduler_for(self, served: ServedRun, job: Job) -> RequestScheduler:
+        """Return the scheduler of a job."""
+        is_external = served.uses_external_engine(job.options, job.decoding, job.stream)
+        return (self.external_schedulers if is_external else self.schedulers)[served.name]
+
+    def close(self) -> None:
+        """Predict the queued jobs, then stop the threads."""
+        schedulers = [*self.schedulers.values(), *self.external_schedulers.values()]
+        for scheduler in schedulers:
+            scheduler.close()
+        deadline = time.monotonic() + SHUTDOWN_TIMEOUT_S
+        for scheduler in schedulers:
+            scheduler.join(max(0.0, deadline - time.monotonic()))
+
+    def _create_page(self, served: ServedRun, index: int, text: str | None) -> ExplorerPage:
+        shown = initial_text(served.run, text) if text is not None or served.run.task.examples else ""
+        session = Session(
+            target_of(served.run, name=served.name),
+            lock=served.lock,
+            trusted_texts=(shown,),
+            base="/api" if len(self.hosted) == 1 else f"/api/{quote(served.name, safe='')}",
+            store=None if self._inspections_folder is None else InFolder(self._inspections_folder / str(index)),
+        )
+        return ExplorerPage(session, shown)
+
+    def _queued_inputs(self, name: str) -> int:
+        return self.schedulers[name].queued_inputs + self.external_schedulers[name].queued_inputs
 
 
-def application(
-    explored: Mapping[str, ExplorerPage],
-    allowed: ServerPolicy,
+def _create_base_app(
+    pages: Mapping[str, ExplorerPage],
+    policy: ServerPolicy,
     *,
-    closing: Callable[[], None] = lambda: None,
-    direct: PredictEndpoint | None = None,
+    on_close: Callable[[], None] = lambda: None,
+    predict_endpoint: PredictEndpoint | None = None,
 ) -> Any:
-    """Runs by name -> the application with their pages; `closing` is called when the last request is answered, and what
-    `direct` answers does not go through the layers of FastAPI, which are as much work as all the rest."""
-    base: Any = require("fastapi", extra="serve").FastAPI
-    looks = ThreadPoolExecutor(INSPECTION_THREADS)
+    """Return the application with the explorer's pages, the limits and the error handlers.
+
+    `on_close` is called after the last request. Requests to `predict_endpoint` bypass the layers of FastAPI, which
+    would cost as much as the rest of the request.
+    """
+    fastapi_app: Any = require("fastapi", extra="serve").FastAPI
+    inspection_threads = ThreadPoolExecutor(INSPECTION_THREADS)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
-        with on_shutdown_signal(allowed.end):
+        with on_shutdown_signal(policy.end):
             yield
-        closing()
-        looks.shutdown(wait=False, cancel_futures=True)
+        on_close()
+        inspection_threads.shutdown(wait=False, cancel_futures=True)
 
-    limited = None if direct is None else Limits(direct, allowed=allowed)
+    limited_endpoint = None if predict_endpoint is None else Limits(predict_endpoint, policy=policy)
 
-    class Application(base):  # type: ignore[misc]  # known when fastapi is there
+    class Application(fastapi_app):  # type: ignore[misc]  # FastAPI is an optional dependency
         async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-            if limited is None or not is_predict_request(scope):
+            if limited_endpoint is None or not is_predict_request(scope):
                 await super().__call__(scope, receive, send)
             else:
                 scope["app"] = self
-                await limited(scope, receive, send)
+                await limited_endpoint(scope, receive, send)
 
     app = Application(title="regard", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    add_error_handlers(app, partial(_refusal, explored))
-    add_pages(app, explored)
-    app.add_middleware(Limits, allowed=allowed)
-    app.state.allowed, app.state.looks = allowed, looks
+    add_error_handlers(app, partial(_error_page, pages))
+    _add_explorer_routes(app, pages)
+    app.add_middleware(Limits, policy=policy)
+    app.state.policy, app.state.inspection_threads = policy, inspection_threads
     return app
 
 
-def add_pages(app: Any, explored: Mapping[str, ExplorerPage]) -> None:
-    """The explorer: `/`, and what its page asks for under `/api`."""
+def _add_explorer_routes(app: Any, pages: Mapping[str, ExplorerPage]) -> None:
+    """Add `/` and the requests of its page below `/api`."""
     responses = require("fastapi.responses", extra="serve")
 
-    async def page(request: Any) -> Any:
-        name, one = _named(explored, request.query_params.get("run"))
-        asked = request.query_params.get("text", one.text)
-        seen = await run_until_disconnect(request, lambda ask: one.session.inspect(asked, NO_INTERVENTIONS, ask))
-        choices = {"choices": [{"name": each, "shown": each == name} for each in explored]} if len(explored) > 1 else {}
-        return responses.HTMLResponse(bundle(seen | choices))
+    async def show_page(request: Any) -> Any:
+        name, page = _find_page(pages, request.query_params.get("run"))
+        text = request.query_params.get("text", page.text)
+        data = await _inspect(request, page.session, InspectionRequest(text, NO_INTERVENTIONS))
+        choices = {"choices": [{"name": run, "shown": run == name} for run in pages]} if len(pages) > 1 else {}
+        return responses.HTMLResponse(bundle(data | choices))
 
     async def look(request: Any) -> Any:
-        _, one = _named(explored, request.path_params.get("run"))
-        body = read_json(await request.body())
-        text, changes = parse_inspection_request(body)
-        upload = body.get("upload")
-        found = await run_until_disconnect(request, lambda ask: one.session.inspect(text, changes, ask, upload))
-        return responses.JSONResponse(found)
+        _, page = _find_page(pages, request.path_params.get("run"))
+        inspection = parse_inspection_request(read_json(await request.body()))
+        return responses.JSONResponse(await _inspect(request, page.session, inspection))
 
     def tile(look: str, *, run: str | None = None, map: int, head: int, level: int, i: int, j: int) -> dict[str, Any]:
-        session = _named(explored, run)[1].session
+        session = _find_page(pages, run)[1].session
         return {"data": session.tile(look, map=map, head=head, level=level, index=(i, j))}
 
     def step(look: str, *, run: str | None = None, map: str, head: int) -> dict[str, Any]:
-        return _named(explored, run)[1].session.step(look, map=map, head=head)
+        return _find_page(pages, run)[1].session.step(look, map=map, head=head)
 
-    app.add_route("/", page, methods=["GET"])
+    app.add_route("/", show_page, methods=["GET"])
     for base in ("/api", "/api/{run}"):
         app.add_route(f"{base}/look", look, methods=["POST"])
         app.get(f"{base}/tile")(tile)
         app.get(f"{base}/step")(step)
 
 
-def _named(explored: Mapping[str, ExplorerPage], name: str | None) -> tuple[str, ExplorerPage]:
-    """The run of a name, or the first."""
+def _add_look_route(app: Any, service: Service) -> None:
+    responses = require("fastapi.responses", extra="serve")
+
+    async def look(request: Any) -> Any:
+        served, inspection = parse_look_request(read_json(await request.body()), service.hosted)
+        return responses.JSONResponse(await _inspect(request, service.pages[served.name].session, inspection))
+
+    app.add_route("/v1/look", look, methods=["POST"])
+
+
+def _add_metadata_routes(app: Any, service: Service) -> None:
+    responses = require("fastapi.responses", extra="serve")
+    document = openapi.document(service.hosted)
+
+    async def runs(_: Any) -> Any:
+        return responses.JSONResponse({"runs": [openapi.describe_run(served) for served in service.hosted]})
+
+    async def health(_: Any) -> Any:
+        names = [served.name for served in service.hosted]
+        return responses.JSONResponse({"status": "ok", "version": __version__, "runs": names})
+
+    async def metrics(_: Any) -> Any:
+        page, media_type = service.metrics.page()
+        return responses.Response(page, media_type=media_type)
+
+    async def openapi_json(_: Any) -> Any:
+        return responses.JSONResponse(document)
+
+    async def docs(request: Any) -> Any:
+        return responses.HTMLResponse(docs_page(document, str(request.base_url).rstrip("/")))
+
+    for path, endpoint in {
+        "/v1/runs": runs,
+        "/health": health,
+        "/metrics": metrics,
+        "/openapi.json": openapi_json,
+        "/docs": docs,
+    }.items():
+        app.add_route(path, endpoint, methods=["GET"])
+
+
+async def _inspect(request: Any, session: Session, inspection: InspectionRequest) -> dict[str, Any]:
+    """Run an inspection in a thread until the client disconnects."""
+    text, interventions, upload = inspection
+    return await run_until_disconnect(request, lambda check: session.inspect(text, interventions, check, upload))
+
+
+def _find_page(pages: Mapping[str, ExplorerPage], name: str | None) -> tuple[str, ExplorerPage]:
+    """Return the page of a run, of the first run if `name` is None."""
     if name is None:
-        return next(iter(explored.items()))
-    if name not in explored:
-        raise NotFound(f"there is no run {name[:80]!r} here; there are: {', '.join(explored)}")
-    return name, explored[name]
+        return next(iter(pages.items()))
+    if name not in pages:
+        raise NotFound(f"no run {name[:80]!r}; use one of: {', '.join(pages)}")
+    return name, pages[name]
 
 
-def _refusal(explored: Mapping[str, ExplorerPage], request: Any, line: str) -> str:
-    """The page that somebody reads where there is nothing to show."""
+def _error_page(pages: Mapping[str, ExplorerPage], request: Any, message: str) -> str:
+    """Return the HTML page of an error, with the input and the links to the other runs."""
     name = request.query_params.get("run")
-    name, one = _named(explored, name if name in explored else None)
-    others = list(explored) if len(explored) > 1 else []
-    return error_page(line, request.query_params.get("text", one.text), run=name, others=others)
+    name, page = _find_page(pages, name if name in pages else None)
+    names = list(pages) if len(pages) > 1 else []
+    return error_page(message, request.query_params.get("text", page.text), run=name, others=names)

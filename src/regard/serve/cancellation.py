@@ -1,4 +1,7 @@
-"""Work for as long as somebody waits for it and time allows: in a thread, or in a line."""
+"""Cancellation of requests: work ends when the client disconnects, the deadline passes or the server shuts down.
+
+`run_until_disconnect` runs work in a thread; `DisconnectMonitor` watches requests that wait for the scheduler.
+"""
 
 from __future__ import annotations
 
@@ -11,96 +14,101 @@ from typing import Any, TypeVar
 
 from regard.core.cancellation import CancellationCheck, Cancelled
 
-REQUEST_TIMEOUT_S = 60.0  # seconds that a request may take
-TIMEOUT_MESSAGE = "it took longer than {:g} seconds; ask for less at a time"
-DISCONNECTED_MESSAGE = "the client has gone; nothing was computed further"
-SHUTDOWN_MESSAGE = "the server has been told to end"
-POLL_INTERVAL_S = 0.2  # seconds between two looks at those who wait
+REQUEST_TIMEOUT_S = 60.0  # seconds until the deadline of a request
+TIMEOUT_MESSAGE = "the request took longer than {:g} seconds; send fewer inputs at a time"
+INSPECTION_TIMEOUT_MESSAGE = "the request took longer than {:g} seconds; send a shorter input"
+DISCONNECTED_MESSAGE = "the client disconnected; the request was cancelled"
+SHUTDOWN_MESSAGE = "the server is shutting down"
+POLL_INTERVAL_S = 0.2  # seconds between two polls of the pending requests
 Receive = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
 
 
 async def run_until_disconnect(request: Any, work: Callable[[CancellationCheck], T]) -> T:
-    """Work in a thread of its own, which asks now and then whether it is still wanted. Whoever waits is told in time,
-    also while the thread does something long that does not ask."""
-    gone = threading.Event()
+    """Run work in a thread, with a function that raises once the request is cancelled.
 
-    def ask() -> None:
-        if gone.is_set():
+    The client gets its error at the deadline even if the thread is in a long step that does not check.
+    """
+    cancelled = threading.Event()
+
+    def check() -> None:
+        if cancelled.is_set():
             raise Cancelled(DISCONNECTED_MESSAGE)
 
-    watching = asyncio.ensure_future(_left(request.receive))
-    watching.add_done_callback(lambda _: gone.set())
+    disconnect = asyncio.ensure_future(_wait_for_disconnect(request.receive))
+    disconnect.add_done_callback(lambda _: cancelled.set())
     try:
         async with asyncio.timeout(REQUEST_TIMEOUT_S):
-            return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
+            return await asyncio.get_running_loop().run_in_executor(request.app.state.inspection_threads, work, check)
     except TimeoutError:
-        raise Cancelled(f"it took longer than {REQUEST_TIMEOUT_S:g} seconds; give a shorter input") from None
+        raise Cancelled(INSPECTION_TIMEOUT_MESSAGE.format(REQUEST_TIMEOUT_S)) from None
     except asyncio.CancelledError:
         raise Cancelled(SHUTDOWN_MESSAGE) from None
     finally:
-        gone.set()
-        watching.cancel()
+        cancelled.set()
+        disconnect.cancel()
 
 
 @dataclass(eq=False)
 class PendingRequest:
-    """Somebody who waits for an answer."""
+    """A request that waits for its result."""
 
     future: asyncio.Future[Any]
     receive: Receive
-    deadline: float  # when it is too late, by time.monotonic
-    polled: bool = False  # at a look before
-    watching: asyncio.Task[None] | None = None  # hears that the client has gone
+    deadline: float  # by time.monotonic
+    polled: bool = False  # at least once
+    disconnect: asyncio.Task[None] | None = None  # ends when the client disconnects
 
     def poll(self, now: float) -> None:
-        """Give up what is late. Whoever waits for the second look is listened to: to do so for each request that is
-        answered at once would cost more than all else that is done for it here."""
+        """Fail the request if it is past its deadline.
+
+        Disconnects are only watched from the second poll on: watching every fast request would cost more than
+        serving it.
+        """
         if now > self.deadline and not self.future.done():
             self.future.set_exception(Cancelled(TIMEOUT_MESSAGE.format(REQUEST_TIMEOUT_S)))
-        elif self.polled and self.watching is None:
-            self.watching = asyncio.ensure_future(_left(self.receive))
-            self.watching.add_done_callback(self._gone)
+        elif self.polled and self.disconnect is None:
+            self.disconnect = asyncio.ensure_future(_wait_for_disconnect(self.receive))
+            self.disconnect.add_done_callback(self._on_disconnect)
         self.polled = True
 
-    def _gone(self, watching: asyncio.Task[None]) -> None:
-        if not watching.cancelled() and not self.future.done():
+    def _on_disconnect(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and not self.future.done():
             self.future.set_exception(Cancelled(DISCONNECTED_MESSAGE))
 
 
 class DisconnectMonitor:
-    """Looks at those who wait in one loop, all at once, now and then."""
+    """Polls all pending requests of one event loop at a fixed interval, with one timer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._all = loop, set[PendingRequest]()
-        self._looks = False
+        self._loop, self._pending = loop, set[PendingRequest]()
+        self._scheduled = False
 
     async def wait_for_result(self, future: asyncio.Future[T], receive: Receive, deadline: float) -> T:
-        """What is awaited, unless the client goes or it takes too long."""
-        waiting = PendingRequest(future, receive, deadline)
-        self._all.add(waiting)
-        if not self._looks:
-            self._looks = True
-            self._loop.call_later(POLL_INTERVAL_S, self._look)
+        """Return the result of a future; raise Cancelled if the client disconnects or the deadline passes."""
+        request = PendingRequest(future, receive, deadline)
+        self._pending.add(request)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_later(POLL_INTERVAL_S, self._poll)
         try:
             return await future
-        except asyncio.CancelledError:  # it has been told so for longer than a request takes
+        except asyncio.CancelledError:  # the server cancels requests after the grace period of its shutdown
             raise Cancelled(SHUTDOWN_MESSAGE) from None
         finally:
-            self._all.discard(waiting)
-            if waiting.watching is not None:
-                waiting.watching.cancel()
+            self._pending.discard(request)
+            if request.disconnect is not None:
+                request.disconnect.cancel()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         now = time.monotonic()
-        for waiting in list(self._all):
-            waiting.poll(now)
-        self._looks = bool(self._all)
-        if self._looks:
-            self._loop.call_later(POLL_INTERVAL_S, self._look)
+        for request in list(self._pending):
+            request.poll(now)
+        self._scheduled = bool(self._pending)
+        if self._scheduled:
+            self._loop.call_later(POLL_INTERVAL_S, self._poll)
 
 
-async def _left(receive: Receive) -> None:
-    """Returns when the client has gone."""
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""A run on a server, in Python, with the verbs of a loaded run: `regard.Client("http://127.0.0.1:8000").fill(["…"])`."""
+"""Python client of a server, with the verbs of a loaded run: `regard.Client("http://127.0.0.1:8000").fill(["…"])`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from regard.api.verbs import Verbs, as_list
 from regard.core.errors import ConfigError, RegardError
 from regard.core.task import Prediction
 
-CONNECTION_ERRORS = (OSError, http.client.HTTPException)  # a connection that ends, or bytes that are no HTTP
-PREDICTION_FIELDS = ("text", "score", "rank", "remarks", "files")  # of an answer; the rest is the task's own
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)  # a closed connection, or bytes that are not HTTP
+PREDICTION_FIELDS = ("text", "score", "rank", "remarks", "files")  # of every prediction; other fields are the task's
 
 
 class ServerError(RegardError):
-    """What a server says is wrong; `status` is its number, `seconds` when to come again (0: it did not say)."""
+    """Error of a server. `status` is the HTTP status, `seconds` the time after which to retry (0: not given)."""
 
     def __init__(self, message: str, status: int = 0, seconds: int = 0) -> None:
         super().__init__(message)
@@ -30,25 +30,25 @@ class ServerError(RegardError):
 
 
 class Client(Verbs):
-    """The verbs of a run that `regard serve` serves elsewhere.
+    """The verbs of a run that `regard serve` serves.
 
-    `run` names one where the server has several; `key` is the server's REGARD_KEY. Inputs are texts, or the paths of
-    files here, which are sent whole; options are those of the run, and `decoding={"beam_width": 8}` changes the search.
+    `run` is required if the server has several runs; `key` is the server's REGARD_KEY. Inputs are texts or paths of
+    local files, whose content is sent. Options are those of the run, and `decoding={"beam_width": 8}` changes the search.
     """
 
     def __init__(self, url: str, run: str | None = None, *, key: str = "", timeout: float = 90.0) -> None:
         self._url, self._key, self._timeout = url.rstrip("/"), key, timeout
         if not (key.isascii() and key.isprintable()):
-            raise ConfigError("a key has ASCII letters, digits and signs only; this one has others")
+            raise ConfigError("key: must contain printable ASCII characters only")
         if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"{url!r} is no address of a server; give one such as http://127.0.0.1:8000")
+            raise ConfigError(f"{url!r} is not the address of a server; use one such as http://127.0.0.1:8000")
         runs: list[dict[str, Any]] = self._read("/v1/runs", "runs")
-        found = [each for each in runs if run in (None, each["name"])]
-        if len(found) != 1:
-            names = ", ".join(each["name"] for each in runs)
-            said = f"it has no run {run!r}" if run is not None else "it serves several runs"
-            raise ConfigError(f"{self._url}: {said}; name one of them: Client(url, run=…): {names}")
-        self.about = found[0]
+        matches = [description for description in runs if run in (None, description["name"])]
+        if len(matches) != 1:
+            names = ", ".join(description["name"] for description in runs)
+            problem = f"it has no run {run!r}" if run is not None else "it serves several runs"
+            raise ConfigError(f"{self._url}: {problem}; choose one with Client(url, run=…): {names}")
+        self.about = matches[0]
         self.name: str = self.about["name"]
         self.folder = Path(self.name)
         self.verbs = tuple(self.about["verbs"])
@@ -60,113 +60,121 @@ class Client(Verbs):
         return f"Client({self._url!r}: {self.name}, {self.about['model']} for {self.about['task']})"
 
     def predict(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
-        """Inputs -> the answers to each, best first. `files=[".png"]` also fetches what answers can be written as."""
+        """Inputs -> the predictions of each, best first. `files=[".png"]` also fetches the files of each prediction."""
         inputs = as_list(inputs, self.verb)
         if not inputs:
             return []
-        found = self._read(f"/v1/{self.verb}", "predictions", self._asked(inputs, options))
-        return [[_answer(row) for row in rows] for rows in found]
+        rows = self._read(f"/v1/{self.verb}", "predictions", self._predict_body(inputs, options))
+        return [[_to_prediction(fields) for fields in row] for row in rows]
 
     def stream(self, raw_input: Any = "", **options: Any) -> Iterator[str]:
-        """The answer to one input while it is decoded: the whole text so far, again and again, at last the answer's."""
-        asked = self._asked([raw_input], options) | {"stream": True}
-        name = ""
-        for line in self._lines(self._open(f"/v1/{self.verb}", asked)):
+        """Yield the text decoded so far for one input, repeatedly; the last text is that of the prediction."""
+        body = self._predict_body([raw_input], options) | {"stream": True}
+        event = ""
+        for line in self._lines(self._open(f"/v1/{self.verb}", body)):
             kind, _, value = line.decode().rstrip("\n").partition(": ")
             if kind == "event":
-                name = value
+                event = value
             elif kind == "data":
                 table = json.loads(value)
-                if name == "error":
+                if event == "error":
                     raise ServerError(table["error"], table["status"])
-                yield table["text"] if name == "partial" else table["predictions"][0][0]["text"]
-        if name != "predictions":
-            raise self._gone()
+                yield table["text"] if event == "partial" else table["predictions"][0][0]["text"]
+        if event != "predictions":
+            raise self._incomplete()
 
-    def inspect(self, raw_input: Any, **changes: Any) -> dict[str, Any]:
-        """Every attention map of an input, as plain values; `off`, `forbid` and `temperature` are a what-if."""
-        asked = {"run": self.name, "input": self._sent(raw_input), **changes}
-        found: dict[str, Any] = self._read("/v1/look", None, asked)
-        return found
+    def inspect(self, raw_input: Any, **interventions: Any) -> dict[str, Any]:
+        """Return all attention maps of an input as JSON values.
 
-    def _asked(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON of a request."""
-        own = dict(options)
-        beside: dict[str, Any] = {key: own.pop(key) for key in ("decoding", "files") if key in own}
-        paths = [key for key, told in self.about["options"]["properties"].items() if "Upload" in json.dumps(told)]
-        sent = {key: _file(value) if key in paths and value is not None else value for key, value in own.items()}
-        return {"run": self.name, "inputs": [self._sent(given) for given in inputs], "options": sent, **beside}
+        Interventions are `disabled_heads`, `hidden_items` and `temperature`.
+        """
+        body = {"run": self.name, "input": self._encode_input(raw_input), **interventions}
+        inspection: dict[str, Any] = self._read("/v1/look", None, body)
+        return inspection
 
-    def _sent(self, given: Any) -> Any:
-        """An input as JSON: a text, or the content of a file where the run takes files."""
-        named = isinstance(given, str) and Path(given[-10:]).suffix.lower() in self.about["opens"]
-        if isinstance(given, Path) or (named and "\n" not in given and len(given) < 1000 and Path(given).is_file()):
-            return _file(given)
-        return given
+    def _predict_body(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON of a prediction request."""
+        task_options = dict(options)
+        fields: dict[str, Any] = {key: task_options.pop(key) for key in ("decoding", "files") if key in task_options}
+        schemas = self.about["options"]["properties"]
+        paths = [key for key, schema in schemas.items() if "Upload" in json.dumps(schema)]
+        encoded = {
+            key: _encode_file(value) if key in paths and value is not None else value
+            for key, value in task_options.items()
+        }
+        raw_inputs = [self._encode_input(raw_input) for raw_input in inputs]
+        return {"run": self.name, "inputs": raw_inputs, "options": encoded, **fields}
 
-    def _read(self, path: str, part: str | None, asked: Any = None) -> Any:
-        """The JSON that the server answers, or a part of it."""
+    def _encode_input(self, raw_input: Any) -> Any:
+        """Return an input as JSON: a text, or the content of a file if the run reads files."""
+        is_name = isinstance(raw_input, str) and Path(raw_input[-10:]).suffix.lower() in self.about["opens"]
+        if isinstance(raw_input, Path) or (
+            is_name and "\n" not in raw_input and len(raw_input) < 1000 and Path(raw_input).is_file()
+        ):
+            return _encode_file(raw_input)
+        return raw_input
+
+    def _read(self, path: str, field: str | None, body: Any = None) -> Any:
+        """Return the JSON of a response, or one field of it."""
         try:
-            with self._open(path, asked) as answer:
-                found = json.loads(answer.read())
-            return found if part is None else found[part]
+            with self._open(path, body) as response:
+                content = json.loads(response.read())
+            return content if field is None else content[field]
         except CONNECTION_ERRORS:
-            raise self._gone() from None
+            raise self._incomplete() from None
         except (ValueError, LookupError, TypeError):
-            raise ServerError(f"{self._url}: what answers there is no server of regard; is the port right?") from None
+            raise ServerError(f"{self._url}: the response is not from a regard server; check the port") from None
 
-    def _lines(self, answer: Any) -> Iterator[bytes]:
-        """The lines of an answer as they come."""
+    def _lines(self, response: Any) -> Iterator[bytes]:
+        """Yield the lines of a response as they arrive."""
         try:
-            yield from answer
+            yield from response
         except CONNECTION_ERRORS:
-            raise self._gone() from None
+            raise self._incomplete() from None
 
-    def _gone(self) -> ServerError:
-        return ServerError(f"{self._url}: the server went before the answer was whole")
+    def _incomplete(self) -> ServerError:
+        return ServerError(f"{self._url}: the connection was closed before the response was complete")
 
-    def _open(self, path: str, asked: Any = None) -> Any:
+    def _open(self, path: str, body: Any = None) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
-            data = None if asked is None else json.dumps(asked).encode()
-        except (TypeError, ValueError) as wrong:
-            raise ConfigError(f"what is asked cannot be sent as JSON: {wrong}") from None
+            data = None if body is None else json.dumps(body).encode()
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"the request cannot be sent as JSON: {error}") from None
         try:
             request = urllib.request.Request(self._url + path, data, headers)
             return urllib.request.urlopen(request, timeout=self._timeout)
-        except urllib.error.HTTPError as wrong:
-            with wrong:
-                raise _told(wrong) from None
-        except (*CONNECTION_ERRORS, ValueError) as wrong:
-            why = " ".join(str(wrong).split())
-            raise ServerError(f"{self._url}: no server answers ({why}); is it started? regard serve RUN") from None
+        except urllib.error.HTTPError as error:
+            with error:
+                raise _to_server_error(error) from None
+        except (*CONNECTION_ERRORS, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise ServerError(f"{self._url}: no server answers ({reason}); start one: regard serve RUN") from None
 
 
-def _told(wrong: urllib.error.HTTPError) -> ServerError:
-    """What the server said."""
+def _to_server_error(error: urllib.error.HTTPError) -> ServerError:
     try:
-        line = str(json.loads(wrong.read())["error"])
+        message = str(json.loads(error.read())["error"])
     except (*CONNECTION_ERRORS, ValueError, LookupError, TypeError):
-        line = f"the server answered {wrong.code}"
-    seconds = wrong.headers.get("Retry-After", "")
-    return ServerError(line, wrong.code, int(seconds) if seconds.isdecimal() else 0)
+        message = f"the server returned status {error.code}"
+    seconds = error.headers.get("Retry-After", "")
+    return ServerError(message, error.code, int(seconds) if seconds.isdecimal() else 0)
 
 
-def _file(given: Path | str) -> dict[str, str]:
-    if not isinstance(given, Path | str):
-        raise ConfigError(f"{given!r} is no path of a file; give one")
-    path = Path(given)
+def _encode_file(value: Path | str) -> dict[str, str]:
+    if not isinstance(value, Path | str):
+        raise ConfigError(f"{value!r} is not the path of a file")
+    path = Path(value)
     try:
         return {"file": base64.b64encode(path.read_bytes()).decode(), "name": path.name}
-    except OSError as wrong:
-        raise ConfigError(f"{path}: cannot be read ({wrong.strerror}), so it cannot be sent") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}), so it cannot be sent") from None
 
 
-def _answer(row: Mapping[str, Any]) -> Prediction:
-    files = {suffix: partial(base64.b64decode, data) for suffix, data in row.get("files", {}).items()}
-    data = {key: value for key, value in row.items() if key not in PREDICTION_FIELDS}
-    return Prediction(
-        row["text"], row["score"], row["rank"], files=files, remarks=tuple(row.get("remarks", ())), data=data
-    )
+def _to_prediction(fields: Mapping[str, Any]) -> Prediction:
+    files = {suffix: partial(base64.b64decode, content) for suffix, content in fields.get("files", {}).items()}
+    data = {key: value for key, value in fields.items() if key not in PREDICTION_FIELDS}
+    remarks = tuple(fields.get("remarks", ()))
+    return Prediction(fields["text"], fields["score"], fields["rank"], files=files, remarks=remarks, data=data)

@@ -1,9 +1,8 @@
-"""Continuous batching: the searches of all requests of a run as one batch that grows and shrinks.
+"""Continuous batching: one thread decodes the searches of all requests of a run as a batch that grows and shrinks.
 
-A task is handed a decoder like any other (`Pooled`). What it asks for is not searched for by itself: it joins what is
-being decoded, by `Search.join`, and comes back when it has ended, while the others go on. Each is decoded as if it were
-alone, draws included. So requests that come together are computed together, one that has ended leaves at once, and one
-that waits joins at the next token; no task knows of it.
+A task receives an ordinary decoding strategy (`BatchedStrategy`). Its search is prefilled and joins the running batch at
+the next step (`Search.merge`); it leaves the batch as soon as it has finished. Every search is decoded as if it were
+alone, samples included, and no task depends on the batching.
 """
 
 from __future__ import annotations
@@ -23,22 +22,23 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.decoding.strategy import DecoderInputs, DecodingStrategy, Search, SearchState
 
-CANCEL_POLL_S = 0.25  # seconds between two questions whether a search is still wanted
+CANCEL_POLL_S = 0.25  # seconds between two checks whether the request of a search was cancelled
+THREAD_IDLE_S = 10  # seconds after which the idle decoding thread ends
 
 SourceHypotheses = list[list[Hypothesis]]
-TokenCallback = Callable[[Sequence[int]], None]  # hears the tokens of the best so far
+TokenCallback = Callable[[Sequence[int]], None]  # receives the tokens of the best hypothesis so far
 
 
 class RetryAlone(Exception):
-    """A search that is to be made by itself: something went wrong in the batch that it was part of."""
+    """The batch of a search failed: the search must be run alone."""
 
 
 @dataclass(eq=False)
 class SearchRequest:
-    """A search that takes part: the arguments of Search.begin, and who waits for it."""
+    """A search to decode: the arguments of Search.start, and the future of its result."""
 
     search: Search
-    batch_key: Hashable  # those of one kind are steps of the same decoder; None: of its own
+    batch_key: Hashable  # searches with equal keys share the steps of one decoder; None: a batch of its own
     state: State
     limits: Tensor  # (s)
     first: Tensor | None
@@ -50,87 +50,86 @@ class SearchRequest:
 
     @property
     def size(self) -> int:
-        """How many sources it has."""
+        """Number of sources."""
         return self.limits.numel()
 
-    def begin(self) -> SearchState:
-        """Before its first token."""
+    def start(self) -> SearchState:
+        """Return the state before the first token."""
         return self.search.start(self.state, self.limits, first_input=self.first, sample_indices=self.sample_indices)
 
-    def end(self, index: int, hypotheses: list[Hypothesis]) -> None:
-        """One of its sources has ended; with the last of them, whoever waits hears of it."""
+    def finish(self, index: int, hypotheses: list[Hypothesis]) -> None:
+        """Store the result of one source; after the last one, set the result of the request."""
         self.results[index] = hypotheses
         if len(self.results) == self.size:
             with suppress(InvalidStateError):
-                self.done.set_result([self.results[each] for each in range(self.size)])
+                self.done.set_result([self.results[source] for source in range(self.size)])
 
     def fail(self, error: Exception) -> None:
-        """It cannot be part of a batch."""
+        """Set an error as the result of the request."""
         with suppress(InvalidStateError):
             self.done.set_exception(error)
 
 
 @dataclass(eq=False)
 class DecodingBatch:
-    """Searches of one kind, decoded side by side; its sources by number, and whose they are."""
+    """Searches with equal keys that are decoded together. Every source has a slot: its id in the search state."""
 
     search: Search
     state: SearchState
-    owners: dict[int, tuple[SearchRequest, int]]
+    slots: dict[int, tuple[SearchRequest, int]]  # source id -> request, and index of the source in it
 
-    def add(self, more: SearchState, wanted: Sequence[SearchRequest]) -> None:
-        """Beside those that run."""
-        base = self.state.num_started
-        self.state = self.search.merge(self.state, more)
-        self.owners |= {base + number: ticket for number, ticket in owners_of(wanted).items()}
+    def add(self, state: SearchState, requests: Sequence[SearchRequest]) -> None:
+        """Merge started searches into the batch."""
+        first_id = self.state.num_started
+        self.state = self.search.merge(self.state, state)
+        self.slots |= {first_id + offset: slot for offset, slot in slots_of(requests).items()}
 
     def step(self) -> None:
-        """One token more for each; those that have ended leave."""
-        self._drop()
+        """Decode one token for every source; finished sources leave the batch."""
+        self._end_cancelled()
         self.state, finished = self.search.step(self.state)
-        for number, hypotheses in finished.items():
-            wanted, place = self.owners.pop(number)
-            wanted.end(place, hypotheses)
-        if any(wanted.on_tokens is not None for wanted, _ in self.owners.values()):
-            self._tell()
+        for source_id, hypotheses in finished.items():
+            request, index = self.slots.pop(source_id)
+            request.finish(index, hypotheses)
+        if any(request.on_tokens is not None for request, _ in self.slots.values()):
+            self._report_tokens()
 
-    def _drop(self) -> None:
-        """What nobody wants any more has reached its limit: it ends with the next token."""
-        gone = {number for number, (wanted, _) in self.owners.items() if wanted.cancelled}
-        if gone:
-            kept = torch.tensor([number not in gone for number in self.state.source_ids.tolist()])
-            limits = self.state.limits * kept.to(self.state.limits.device)
+    def _end_cancelled(self) -> None:
+        """Set the length limit of cancelled searches to zero, so that they finish at the next step."""
+        cancelled = {source_id for source_id, (request, _) in self.slots.items() if request.cancelled}
+        if cancelled:
+            active = torch.tensor([source_id not in cancelled for source_id in self.state.source_ids.tolist()])
+            limits = self.state.limits * active.to(self.state.limits.device)
             self.state = self.state._replace(limits=limits, min_steps_to_limit=0)
 
-    def _tell(self) -> None:
-        running = self.state
-        for row, number in enumerate(running.source_ids.tolist()):
-            wanted, place = self.owners.get(number, (None, 0))
-            if wanted is not None and wanted.on_tokens is not None and place == 0:
-                best, length = int(running.cum_log_probs[row].argmax()), int(running.lengths[row])
-                wanted.on_tokens(running.tokens[row, best, running.tokens.shape[2] - length :].tolist())
+    def _report_tokens(self) -> None:
+        state = self.state
+        for row, source_id in enumerate(state.source_ids.tolist()):
+            request, index = self.slots.get(source_id, (None, 0))
+            if request is not None and request.on_tokens is not None and index == 0:
+                best, length = int(state.cum_log_probs[row].argmax()), int(state.lengths[row])
+                request.on_tokens(state.tokens[row, best, state.tokens.shape[2] - length :].tolist())
 
 
-def owners_of(wanted: Sequence[SearchRequest]) -> dict[int, tuple[SearchRequest, int]]:
-    """Sources in their order, numbered from 0 -> whose each is, and which of theirs."""
-    flat = [(each, place) for each in wanted for place in range(each.size)]
-    return dict(enumerate(flat))
+def slots_of(requests: Sequence[SearchRequest]) -> dict[int, tuple[SearchRequest, int]]:
+    """Number the sources of all requests from 0 -> the request of each, and its index in it."""
+    return dict(enumerate((request, index) for request in requests for index in range(request.size)))
 
 
 class ContinuousBatcher:
-    """The thread that decodes, and what it decodes."""
+    """The decoding thread and its batches, one per batch key."""
 
     def __init__(self, on_step: Callable[[int], None] | None = None) -> None:
-        self.told = on_step  # hears how many sources each step has
+        self.on_step = on_step  # called with the number of sources of each step
         self._changed = threading.Condition()
-        self._coming: list[SearchRequest] = []
-        self._lanes: dict[Hashable, DecodingBatch] = {}
+        self._submitted: list[SearchRequest] = []
+        self._batches: dict[Hashable, DecodingBatch] = {}
         self._thread: threading.Thread | None = None
 
     def run(self, request: SearchRequest) -> SourceHypotheses:
-        """The hypotheses of each source, best first; given up where the request is."""
+        """Return the hypotheses of each source, best first; cancelled when the current request is."""
         with self._changed:
-            self._coming.append(request)
+            self._submitted.append(request)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
@@ -141,82 +140,79 @@ class ContinuousBatcher:
                     return request.done.result(timeout=CANCEL_POLL_S)
                 check_cancelled()
         finally:
-            request.cancelled = True  # if it has not ended, it ends now
+            request.cancelled = True  # ends the search if it has not finished
 
     def _run(self) -> None:
-        """Decode until there is nothing to do for a while."""
+        """Decode until the thread has been idle for a while."""
         while True:
             with self._changed:
-                if not self._changed.wait_for(lambda: self._coming or self._lanes, timeout=10):
+                if not self._changed.wait_for(lambda: self._submitted or self._batches, timeout=THREAD_IDLE_S):
                     self._thread = None
                     return
-                coming, self._coming = self._coming, []
-            self._admit(coming)
-            for kind, lane in list(self._lanes.items()):
-                self._step(kind, lane)
+                submitted, self._submitted = self._submitted, []
+            self._admit(submitted)
+            for key, batch in list(self._batches.items()):
+                self._step(key, batch)
 
-    def _admit(self, coming: Sequence[SearchRequest]) -> None:
-        """Those of one kind are joined with each other first: what runs is copied once."""
-        kinds: dict[Hashable, list[SearchRequest]] = {}
-        for wanted in coming:
-            kinds.setdefault(wanted if wanted.batch_key is None else wanted.batch_key, []).append(wanted)
-        for kind, some in kinds.items():
+    def _admit(self, submitted: Sequence[SearchRequest]) -> None:
+        """Add searches to their batches. New ones are merged with each other first: the batch is then copied once."""
+        requests_by_key: dict[Hashable, list[SearchRequest]] = {}
+        for request in submitted:
+            requests_by_key.setdefault(request if request.batch_key is None else request.batch_key, []).append(request)
+        for key, requests in requests_by_key.items():
             try:
-                lane, search = self._lanes.get(kind), some[0].search
-                more = reduce(search.merge, [wanted.begin() for wanted in some])
-                if lane is None:
-                    self._lanes[kind] = DecodingBatch(search, more, owners_of(some))
+                batch, search = self._batches.get(key), requests[0].search
+                state = reduce(search.merge, [request.start() for request in requests])
+                if batch is None:
+                    self._batches[key] = DecodingBatch(search, state, slots_of(requests))
                 else:
-                    lane.add(more, some)
-            except Exception as wrong:  # whatever it is, each finds out for itself
-                for wanted in some:
-                    wanted.fail(RetryAlone(str(wrong)))
+                    batch.add(state, requests)
+            except Exception as error:  # each request meets its own error when it is run alone
+                for request in requests:
+                    request.fail(RetryAlone(str(error)))
 
-    def _step(self, kind: Hashable, lane: DecodingBatch) -> None:
+    def _step(self, key: Hashable, batch: DecodingBatch) -> None:
         try:
-            if self.told is not None:
-                self.told(lane.state.source_ids.numel())
-            lane.step()
-        except Exception as wrong:
-            for wanted, _ in lane.owners.values():
-                wanted.fail(RetryAlone(str(wrong)))
-            lane.owners.clear()
-        if not lane.owners:
-            del self._lanes[kind]
+            if self.on_step is not None:
+                self.on_step(batch.state.source_ids.numel())
+            batch.step()
+        except Exception as error:
+            for request, _ in batch.slots.values():
+                request.fail(RetryAlone(str(error)))
+            batch.slots.clear()
+        if not batch.slots:
+            del self._batches[key]
 
 
 @dataclass(frozen=True)
 class BatchedStrategy(DecodingStrategy):
-    """A decoder like any other, whose searches are made by a pool."""
+    """A decoding strategy whose searches are run by a ContinuousBatcher."""
 
     batcher: ContinuousBatcher = field(default_factory=ContinuousBatcher, compare=False)
     on_tokens: TokenCallback | None = field(default=None, compare=False)
-    on_search_start: Callable[[], None] = field(
-        default=lambda: None, compare=False
-    )  # hears that all is ready to be searched for
-    request_indices: tuple[int, ...] = field(
-        default=(), compare=False
-    )  # of each input in its own request; (): it is all of one
+    # called when the inputs are prepared and the search is about to start
+    on_search_start: Callable[[], None] = field(default=lambda: None, compare=False)
+    # index of each input in its own request; (): all inputs are from one request
+    request_indices: tuple[int, ...] = field(default=(), compare=False)
 
     def sample_indices(self, count: int) -> list[int]:
-        """As Decoding: what is drawn for an input is what is drawn when its request is answered alone."""
+        """Return the index of each input in its request, so that samples are those of the request alone."""
         return list(self.request_indices) if self.request_indices else super().sample_indices(count)
 
     def decode(self, model: Decoder, sources: DecoderInputs) -> SourceHypotheses:
-        """As Decoding: the state before the first token, one row a source -> hypotheses of each source, best first."""
-        state, marks, limits, first, numbers, grammar = sources
+        """Return the hypotheses of each source, best first, decoded together with other requests."""
+        state, special_tokens, limits, first, sample_indices, grammar = sources
         if not limits.numel():
             return []
-        search = self.search(model, special_tokens=marks, grammar=grammar)
+        search = self.search(model, special_tokens=special_tokens, grammar=grammar)
         self.on_search_start()
+        key = self._batch_key(special_tokens, grammar)
         try:
-            return self.batcher.run(
-                SearchRequest(search, self._kind(marks, grammar), state, limits, first, numbers, self.on_tokens)
-            )
+            return self.batcher.run(SearchRequest(search, key, state, limits, first, sample_indices, self.on_tokens))
         except RetryAlone:
             return super().decode(model, sources)
 
-    def _kind(self, marks: SpecialTokens, grammar: Grammar | None) -> Hashable:
-        """Equal where steps are. A seed is used up when a search begins; a grammar is one search's own."""
+    def _batch_key(self, special_tokens: SpecialTokens, grammar: Grammar | None) -> Hashable:
+        """Return a key that is equal if the steps are. The seed is used only at the start; a grammar is not shared."""
         config = replace(self.config, seed=0) if self.has_setting("seed") else self.config
-        return None if grammar is not None else (self.name, repr(config), repr(marks))
+        return None if grammar is not None else (self.name, repr(config), repr(special_tokens))

@@ -1,4 +1,4 @@
-"""What a client is told where nothing is answered: a status and one line, never how our code looks inside."""
+"""Mapping of exceptions to an HTTP status and a one-line message; internal details are never exposed."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from regard.core.extras import require
 from regard.serve.requests import NotFound
 from regard.serve.scheduler import QueueFull, ShuttingDown
 
-INTERNAL_ERROR_MESSAGE = "something went wrong in the server, which is not your mistake; its log says what"
-API_PATHS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths that no person reads
+INTERNAL_ERROR_MESSAGE = "internal server error; see the log of the server"
+API_PATHS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths whose errors are JSON, not pages
 
 
 def status_of(error: Exception) -> int:
-    """An error -> the status of its response."""
-    kinds: dict[type[Exception], int] = {
+    """Return the HTTP status of an error."""
+    statuses: dict[type[Exception], int] = {
         QueueFull: 429,
         ShuttingDown: 503,
         Cancelled: 503,
         NotFound: 404,
         RegardError: 400,
     }
-    return next((status for kind, status in kinds.items() if isinstance(error, kind)), 500)
+    return next((status for kind, status in statuses.items() if isinstance(error, kind)), 500)
 
 
 def error_message(error: Exception) -> str:
-    """What is said of an error: its own line, where it is one of ours that a user can mend."""
+    """Return the message of an error for the client. Unexpected errors are logged, and not described."""
     if isinstance(error, RegardError):
         return str(error)
     logging.getLogger("regard.serve").error("a request failed", exc_info=error)
@@ -37,37 +37,38 @@ def error_message(error: Exception) -> str:
 
 
 def headers_of(error: Exception) -> dict[str, str]:
-    """When to come again."""
+    """Return the Retry-After header for errors that a retry may solve."""
     status = status_of(error)
     return {"Retry-After": str(error.seconds if isinstance(error, QueueFull) else 1)} if status in (429, 503) else {}
 
 
 def add_error_handlers(app: Any, page: Callable[[Any, str], str]) -> None:
-    """Errors as one line of JSON, or as a page where somebody reads it."""
+    """Return errors as one line of JSON, or as an HTML page for paths that a browser shows."""
     responses = require("fastapi.responses", extra="serve")
     exceptions = require("fastapi.exceptions", extra="serve")
 
-    def answer(request: Any, line: str, status: int, headers: dict[str, str] | None = None) -> Any:
+    def respond(request: Any, message: str, status: int, headers: dict[str, str] | None = None) -> Any:
         if request.url.path.startswith(API_PATHS):
-            return responses.JSONResponse({"error": line}, status, headers)
-        return responses.HTMLResponse(page(request, line), status, headers)
+            return responses.JSONResponse({"error": message}, status, headers)
+        return responses.HTMLResponse(page(request, message), status, headers)
 
-    def refused(request: Any, wrong: Exception) -> Any:
-        return answer(request, error_message(wrong), status_of(wrong), headers_of(wrong))
+    def on_error(request: Any, error: Exception) -> Any:
+        return respond(request, error_message(error), status_of(error), headers_of(error))
 
-    def missing(request: Any, _: Any) -> Any:
-        return answer(request, f"there is no page {request.url.path[:80]!r} here", 404)
+    def on_not_found(request: Any, _: Any) -> Any:
+        return respond(request, f"no page {request.url.path[:80]!r} on this server", 404)
 
-    def mistaken(request: Any, wrong: Any) -> Any:
-        allowed = (wrong.headers or {}).get("Allow", "another method")
-        return answer(request, f"{request.method[:20]} is not for this page; use {allowed}", 405, {"Allow": allowed})
+    def on_wrong_method(request: Any, error: Any) -> Any:
+        allowed = (error.headers or {}).get("Allow", "another method")
+        message = f"method {request.method[:20]} is not allowed; use {allowed}"
+        return respond(request, message, 405, {"Allow": allowed})
 
-    def unread(request: Any, wrong: Any) -> Any:
-        names = ", ".join(sorted({str(part["loc"][-1]) for part in wrong.errors()}))
-        return answer(request, f"a tile or a head is asked for by whole numbers; look at: {names}", 400)
+    def on_invalid_query(request: Any, error: Any) -> Any:
+        names = ", ".join(sorted({str(part["loc"][-1]) for part in error.errors()}))
+        return respond(request, f"the indices of a tile or a head must be integers; check: {names}", 400)
 
-    app.add_exception_handler(RegardError, refused)
-    app.add_exception_handler(Exception, refused)
-    app.add_exception_handler(404, missing)
-    app.add_exception_handler(405, mistaken)
-    app.add_exception_handler(exceptions.RequestValidationError, unread)
+    app.add_exception_handler(RegardError, on_error)
+    app.add_exception_handler(Exception, on_error)
+    app.add_exception_handler(404, on_not_found)
+    app.add_exception_handler(405, on_wrong_method)
+    app.add_exception_handler(exceptions.RequestValidationError, on_invalid_query)

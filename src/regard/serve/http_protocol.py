@@ -1,6 +1,7 @@
-"""Connections: what comes before a body is short, and where nothing moves they end. The head of an answer waits for its
-body, and both are one write: Uvicorn writes them one after the other, and each write goes to the system by itself and
-wakes the client."""
+"""Uvicorn's HTTP protocol, hardened: limited headers, idle connections closed, head and body sent in one write.
+
+Uvicorn writes the head and the body of a response separately; each write is a system call and wakes the client.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +10,22 @@ from typing import Any
 
 from regard.core.extras import require
 
-HEAD = b"HTTP/1.1 "  # what the head of an answer begins with
-MAX_HEADER_BYTES = (
-    65_536  # bytes of an address and headers: Uvicorn takes any number, in time that grows with their square
-)
-IDLE_CHECK_S = 6.0  # seconds between two looks at a connection: if nothing is under way and nothing moved, it ends
+HEAD = b"HTTP/1.1 "  # start of a response's head
+MAX_HEADER_BYTES = 65_536  # bytes of URL and headers: Uvicorn has no limit, and its time grows with their square
+IDLE_CHECK_S = 6.0  # seconds between two checks of a connection: if it is idle and nothing has changed, it is closed
 require("httptools", extra="serve")
 _protocol: Any = require("uvicorn.protocols.http.httptools_impl", extra="serve").HttpToolsProtocol
 
 
 class BufferedTransport:
-    """A transport that keeps the head of an answer until what follows it is written, or until the loop's next turn."""
+    """A transport that holds the head of a response until the body is written, or until the next loop iteration."""
 
     def __init__(self, transport: Any, loop: Any) -> None:
         self._transport, self._loop = transport, loop
         self._head = b""
 
     def write(self, data: bytes) -> None:
-        """Head and body together."""
+        """Write data, together with the held head."""
         if self._head:
             data, self._head = self._head + data, b""
         elif data.startswith(HEAD) and data.endswith(b"\r\n\r\n"):
@@ -36,7 +35,7 @@ class BufferedTransport:
         self._transport.write(data)
 
     def close(self) -> None:
-        """What was kept goes first."""
+        """Write the held head, then close."""
         self._flush()
         self._transport.close()
 
@@ -49,42 +48,43 @@ class BufferedTransport:
         return getattr(self._transport, name)
 
 
-class Protocol(_protocol):  # type: ignore[misc]  # known when uvicorn is there
-    """Uvicorn's own protocol over such a transport, for clients that may want to do harm."""
+class Protocol(_protocol):  # type: ignore[misc]  # uvicorn is an optional dependency
+    """Uvicorn's protocol over a BufferedTransport, protected against malicious clients."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(BufferedTransport(transport, self.loop))
-        self._unread = 0  # bytes of which nothing has been made yet
-        self._seen: tuple[Any, int] | None = None  # at the look before; what had come by then has been read since
-        self._looking = self.loop.call_later(IDLE_CHECK_S, self._look)
+        self._unparsed_bytes = 0
+        # state at the previous check; data received before it has been parsed since
+        self._previous: tuple[Any, int] | None = None
+        self._idle_timer = self.loop.call_later(IDLE_CHECK_S, self._check_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._looking.cancel()
+        self._idle_timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._unread += len(data)
+        self._unparsed_bytes += len(data)
         super().data_received(data)
-        if self._unread > MAX_HEADER_BYTES and not self.transport.is_closing():
+        if self._unparsed_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             body = json.dumps({"error": f"the headers of a request have at most {MAX_HEADER_BYTES:,} bytes"}).encode()
             head = f"content-type: application/json\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
             self.transport.write(HEAD + b"431 Request Header Fields Too Large\r\n" + head.encode() + body)
             self.transport.close()
 
     def on_headers_complete(self) -> None:
-        self._unread = 0
+        self._unparsed_bytes = 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._unread = 0
+        self._unparsed_bytes = 0
         super().on_body(body)
 
-    def _look(self) -> None:
-        """End the connection of a client that is silent, never ends its headers, or does not read its answer."""
-        seen = self.cycle, self.transport.get_write_buffer_size()
-        waits = self.cycle is None or self.cycle.response_complete or self.transport.is_closing()
-        if waits and seen == self._seen:
+    def _check_idle(self) -> None:
+        """Close the connection of a client that is silent, never ends its headers, or does not read the response."""
+        current = self.cycle, self.transport.get_write_buffer_size()
+        is_idle = self.cycle is None or self.cycle.response_complete or self.transport.is_closing()
+        if is_idle and current == self._previous:
             self.transport.abort()
             return
-        self._seen = seen
-        self._looking = self.loop.call_later(IDLE_CHECK_S, self._look)
+        self._previous = current
+        self._idle_timer = self.loop.call_later(IDLE_CHECK_S, self._check_idle)

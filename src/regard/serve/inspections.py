@@ -1,7 +1,7 @@
-"""Looks at one run, one at a time: what the explorer's page and `/v1/look` ask for.
+"""Inspections of one run, one at a time: they serve the explorer's page and `POST /v1/look`.
 
-Looks that were asked for, by name, so that their tiles can be asked for later: in this process, or in a folder where
-several processes that share a port find them. Only what was asked is kept; whoever needs a look does it again.
+Every inspection has an id, under which the page fetches tiles and steps later. Only the request is stored, in memory or
+in a folder shared by several processes; the inspection is recomputed when it is needed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from regard.core.cancellation import cancellable
 from regard.core.errors import DataError, RegardError
@@ -27,201 +27,190 @@ from regard.inspection.json_format import Inspection, step_to_json, to_json
 from regard.inspection.map_tiles import Budget, pack_tile, pyramid, quantize
 from regard.inspection.parameter_tables import ParameterTables
 from regard.serve.model_lock import ModelLock
-from regard.serve.requests import MAX_PIXELS
+from regard.serve.requests import MAX_PIXELS, InspectionRequest
 from regard.serve.uploads import Uploads
 
-MAX_CACHED_INSPECTIONS = 4  # inspections whose tiles can still be asked for at once
-TILE_BUDGET_CHARACTERS = 6_000_000  # characters of tiles sent at once; finer ones are fetched when they are looked at
+MAX_CACHED_INSPECTIONS = 4  # computed inspections in memory
+MAX_STORED_REQUESTS = 64  # requests that can be recomputed for their tiles
+MAX_STORED_UPLOADS = 4  # stored requests with an uploaded file: files are large
+TILE_BUDGET_CHARACTERS = 6_000_000  # characters of tiles in one response; finer tiles are fetched on demand
+ID_PATTERN = re.compile(r"[0-9a-f]{16}")
 CancelCheck = Callable[[], None]
 
 
 class Session:
-    """Looks at one run, one at a time (hooks on a model are not for two threads), and keeps the last few.
+    """Inspects one run and caches the last few inspections.
 
-    A text is read as a stranger's, which never names a file; but what is in `own` was given by whoever started the
-    server, and may.
+    The lock of the model is held exclusively, because hooks on a model must not serve two threads. Text from requests
+    is never interpreted as a path. Only the examples of the task and `trusted_texts`, which were given on the command
+    line, may name files.
     """
 
     def __init__(
         self,
-        subject: InspectionTarget,
+        target: InspectionTarget,
         *,
-        gate: ModelLock | None = None,
+        lock: ModelLock | None = None,
         trusted_texts: Collection[str] = (),
         base: str = "/api",
         store: RequestStore | None = None,
     ) -> None:
-        self._subject = subject
-        self._gate = gate or ModelLock()
-        self._own, self.base = {*trusted_texts, *subject.task.examples}, base
-        self._asked: RequestStore = store or InMemory()
-        self._kept: OrderedDict[str, Inspection] = OrderedDict()
+        self._target = target
+        self._lock = lock or ModelLock()
+        self._trusted_texts, self.base = {*trusted_texts, *target.task.examples}, base
+        self._store: RequestStore = store or InMemory()
+        self._cache: OrderedDict[str, Inspection] = OrderedDict()
 
     @property
     def input_suffixes(self) -> tuple[str, ...]:
-        """Suffixes of the files that are its inputs; none where they are texts, or may be."""
-        task = self._subject.task
-        texts = type(task).parse_untrusted_text is not Task.parse_untrusted_text
-        return () if texts else task.input_suffixes or ()
+        """Suffixes of the files that are inputs; () if an input may be a text."""
+        task = self._target.task
+        accepts_text = type(task).parse_untrusted_text is not Task.parse_untrusted_text
+        return () if accepts_text else task.input_suffixes or ()
 
     def inspect(
         self, text: str, interventions: Interventions, cancel_check: CancelCheck = lambda: None, upload: Any = None
     ) -> dict[str, Any]:
-        """A text and changes -> the JSON of the page; `ask` raises as soon as nobody wants it any more."""
-        with self._gate.exclusive(cancel_check), cancellable(cancel_check):
-            return self._look(InspectionRequest(text, interventions, upload))
-
-    def _look(self, asked: InspectionRequest) -> dict[str, Any]:
-        inspection = self._collect(asked)
-        name = self._asked.put(asked)
-        if self._subject.tables is None:
-            tables = ParameterTables(inspection.positions, inspection.embeddings)
-            self._subject = replace(self._subject, tables=tables)
-        _limited(self._kept, name, inspection, MAX_CACHED_INSPECTIONS)
-        page = {
-            "server": self.base,
-            "id": name,
-            **({"opens": list(self.input_suffixes)} if self.input_suffixes else {}),
-        }
-        return {**to_json(inspection, budget=Budget(TILE_BUDGET_CHARACTERS)), **page}
-
-    def _collect(self, asked: InspectionRequest) -> Inspection:
-        uploads, task = Uploads(), self._subject.task
-
-        def read(text: str) -> Any:
-            if asked.upload is not None:
-                if not task.input_suffixes:
-                    raise DataError("the input of this run is a text; send no file")
-                return task.parse_input(str(uploads.save(asked.upload, task.input_suffixes, "the input")))
-            return task.parse_input(text) if text in self._own else task.parse_untrusted_text(text)
-
-        try:
-            with limit_pixels(max_pixels=MAX_PIXELS):
-                found = collect(replace(self._subject, parse_input=read), asked.text, interventions=asked.interventions)
-            return found if asked.upload is None else replace(found, title=uploads.with_client_names(found.title))
-        except RegardError as wrong:
-            raise type(wrong)(uploads.with_client_names(str(wrong))) from None
-        finally:
-            uploads.close()
+        """Return the JSON of the page; `cancel_check` raises if the request was cancelled."""
+        request = InspectionRequest(text, interventions, upload)
+        with self._lock.exclusive(cancel_check), cancellable(cancel_check):
+            inspection = self._collect(request)
+            inspection_id = self._store.put(request)
+            if self._target.tables is None:
+                tables = ParameterTables(inspection.positions, inspection.embeddings)
+                self._target = replace(self._target, tables=tables)
+            self._add_to_cache(inspection_id, inspection)
+            suffixes = {"opens": list(self.input_suffixes)} if self.input_suffixes else {}
+            page = {"server": self.base, "id": inspection_id, **suffixes}
+            return {**to_json(inspection, budget=Budget(TILE_BUDGET_CHARACTERS)), **page}
 
     def get_inspection(self, inspection_id: str) -> Inspection:
-        """What was looked at before; one that is no longer kept is looked at again, which gives the same."""
-        with self._gate.exclusive():
-            if inspection_id not in self._kept:
-                asked = self._asked.get(inspection_id)
-                if asked is None:
-                    raise RegardError(f"there is no look {inspection_id[:80]!r}; look again")
-                _limited(self._kept, inspection_id, self._collect(asked), MAX_CACHED_INSPECTIONS)
-            return self._kept[inspection_id]
+        """Return an earlier inspection; it is recomputed if it is not in the cache, with the same result."""
+        with self._lock.exclusive():
+            if inspection_id not in self._cache:
+                request = self._store.get(inspection_id)
+                if request is None:
+                    raise RegardError(f"no inspection {inspection_id[:80]!r}; send the input again")
+                self._add_to_cache(inspection_id, self._collect(request))
+            return self._cache[inspection_id]
 
     def step(self, inspection_id: str, *, map: str, head: int) -> dict[str, Any]:
-        """All the numbers of one head of a look."""
+        """Return all numbers of one head of an earlier inspection."""
         for step in self.get_inspection(inspection_id).steps:
             if (step.map, step.head) == (map, head):
                 return step_to_json(step)
-        raise RegardError(f"there is no head {head} of map {map[:200]!r} in this look")
+        raise RegardError(f"no head {head} of map {map[:200]!r} in this inspection")
 
     def tile(self, inspection_id: str, *, map: int, head: int, level: int, index: tuple[int, int]) -> str | None:
-        """One tile of a map that was looked at before."""
+        """Return one tile of a map of an earlier inspection."""
         inspection = self.get_inspection(inspection_id)
         if min(map, head, level, *index) < 0 or max(index) > len(inspection.maps) * 2**32:
-            raise RegardError(f"there is no tile {index} of this look")
+            raise RegardError(f"no tile {index} in this inspection")
         try:
             levels = pyramid(quantize(inspection.maps[map].weights[head]))
             return pack_tile(levels[level], *index)
         except IndexError:
-            raise RegardError(f"there is no tile map={map} head={head} level={level} of this look") from None
+            raise RegardError(f"no tile map={map} head={head} level={level} in this inspection") from None
 
+    def _collect(self, request: InspectionRequest) -> Inspection:
+        uploads, task = Uploads(), self._target.task
 
-def _limited(kept: OrderedDict[str, Any], name: str, value: Any, most: int) -> None:
-    """Into the table, from which the oldest goes."""
-    kept[name] = value
-    while len(kept) > most:
-        kept.popitem(last=False)
+        def parse_input(text: str) -> Any:
+            if request.upload is not None:
+                if not task.input_suffixes:
+                    raise DataError("the input of this run is a text; do not send a file")
+                return task.parse_input(str(uploads.save(request.upload, task.input_suffixes, "the input")))
+            return task.parse_input(text) if text in self._trusted_texts else task.parse_untrusted_text(text)
 
+        try:
+            with limit_pixels(max_pixels=MAX_PIXELS):
+                target = replace(self._target, parse_input=parse_input)
+                inspection = collect(target, request.text, interventions=request.interventions)
+            if request.upload is None:
+                return inspection
+            return replace(inspection, title=uploads.with_client_names(inspection.title))
+        except RegardError as error:
+            raise type(error)(uploads.with_client_names(str(error))) from None
+        finally:
+            uploads.close()
 
-MAX_STORED_REQUESTS = 64  # looks that can be done again for their tiles
-MAX_STORED_UPLOADS = 4  # of them with a file that was sent: files are large
-NAME = re.compile(r"[0-9a-f]{16}")
-
-
-class InspectionRequest(NamedTuple):
-    """What was looked at."""
-
-    text: str
-    interventions: Interventions
-    upload: Any = None  # the JSON of a file that was sent, whose name the text is
+    def _add_to_cache(self, inspection_id: str, inspection: Inspection) -> None:
+        self._cache[inspection_id] = inspection
+        while len(self._cache) > MAX_CACHED_INSPECTIONS:
+            self._cache.popitem(last=False)
 
 
 class RequestStore(Protocol):
-    """Where looks are kept."""
+    """Store of inspection requests by id."""
 
-    def put(self, asked: InspectionRequest) -> str:
-        """Keep one, under a new name; the oldest goes."""
+    def put(self, request: InspectionRequest) -> str:
+        """Store a request under a new id; the oldest ones are removed."""
 
-    def get(self, name: str) -> InspectionRequest | None:
-        """What was asked under this name, if it is still known."""
+    def get(self, inspection_id: str) -> InspectionRequest | None:
+        """Return the request with this id, or None if it is not stored."""
 
 
 class InMemory:
-    """Looks of one process."""
+    """Request store of one process."""
 
     def __init__(self) -> None:
-        self._asked: OrderedDict[str, InspectionRequest] = OrderedDict()
+        self._requests: OrderedDict[str, InspectionRequest] = OrderedDict()
 
-    def put(self, asked: InspectionRequest) -> str:
-        name = secrets.token_hex(8)  # which no page of an earlier server, nor a stranger who counts, can have
-        self._asked[name] = asked
-        for old in _surplus([(each, one.upload is not None) for each, one in self._asked.items()]):
-            del self._asked[old]
-        return name
+    def put(self, request: InspectionRequest) -> str:
+        inspection_id = _new_id()
+        self._requests[inspection_id] = request
+        stored = [(stored_id, stored.upload is not None) for stored_id, stored in self._requests.items()]
+        for old_id in _surplus(stored):
+            del self._requests[old_id]
+        return inspection_id
 
-    def get(self, name: str) -> InspectionRequest | None:
-        return self._asked.get(name)
+    def get(self, inspection_id: str) -> InspectionRequest | None:
+        return self._requests.get(inspection_id)
 
 
 class InFolder:
-    """Looks of several processes, a file each."""
+    """Request store of several processes: one file per request."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
-    def put(self, asked: InspectionRequest) -> str:
-        name = secrets.token_hex(8)
-        suffix = ".json" if asked.upload is None else ".upload"
-        table = {"text": asked.text, "changes": asdict(asked.interventions), "upload": asked.upload}
-        write_bytes(self._folder / f"{name}{suffix}", json.dumps(table).encode())
-        files = sorted(self._folder.glob("[0-9a-f]*"), key=_age)
-        for old in _surplus([(path, path.suffix == ".upload") for path in files]):
-            old.unlink(missing_ok=True)
-        return name
+    def put(self, request: InspectionRequest) -> str:
+        inspection_id = _new_id()
+        suffix = ".json" if request.upload is None else ".upload"
+        table = {"text": request.text, "interventions": astuple(request.interventions), "upload": request.upload}
+        write_bytes(self._folder / f"{inspection_id}{suffix}", json.dumps(table).encode())
+        files = sorted(self._folder.glob("[0-9a-f]*"), key=_modified_at)
+        for old_path in _surplus([(path, path.suffix == ".upload") for path in files]):
+            old_path.unlink(missing_ok=True)
+        return inspection_id
 
-    def get(self, name: str) -> InspectionRequest | None:
-        if not NAME.fullmatch(name):
+    def get(self, inspection_id: str) -> InspectionRequest | None:
+        if not ID_PATTERN.fullmatch(inspection_id):
             return None
         for suffix in (".json", ".upload"):
             with suppress(FileNotFoundError):
-                table = json.loads((self._folder / f"{name}{suffix}").read_bytes())
-                off, forbid = (tuple((first, number) for first, number in table["changes"][key]) for key in PAIRS)
-                return InspectionRequest(
-                    table["text"], Interventions(off, forbid, table["changes"]["temperature"]), table["upload"]
-                )
+                table = json.loads((self._folder / f"{inspection_id}{suffix}").read_bytes())
+                *pair_lists, temperature = table["interventions"]
+                heads, items = (tuple((name, index) for name, index in pairs) for pairs in pair_lists)
+                return InspectionRequest(table["text"], Interventions(heads, items, temperature), table["upload"])
         return None
 
 
-PAIRS = ("off", "forbid")
+def _new_id() -> str:
+    """Return a random id, which clients cannot guess and no earlier server has used."""
+    return secrets.token_hex(8)
 
 
-def _age(path: Path) -> int:
+def _modified_at(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
-    except FileNotFoundError:  # another process has removed it
+    except FileNotFoundError:  # removed by another process
         return 0
 
 
-def _surplus(kept: list[tuple[Any, bool]]) -> list[Any]:
-    """Names from the oldest to the newest, and whether each has a file -> those that go."""
-    files = [name for name, sent in kept if sent][:-MAX_STORED_UPLOADS]
-    rest = [name for name, _ in kept if name not in files]
-    return [*files, *rest[: max(0, len(rest) - MAX_STORED_REQUESTS)]]
+def _surplus(stored: list[tuple[Any, bool]]) -> list[Any]:
+    """(key, has an upload) from the oldest to the newest -> keys to remove."""
+    uploads = [key for key, has_upload in stored if has_upload][:-MAX_STORED_UPLOADS]
+    others = [key for key, _ in stored if key not in uploads]
+    return [*uploads, *others[: max(0, len(others) - MAX_STORED_REQUESTS)]]

@@ -1,5 +1,7 @@
-"""What a server counts about itself, for Prometheus: requests, how long they took, batches, how many wait. Several
-processes that share a port count into files of one folder, and whichever is asked tells the numbers of all."""
+"""Prometheus metrics of the server: requests, their duration, batch sizes, queue lengths.
+
+With several workers the counters are stored in a shared folder, and every worker reports the totals.
+"""
 
 from __future__ import annotations
 
@@ -13,84 +15,86 @@ from regard.core.extras import require
 
 LATENCY_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
-MULTIPROC_DIR_ENV = "PROMETHEUS_MULTIPROC_DIR"  # the library looks here, when it is imported, for where to count
+MULTIPROC_DIR_ENV = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when it is imported
 
 
 class Metrics:
-    """The counters of one application; another in the same process has its own."""
+    """The metrics of one application; another application in the same process has its own."""
 
     def __init__(self) -> None:
         library = require("prometheus_client", extra="serve")
         self._library, self._registry = library, library.CollectorRegistry()
-        told: dict[str, Any] = {"registry": self._registry}
-        self._requests = library.Counter("regard_requests", "Requests answered", ["run", "verb", "status"], **told)
+        common: dict[str, Any] = {"registry": self._registry}
+        self._requests = library.Counter("regard_requests", "Requests", ["run", "verb", "status"], **common)
         self._seconds = library.Histogram(
-            "regard_request_seconds", "From arrival to answer", ["run", "verb"], buckets=LATENCY_BUCKETS_S, **told
+            "regard_request_seconds", "Duration of requests", ["run", "verb"], buckets=LATENCY_BUCKETS_S, **common
         )
-        self._inputs = library.Counter("regard_inputs", "Inputs answered", ["run"], **told)
+        self._inputs = library.Counter("regard_inputs", "Predicted inputs", ["run"], **common)
         self._batches = library.Histogram(
-            "regard_batch_inputs", "Inputs computed together", ["run"], buckets=BATCH_SIZE_BUCKETS, **told
+            "regard_batch_inputs", "Inputs computed together", ["run"], buckets=BATCH_SIZE_BUCKETS, **common
         )
-        self._waiting = library.Gauge(
-            "regard_waiting_inputs", "Inputs whose turn has not come", ["run"], multiprocess_mode="livesum", **told
+        self._queued = library.Gauge(
+            "regard_waiting_inputs", "Queued inputs", ["run"], multiprocess_mode="livesum", **common
         )
-        self._watched: dict[str, Callable[[], int]] = {}
-        self._shared = MULTIPROC_DIR_ENV in os.environ
-        self._of = lru_cache(maxsize=1024)(self._labelled)  # labels are looked up once, not for each request
+        self._queues: dict[str, Callable[[], int]] = {}
+        self._is_shared = MULTIPROC_DIR_ENV in os.environ
+        self._labelled = lru_cache(maxsize=1024)(self._with_labels)  # the lookup of labels is slow
 
     def observe_request(self, run: str, verb: str, status: int, seconds: float) -> None:
-        """One request."""
-        requests, times = self._of(run, verb, status)
+        """Count a request."""
+        requests, durations = self._labelled(run, verb, status)
         requests.inc()
-        times.observe(seconds)
-        if self._shared and run in self._watched:
-            self._waiting.labels(run).set(self._watched[run]())
-
-    def _labelled(self, run: str, verb: str, status: int) -> tuple[Any, Any]:
-        return self._requests.labels(run, verb, str(status)), self._seconds.labels(run, verb)
+        durations.observe(seconds)
+        if self._is_shared and run in self._queues:
+            self._queued.labels(run).set(self._queues[run]())
 
     def observe_batch(self, run: str, size: int, *, searched: bool = False) -> None:
-        """One batch that was answered; where it was searched for, what was computed together is counted by the step."""
+        """Count a predicted batch. With continuous batching (`searched`), sizes are counted per step instead."""
         self._inputs.labels(run).inc(size)
         if not searched:
             self.observe_step(run, size)
 
     def observe_step(self, run: str, size: int) -> None:
-        """Inputs that were computed together."""
+        """Count inputs that were computed together."""
         self._batches.labels(run).observe(size)
 
-    def register_queue(self, run: str, waiting: Callable[[], int]) -> None:
-        """How many wait is asked for whenever somebody reads the numbers; where processes share them, also whenever a
-        request has been answered: another process reads what was noted last."""
-        self._watched[run] = waiting
-        self._waiting.labels(run).set(0)
+    def register_queue(self, run: str, queued_inputs: Callable[[], int]) -> None:
+        """Register the queue of a run.
+
+        Its length is read when the metrics are. With several workers it is also read after each request, because
+        another worker reports the last stored value.
+        """
+        self._queues[run] = queued_inputs
+        self._queued.labels(run).set(0)
 
     def page(self) -> tuple[bytes, str]:
-        """The numbers as Prometheus reads them, and what kind of text that is."""
-        for run, waiting in self._watched.items():
-            self._waiting.labels(run).set(waiting())
-        registry = (
-            self._registry if MULTIPROC_DIR_ENV not in os.environ else self._of_all(Path(os.environ[MULTIPROC_DIR_ENV]))
-        )
+        """Return the metrics in the text format of Prometheus, and its media type."""
+        for run, queued_inputs in self._queues.items():
+            self._queued.labels(run).set(queued_inputs())
+        folder = os.environ.get(MULTIPROC_DIR_ENV)
+        registry = self._registry if folder is None else self._merge_processes(Path(folder))
         return self._library.generate_latest(registry), self._library.CONTENT_TYPE_LATEST
 
-    def _of_all(self, folder: Path) -> Any:
-        """The numbers of all processes. What waited in one that is gone waits no more; what it had counted stays."""
+    def _with_labels(self, run: str, verb: str, status: int) -> tuple[Any, Any]:
+        return self._requests.labels(run, verb, str(status)), self._seconds.labels(run, verb)
+
+    def _merge_processes(self, folder: Path) -> Any:
+        """Return the totals of all workers. The counts of a dead worker remain; its queue length is dropped."""
         multiprocess = require("prometheus_client.multiprocess", extra="serve")
         for path in folder.glob("gauge_live*.db"):
-            number = int(path.stem.rpartition("_")[2])
-            if not _is_alive(number):
-                multiprocess.mark_process_dead(number, str(folder))
+            process_id = int(path.stem.rpartition("_")[2])
+            if not _is_alive(process_id):
+                multiprocess.mark_process_dead(process_id, str(folder))
         registry = self._library.CollectorRegistry()
         multiprocess.MultiProcessCollector(registry, path=str(folder))
         return registry
 
 
-def _is_alive(number: int) -> bool:
-    if os.name != "posix":  # elsewhere there is no way to ask without harm
+def _is_alive(process_id: int) -> bool:
+    if os.name != "posix":  # on other systems os.kill would end the process
         return True
     try:
-        os.kill(number, 0)
+        os.kill(process_id, 0)
     except ProcessLookupError:
         return False
     except PermissionError:

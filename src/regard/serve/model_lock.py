@@ -1,4 +1,7 @@
-"""Who may use a model: many answers at once, or one look alone, whose hooks must see nothing but its own input."""
+"""Shared/exclusive lock of a model: many predictions may run together, an inspection runs alone.
+
+An inspection registers hooks on the model, which must only see its own input.
+"""
 
 from __future__ import annotations
 
@@ -8,53 +11,56 @@ from contextlib import contextmanager
 
 from regard.core.cancellation import CancellationCheck
 
-CANCEL_POLL_S = 0.1  # seconds between two questions whether whoever waits is still wanted
+CANCEL_POLL_S = 0.1  # seconds between two checks whether a waiting request was cancelled
 
 
 class ModelLock:
-    """A lock that many may share. One who wants it alone waits for those inside; whoever comes later waits behind, but
-    goes in before the next one who wants it alone: they take turns."""
+    """A lock with shared and exclusive holders that alternate.
+
+    A waiting exclusive holder blocks new shared ones. When it releases the lock, all shared holders that wait by then
+    enter before the next exclusive one.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._inside = 0  # who share it
-        self._taken = False  # by one alone
-        self._wanting = 0  # who want it alone
-        self._waiting = 0  # who wait to share it
-        self._invited = 0  # of these, who go in before the next one alone
+        self._shared_holders = 0
+        self._is_exclusive = False
+        self._exclusive_waiting = 0
+        self._shared_waiting = 0
+        self._admitted = 0  # waiting shared holders that enter before the next exclusive one
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Beside others who share it."""
+        """Hold the lock together with other shared holders."""
         with self._changed:
-            self._waiting += 1
-            self._changed.wait_for(lambda: not self._taken and (self._invited or not self._wanting))
-            self._waiting -= 1
-            self._invited = max(0, self._invited - 1)
-            self._inside += 1
+            self._shared_waiting += 1
+            self._changed.wait_for(lambda: not self._is_exclusive and (self._admitted or not self._exclusive_waiting))
+            self._shared_waiting -= 1
+            self._admitted = max(0, self._admitted - 1)
+            self._shared_holders += 1
         try:
             yield
         finally:
             with self._changed:
-                self._inside -= 1
+                self._shared_holders -= 1
                 self._changed.notify_all()
 
     @contextmanager
     def exclusive(self, cancel_check: CancellationCheck = lambda: None) -> Iterator[None]:
-        """Beside nobody; `ask` raises as soon as it is not wanted any more."""
+        """Hold the lock alone; `cancel_check` raises if the request is cancelled while it waits."""
         with self._changed:
-            self._wanting += 1
+            self._exclusive_waiting += 1
             try:
-                while self._taken or self._inside or self._invited:
+                while self._is_exclusive or self._shared_holders or self._admitted:
                     self._changed.wait(CANCEL_POLL_S)
                     cancel_check()
-                self._taken = True
+                self._is_exclusive = True
             finally:
-                self._wanting -= 1
+                self._exclusive_waiting -= 1
                 self._changed.notify_all()
         try:
             yield
         finally:
             with self._changed:
-                self._taken, self._invited = False, self._waiting
+                self._is_exclusive, self._admitted = False, self._shared_waiting
                 self._changed.notify_all()

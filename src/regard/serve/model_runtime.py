@@ -1,72 +1,50 @@
-"""A run that is served: its name, what can be asked of it, and one thing at a time done with its model."""
+"""Model runtime: one loaded run with its lock and its batcher, and how it predicts a batch of parsed inputs.
+
+The engine is chosen in engines/select.py; here the chosen engine is applied to the requests of a server.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from regard.api.run import Run, load
 from regard.core import config as configs
-from regard.core.errors import ConfigError, RegardError, did_you_mean
-from regard.core.registry import find, registered_names
+from regard.core.errors import RegardError
 from regard.core.task import Prediction, Task
 from regard.decoding.strategy import DecodingStrategy
-from regard.engines.engine import EngineHandle
-from regard.engines.torch_free import TorchFreePredictor
-from regard.serve import option_schema
+from regard.engines.select import SelectedEngine
 from regard.serve.continuous_batching import BatchedStrategy, ContinuousBatcher
 from regard.serve.model_lock import ModelLock
-from regard.serve.option_schema import OptionSchema
 from regard.serve.scheduler import BatchCallbacks
 from regard.serve.streams import PartialOutputStream
 
 NO_CALLBACKS = BatchCallbacks()
 
 
-class DefaultRequest(NamedTuple):
-    """A request that says nothing but its inputs, and what answers it."""
-
-    options: Any
-    decoding: DecodingStrategy | None
-    engine_handle: EngineHandle
-    torch_free_predictor: TorchFreePredictor | None  # the same for texts, without torch, where there is such a thing
-
-    def predict(self, task: Task, inputs: Sequence[Any]) -> list[list[Prediction]]:
-        """Inputs that have been read -> their answers. What is left of quick ones takes the other way, as it is: it has
-        been read, and is not to be taken for anything else."""
-
-        def slow(given: Sequence[Any]) -> list[list[Prediction]]:
-            return task.predict(self.engine_handle.model, given, self.options, self.engine_handle.decoding)
-
-        if self.torch_free_predictor is None or not all(isinstance(given, str) for given in inputs):
-            return slow(inputs)
-        return replace(self.torch_free_predictor, fallback=slow).predict(inputs)
-
-
 class ServedRun:
-    """A run under the name that requests call it by."""
+    """A loaded run under the name by which requests select it."""
 
     def __init__(self, name: str, run: Run) -> None:
         self.name, self.run = name, run
-        self.gate = ModelLock()  # a look hangs hooks on the model, and nothing else may run meanwhile
-        self.pool = ContinuousBatcher()
+        self.lock = ModelLock()  # predictions share it; an inspection holds it alone, for its hooks on the model
+        self.batcher = ContinuousBatcher()
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """What it can be asked to do."""
+        """Verbs of the run's task."""
         return self.run.verbs
 
     @property
     def input_suffixes(self) -> tuple[str, ...]:
-        """Suffixes of the files that are its inputs; none where they are texts."""
+        """Suffixes of the files that are inputs; () if inputs are texts."""
         return self.run.task.input_suffixes or ()
 
     @property
     def accepts_text(self) -> bool:
-        """Whether its inputs are texts, or may be."""
+        """True if an input may be a text."""
         task = self.run.task
         return (
             not self.input_suffixes
@@ -74,69 +52,39 @@ class ServedRun:
             or type(task).parse_untrusted_text is not Task.parse_untrusted_text
         )
 
-    @cached_property
-    def options_schema(self) -> OptionSchema:
-        """What its task can be asked."""
-        recipe = self.run.recipe.task
-        found = option_schema.schema_of(
-            "regard.tasks", recipe.name, self.run.options, input_suffixes=self.input_suffixes
-        )
-        return found._replace(maximums=getattr(recipe.module("tasks"), "SERVER_LIMITS", {}))
+    @property
+    def generates_without_input(self) -> bool:
+        """True if the input may be left out."""
+        return "" in self.run.task.examples
 
     @cached_property
     def default_options(self) -> Any:
-        """The options of a request that says nothing of them: one value for all, found equal at once."""
-        return option_schema.parse_options(self.options_schema, {}, "options")
-
-    @property
-    def generates_without_input(self) -> bool:
-        """Whether it makes something without an input."""
-        return "" in self.run.task.examples
-
-    def parse_decoding(self, requested: Any) -> DecodingStrategy | None:
-        """What a request says of the search, a name or a table -> the decoder: the run's own, or changed, or another of
-        ours. No module is imported because a request names one."""
-        own = self.run.recipe.decoding
-        if requested is None:
-            return own
-        if own is None:
-            raise ConfigError(f"{self.name} does not search for its answers; leave decoding out")
-        table = {"name": requested} if isinstance(requested, str) else requested
-        if not isinstance(table, Mapping):
-            raise ConfigError('decoding is the name of a decoder, or a table of its settings: {"beam_width": 5}')
-        name = table.get("name", own.name)
-        listed = registered_names("regard.decoding.strategies")
-        if name not in (own.name, *listed):
-            raise ConfigError(f"decoding: no decoder {str(name)[:80]!r}; {did_you_mean(str(name)[:80], listed)}")
-        settings = {key: value for key, value in table.items() if key != "name"}
-        kind = self.decoder_schema(name)
-        kept = configs.to_dict(own.config) if name == own.name else {}
-        return DecodingStrategy(name, option_schema.parse_options(kind, kept | settings, "decoding"))
-
-    def decoder_schema(self, name: str) -> OptionSchema:
-        """The settings of a decoder."""
-        return option_schema.schema_of(
-            "regard.decoding.strategies", name, find("regard.decoding.strategies", name).Config
-        )
+        """Options of a request without options: one shared object, so that comparisons are fast."""
+        return configs.from_dict(self.run.options, {}, "options")
 
     @cached_property
     def uses_own_decoder(self) -> bool:
-        """Whether its answers are searched for, by our own decoders: their searches are then joined."""
+        """True if outputs are decoded by a native strategy: searches are then batched continuously."""
         return type(self.run.engine_handle(self.run.recipe.decoding).decoding) is DecodingStrategy
 
     @cached_property
-    def default_request(self) -> DefaultRequest | None:
-        """Where engine auto has another engine than ours for the usual request, that engine. Only this request is
-        compared: if any were, who sends ever new settings would have the server compare all day."""
-        request, decoding = self.default_options, self.run.recipe.decoding
-        pair = self.run.external_engine(request, decoding)
-        return None if pair is None else DefaultRequest(request, decoding, pair, self.run.torch_free_predictor())
+    def external_engine(self) -> SelectedEngine | None:
+        """The external engine of the default request, if engine auto selected one.
+
+        Only the default request is compared: otherwise a client that sends ever new settings could keep the server
+        comparing engines.
+        """
+        options, decoding = self.default_options, self.run.recipe.decoding
+        handle = self.run.external_engine(options, decoding)
+        if handle is None:
+            return None
+        return SelectedEngine(options, decoding, handle, self.run.torch_free_predictor())
 
     def uses_external_engine(
         self, options: Any, decoding: DecodingStrategy | None, stream: PartialOutputStream | None
     ) -> bool:
-        """Whether another engine answers a request, whole: nobody can read along."""
-        return stream is None and self.default_request is not None and (options, decoding) == self.default_request[:2]
+        """Return True if an external engine predicts a request. It has no partial output, so it cannot stream."""
+        return stream is None and self.external_engine is not None and self.external_engine.matches(options, decoding)
 
     def predict(
         self,
@@ -145,42 +93,47 @@ class ServedRun:
         decoding: DecodingStrategy | None,
         callbacks: BatchCallbacks = NO_CALLBACKS,
     ) -> list[list[Prediction]]:
-        """Inputs that have been read -> their answers; whoever listens hears when the search begins, and what is
-        decoded so far."""
-        task, (hearing, begun, places) = self.run.task, callbacks
-        with self.gate.shared():
-            if self.default_request is not None and self.uses_external_engine(options, decoding, hearing):
-                begun()  # it has threads of its own
-                return self.default_request.predict(task, inputs)
+        """Return the predictions of each parsed input, best first."""
+        task, (stream, on_search_start, request_indices) = self.run.task, callbacks
+        with self.lock.shared():
+            if self.external_engine is not None and self.uses_external_engine(options, decoding, stream):
+                on_search_start()  # the engine has its own threads
+                return self.external_engine.predict(task, inputs)
             model, decoding = self.run.engine_handle(decoding)
             if self.uses_own_decoder and decoding is not None:
-                told = None if hearing is None else partial(self._tell, hearing, inputs[0], options)
-                shared = partial(
-                    BatchedStrategy, batcher=self.pool, on_tokens=told, on_search_start=begun, request_indices=places
+                on_tokens = None if stream is None else partial(self._report_tokens, stream, inputs[0], options)
+                decoding = BatchedStrategy(
+                    decoding.name,
+                    decoding.config,
+                    batcher=self.batcher,
+                    on_tokens=on_tokens,
+                    on_search_start=on_search_start,
+                    request_indices=request_indices,
                 )
-                decoding = shared(decoding.name, decoding.config)
             return task.predict(model, inputs, options, decoding)
 
-    def _tell(self, hearing: PartialOutputStream, given: Any, options: Any, tokens: Sequence[int]) -> None:
-        hearing.update(self.run.task.partial_text(given, options, tokens), len(tokens))
+    def _report_tokens(
+        self, stream: PartialOutputStream, parsed_input: Any, options: Any, tokens: Sequence[int]
+    ) -> None:
+        stream.update(self.run.task.partial_text(parsed_input, options, tokens), len(tokens))
 
 
 def open_runs(folders: Sequence[Path], *, engine: str, trust: bool) -> tuple[list[ServedRun], dict[Path, str]]:
-    """Run folders -> those that can be served, and what is wrong with the others."""
-    hosted: list[ServedRun] = []
-    wrong: dict[Path, str] = {}
+    """Load run folders -> the runs that can be served, and the error message of each of the others."""
+    runs: list[ServedRun] = []
+    errors: dict[Path, str] = {}
     for folder in folders:
         try:
             run = load(folder, engine=engine, trust=trust)
-            one = ServedRun(_free(folder.resolve().name, [each.name for each in hosted]), run)
-            _ = one.uses_own_decoder, one.default_request  # engines are built and compared now, if they can be
-            hosted.append(one)
-        except RegardError as problem:
-            wrong[folder] = str(problem)
-    return hosted, wrong
+            served = ServedRun(_unique_name(folder.resolve().name, [previous.name for previous in runs]), run)
+            _ = served.uses_own_decoder, served.external_engine  # build and compare the engines now
+            runs.append(served)
+        except RegardError as error:
+            errors[folder] = str(error)
+    return runs, errors
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
-    """The name, or the first of name-2, name-3 … that is free."""
-    tries = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
-    return next(each for each in tries if each not in taken)
+def _unique_name(name: str, taken: Sequence[str]) -> str:
+    """Return the name, or the first of name-2, name-3 … that is free."""
+    candidates = (name, *(f"{name}-{index}" for index in range(2, len(taken) + 3)))
+    return next(candidate for candidate in candidates if candidate not in taken)

@@ -1,95 +1,139 @@
-"""What a service can be asked, as an OpenAPI document: made of the runs it serves, their options and their examples."""
+"""OpenAPI document of the server, built from the served runs, their options and their examples.
+
+The JSON schemas of options are generated from the dataclasses of the tasks and decoding strategies; requests.py parses
+the values.
+"""
 
 from __future__ import annotations
 
 import base64
+import dataclasses
 import os
+import types
+import typing
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from regard.core import config as configs
 from regard.core.registry import registered_names
 from regard.core.version import __version__
-from regard.serve import option_schema
+from regard.serve import requests
 from regard.serve.model_runtime import ServedRun
-from regard.serve.requests import MAX_INPUTS
+from regard.serve.requests import OptionSchema
 
-MAX_EXAMPLE_BYTES = 50_000  # bytes of an example that is sent as a file
+MAX_EXAMPLE_BYTES = 50_000  # of an example file that is included in the document
 JSON = "application/json"
+UPLOAD = {"$ref": "#/components/schemas/Upload"}
 ERRORS = {
-    "400": "what is wrong with the request, in one line",
-    "401": "a key is wanted",
-    "404": "there is no such run or verb",
+    "400": "the request is invalid; the error says why in one line",
+    "401": "an API key is required",
+    "404": "unknown run or verb",
     "413": "the body is too large",
-    "429": "too many wait already; Retry-After says when to come again",
-    "503": "it took too long, or the server ends; Retry-After says when to come again",
+    "429": "the queue is full; Retry-After says when to retry",
+    "503": "the request took too long, or the server is shutting down; Retry-After says when to retry",
 }
 
 
-def describe_run(hosted: ServedRun) -> dict[str, Any]:
-    """A run in plain values: what it is and what it can be asked."""
-    run = hosted.run
+def document(runs: Sequence[ServedRun]) -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    verbs = sorted({verb for served in runs for verb in served.verbs})
+    paths: dict[str, Any] = {
+        f"/v1/{verb}": {"post": _verb(verb, [served for served in runs if verb in served.verbs])} for verb in verbs
+    }
+    paths["/v1/look"] = {"post": _look(runs)}
+    for path, summary in {
+        "/v1/runs": "The served runs, with their options and an example of each.",
+        "/health": "Health check.",
+    }.items():
+        paths[path] = {"get": {"summary": summary, "responses": _responses({"type": "object"})}}
+    metrics = {"description": "metrics in the text format", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    paths["/metrics"] = {"get": {"summary": "Metrics for Prometheus.", "responses": {"200": metrics}}}
     return {
-        "name": hosted.name,
+        "openapi": "3.1.0",
+        "info": {"title": "regard", "version": __version__, "description": "Predictions of trained runs over HTTP."},
+        "paths": paths,
+        "components": {"schemas": _components()},
+    }
+
+
+def describe_run(served: ServedRun) -> dict[str, Any]:
+    """Describe a run as JSON: its task, its model, its verbs and its options."""
+    run = served.run
+    return {
+        "name": served.name,
         "task": run.recipe.task.name,
         "model": run.recipe.model.name,
         "parameters": run.parameters,
-        "verbs": list(hosted.verbs),
-        "opens": list(hosted.input_suffixes),
+        "verbs": list(served.verbs),
+        "opens": list(served.input_suffixes),
         "decoding": None if run.recipe.decoding is None else run.recipe.decoding.name,
-        "options": option_schema.to_json_schema(hosted.options_schema),
-        "example": example(hosted),
+        "options": to_json_schema(requests.options_schema(served)),
+        "example": example(served),
     }
 
 
-def example(hosted: ServedRun) -> dict[str, Any]:
-    """A request that works: the task's first example, a file as the file itself."""
-    given = next(iter(hosted.run.task.examples), "")
-    found: Any = given
-    if hosted.input_suffixes and given and Path(given).suffix.lower() in hosted.input_suffixes:
-        path = Path(given)
-        if not os.path.isfile(given) or path.stat().st_size > MAX_EXAMPLE_BYTES:  # a text may be too long for a path
-            return {"run": hosted.name, "inputs": [{"file": "…base64…", "name": path.name}]}
-        found = {"file": base64.b64encode(path.read_bytes()).decode(), "name": path.name}
-    return {"run": hosted.name, "inputs": [found]}
+def example(served: ServedRun) -> dict[str, Any]:
+    """Return a valid request: the first example of the task; a file is included with its content."""
+    text = next(iter(served.run.task.examples), "")
+    raw_input: Any = text
+    if served.input_suffixes and text and Path(text).suffix.lower() in served.input_suffixes:
+        path = Path(text)
+        if not os.path.isfile(text) or path.stat().st_size > MAX_EXAMPLE_BYTES:  # a text may be too long for a path
+            return {"run": served.name, "inputs": [{"file": "…base64…", "name": path.name}]}
+        raw_input = {"file": base64.b64encode(path.read_bytes()).decode(), "name": path.name}
+    return {"run": served.name, "inputs": [raw_input]}
 
 
-def document(hosted: Sequence[ServedRun]) -> dict[str, Any]:
-    """The whole document."""
-    verbs = sorted({verb for each in hosted for verb in each.verbs})
-    paths: dict[str, Any] = {
-        f"/v1/{verb}": {"post": _verb(verb, [each for each in hosted if verb in each.verbs])} for verb in verbs
+def to_json_schema(schema: OptionSchema) -> dict[str, Any]:
+    """Return the JSON schema of a dataclass of options."""
+    hints = schema.hints
+    properties = {}
+    for field in dataclasses.fields(schema.options):
+        field_schema = _type_schema(hints[field.name], field.name, schema)
+        if schema.descriptions.get(field.name):
+            field_schema = {**field_schema, "description": schema.descriptions[field.name]}
+        if field.default is not dataclasses.MISSING and not isinstance(field.default, Path):
+            field_schema = {**field_schema, "default": configs.to_dict(field.default)}
+        properties[requests.json_name(field.name)] = field_schema
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _type_schema(hint: Any, name: str, schema: OptionSchema) -> dict[str, Any]:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return {"anyOf": [_type_schema(arg, name, schema) for arg in args]}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if origin is tuple:
+        return {"type": "array", "items": _type_schema(args[0], name, schema), "maxItems": requests.MAX_COUNT}
+    maximum = {} if name in requests.UNBOUNDED_OPTIONS else {"maximum": requests.max_value(name, schema)}
+    schemas: dict[Any, dict[str, Any]] = {
+        type(None): {"type": "null"},
+        Path: UPLOAD,
+        bool: {"type": "boolean"},
+        int: {"type": "integer", **maximum},
+        float: {"type": "number"},
+        str: {"type": "string", "maxLength": requests.MAX_TEXT_CHARACTERS},
     }
-    paths["/v1/look"] = {"post": _look(hosted)}
-    for path, what in {
-        "/v1/runs": "The runs that are served, with their options and an example of each.",
-        "/health": "Whether the server is well.",
-    }.items():
-        paths[path] = {"get": {"summary": what, "responses": _responses({"type": "object"})}}
-    plain = {"description": "text for Prometheus", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    paths["/metrics"] = {"get": {"summary": "Counters, for Prometheus.", "responses": {"200": plain}}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "regard", "version": __version__, "description": "Runs as a service."},
-        "paths": paths,
-        "components": {"schemas": _schemas()},
-    }
+    return schemas.get(hint, {})
 
 
-def _verb(verb: str, hosted: Sequence[ServedRun]) -> dict[str, Any]:
-    several = len(hosted) > 1
-    bodies = [_body(each, named=several) for each in hosted]
-    tasks = ", ".join(dict.fromkeys(each.run.recipe.task.name for each in hosted))
+def _verb(verb: str, runs: Sequence[ServedRun]) -> dict[str, Any]:
+    several = len(runs) > 1
+    bodies = [_predict_body(served, run_required=several) for served in runs]
+    tasks = ", ".join(dict.fromkeys(served.run.recipe.task.name for served in runs))
     return {
         "summary": f"{verb.capitalize()} ({tasks})",
-        "description": "Answers to each input, best first. With stream true, server-sent events: token, then answers.",
+        "description": "Return the predictions of each input, best first. "
+        "If stream is true, the response is server-sent events: partial, then predictions.",
         "operationId": verb,
         "requestBody": {
             "required": True,
             "content": {
                 JSON: {
                     "schema": {"oneOf": bodies} if several else bodies[0],
-                    "examples": {each.name: {"value": example(each)} for each in hosted},
+                    "examples": {served.name: {"value": example(served)} for served in runs},
                 }
             },
         },
@@ -97,34 +141,42 @@ def _verb(verb: str, hosted: Sequence[ServedRun]) -> dict[str, Any]:
     }
 
 
-def _body(hosted: ServedRun, *, named: bool) -> dict[str, Any]:
-    """What a request to a run may say."""
-    text = {"type": "string", "maxLength": option_schema.MAX_TEXT_CHARACTERS}
-    inputs = [*([option_schema.UPLOAD] if hosted.input_suffixes else []), *([text] if hosted.accepts_text else [])]
-    one = inputs[0] if len(inputs) == 1 else {"anyOf": inputs}
+def _predict_body(served: ServedRun, *, run_required: bool) -> dict[str, Any]:
+    """Return the JSON schema of a prediction request to one run."""
+    text = {"type": "string", "maxLength": requests.MAX_TEXT_CHARACTERS}
+    schemas = [*([UPLOAD] if served.input_suffixes else []), *([text] if served.accepts_text else [])]
     kinds = [
-        *([f"files ({', '.join(hosted.input_suffixes)})"] if hosted.input_suffixes else []),
-        *(["texts"] if hosted.accepts_text else []),
+        *([f"files ({', '.join(served.input_suffixes)})"] if served.input_suffixes else []),
+        *(["texts"] if served.accepts_text else []),
     ]
-    wanted = {"type": "array", "minItems": 1, "maxItems": MAX_INPUTS, "items": one, "description": " or ".join(kinds)}
-    which = "which run; needed where several have the verb"
+    inputs = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": requests.MAX_INPUTS,
+        "items": schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
+        "description": " or ".join(kinds),
+    }
     properties: dict[str, Any] = {
-        "run": {"type": "string", "enum": [hosted.name], "description": which},
-        "inputs": wanted,
-        "options": option_schema.to_json_schema(hosted.options_schema),
+        "run": {
+            "type": "string",
+            "enum": [served.name],
+            "description": "name of the run; required if several runs have the verb",
+        },
+        "inputs": inputs,
+        "options": to_json_schema(requests.options_schema(served)),
         "files": {
             "type": "array",
             "items": {"type": "string", "maxLength": 9},
             "maxItems": 4,
-            "description": "suffixes of the files that each answer is to be sent as too, where it can be",
+            "description": "suffixes of the files to return with each prediction, if the task can write them",
         },
-        "stream": {"type": "boolean", "default": False, "description": "server-sent events while it is decoded"},
+        "stream": {"type": "boolean", "default": False, "description": "send server-sent events during decoding"},
     }
-    if hosted.run.recipe.decoding is not None:
-        properties["decoding"] = _decoding(hosted)
-    required = [*(["run"] if named else []), *([] if hosted.generates_without_input else ["inputs"])]
+    if served.run.recipe.decoding is not None:
+        properties["decoding"] = _decoding(served.run.recipe.decoding.name)
+    required = [*(["run"] if run_required else []), *([] if served.generates_without_input else ["inputs"])]
     return {
-        "title": hosted.name,
+        "title": served.name,
         "type": "object",
         "properties": properties,
         "required": required,
@@ -132,77 +184,78 @@ def _body(hosted: ServedRun, *, named: bool) -> dict[str, Any]:
     }
 
 
-def _decoding(hosted: ServedRun) -> dict[str, Any]:
-    """The settings of the search: those of the run's decoder unless another is named."""
-    listed = registered_names("regard.decoding.strategies")
+def _decoding(default: str) -> dict[str, Any]:
+    """Return the JSON schema of "decoding": the settings of all strategies."""
+    names = registered_names("regard.decoding.strategies")
     properties: dict[str, Any] = {}
-    for name in listed:
-        for key, value in option_schema.to_json_schema(hosted.decoder_schema(name))["properties"].items():
-            properties.setdefault(key, {part: value[part] for part in value if part != "default"})
-    own = hosted.run.recipe.decoding
-    described = f"how answers are searched for; unless told, as the run's own {own.name if own else ''}"
+    for name in names:
+        for key, schema in to_json_schema(requests.decoding_schema(name))["properties"].items():
+            properties.setdefault(key, {part: schema[part] for part in schema if part != "default"})
     return {
         "type": "object",
-        "properties": {"name": {"type": "string", "enum": listed}, **properties},
+        "properties": {"name": {"type": "string", "enum": names}, **properties},
         "additionalProperties": False,
-        "description": described,
+        "description": f"decoding strategy and its settings; by default those of the run ({default})",
     }
 
 
-def _look(hosted: Sequence[ServedRun]) -> dict[str, Any]:
+def _look(runs: Sequence[ServedRun]) -> dict[str, Any]:
     pair = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False, "minItems": 2}
-    pairs = {"type": "array", "items": pair, "maxItems": 1000}
+    pairs = {"type": "array", "items": pair, "maxItems": requests.MAX_INTERVENTIONS}
     properties = {
-        "run": {"type": "string", "enum": [each.name for each in hosted]},
-        "input": {"anyOf": [{"type": "string", "maxLength": option_schema.MAX_TEXT_CHARACTERS}, option_schema.UPLOAD]},
-        "off": {**pairs, "description": "heads switched off: [attention module, head]"},
-        "forbid": {**pairs, "description": "items that may not be looked at: [axis, item]"},
+        "run": {"type": "string", "enum": [served.name for served in runs]},
+        "input": {"anyOf": [{"type": "string", "maxLength": requests.MAX_TEXT_CHARACTERS}, UPLOAD]},
+        "disabled_heads": {**pairs, "description": "heads to switch off: [attention module, head]"},
+        "hidden_items": {**pairs, "description": "items to mask in the attention: [axis, item]"},
         "temperature": {"type": "number", "minimum": 0.01, "maximum": 100},
     }
-    required = ["input", *(["run"] if len(hosted) > 1 else [])]
+    required = ["input", *(["run"] if len(runs) > 1 else [])]
     body = {"type": "object", "properties": properties, "required": required}
-    shown = {"run": hosted[0].name, "input": example(hosted[0])["inputs"][0]}
+    body_example = {"run": runs[0].name, "input": example(runs[0])["inputs"][0]}
     return {
-        "summary": "Every attention map of an input, as the explorer's page has it.",
+        "summary": "Return all attention maps of an input, in the format of the explorer's page.",
         "operationId": "look",
-        "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": shown}}},
+        "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": body_example}}},
         "responses": _responses({"type": "object"}),
     }
 
 
-def _responses(found: dict[str, Any]) -> dict[str, Any]:
-    wrong = {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
-    errors = {status: {"description": what, "content": wrong} for status, what in ERRORS.items()}
-    return {"200": {"description": "done", "content": {JSON: {"schema": found}}}, **errors}
+def _responses(schema: dict[str, Any]) -> dict[str, Any]:
+    error = {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
+    errors = {status: {"description": description, "content": error} for status, description in ERRORS.items()}
+    return {"200": {"description": "success", "content": {JSON: {"schema": schema}}}, **errors}
 
 
-def _schemas() -> dict[str, Any]:
+def _components() -> dict[str, Any]:
     number = {"type": ["number", "null"]}
-    answer = {
+    prediction = {
         "type": "object",
         "properties": {
-            "text": {"type": "string", "description": "one line that people read"},
-            "score": {**number, "description": "log probability, where there is one"},
-            "rank": {**number, "description": "what answers are ranked by, best first"},
-            "remarks": {"type": "array", "items": {"type": "string"}, "description": "what was mended in the input"},
-            "files": {"type": "object", "description": "suffix -> base64, where files were asked for"},
+            "text": {"type": "string", "description": "the prediction as one line of text"},
+            "score": {**number, "description": "log probability, or null"},
+            "rank": {**number, "description": "value by which the predictions are sorted, best first"},
+            "remarks": {"type": "array", "items": {"type": "string"}, "description": "corrections of the input"},
+            "files": {"type": "object", "description": "suffix -> base64, if files were requested"},
         },
         "required": ["text", "score", "rank"],
     }
-    rows = {"type": "array", "items": {"type": "array", "items": answer}}
+    predictions = {
+        "run": {"type": "string"},
+        "verb": {"type": "string"},
+        "predictions": {"type": "array", "items": {"type": "array", "items": prediction}},
+    }
     upload = {
         "file": {"type": "string", "contentEncoding": "base64"},
-        "name": {"type": "string", "description": "its suffix says what kind of file it is"},
+        "name": {"type": "string", "description": "file name; its suffix determines the format"},
     }
-    answers = {"run": {"type": "string"}, "verb": {"type": "string"}, "predictions": rows}
     return {
         "Upload": {
             "type": "object",
             "properties": upload,
             "required": ["file"],
             "additionalProperties": False,
-            "description": "a file, sent whole; a request never names a file of the server",
+            "description": "an uploaded file with its content; paths on the server are not accepted",
         },
-        "Predictions": {"type": "object", "properties": answers, "required": ["run", "verb", "predictions"]},
+        "Predictions": {"type": "object", "properties": predictions, "required": ["run", "verb", "predictions"]},
         "Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]},
     }

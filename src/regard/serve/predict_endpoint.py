@@ -1,8 +1,7 @@
-"""One request to a verb, from its bytes to its response: read, put into the line, awaited, written as JSON or sent bit
-by bit as server-sent events.
+"""`POST /v1/<verb>`: parse the request, submit it to the scheduler, return the predictions as JSON or as a stream.
 
-`POST /v1/<verb>` by the shortest way: from what the web server hands over to what it sends, without the layers that
-pages need. Whatever is wrong is answered here, as one line of JSON.
+The endpoint is a plain ASGI application next to FastAPI, whose layers would cost as much as the rest of a request.
+Every error is a one-line JSON message.
 """
 
 from __future__ import annotations
@@ -30,181 +29,181 @@ from regard.serve.scheduler import Job, RequestScheduler
 from regard.serve.streams import LoopMailbox, PartialOutputStream, PendingResponse
 from regard.serve.uploads import Uploads
 
-SchedulerFor = Callable[[ServedRun, Job], RequestScheduler]  # where a request waits
+BASE = "/v1/"
+NON_VERB_PATHS = ("look",)  # paths below BASE that are not verbs
+SchedulerFor = Callable[[ServedRun, Job], RequestScheduler]
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
+def is_predict_request(scope: Message) -> bool:
+    """Return True for `POST /v1/<verb>`, even if no run has the verb."""
+    if scope["type"] != "http" or scope["method"] != "POST" or scope.get("root_path"):
+        return False
+    path = scope["path"]
+    verb = path[len(BASE) :] if path.startswith(BASE) else ""
+    return bool(verb) and "/" not in verb and verb not in NON_VERB_PATHS
+
+
+class PredictEndpoint:
+    """ASGI application of the verbs of all runs."""
+
+    def __init__(self, runs: Sequence[ServedRun], scheduler_for: SchedulerFor, metrics: Metrics) -> None:
+        self.runs, self.scheduler_for, self.metrics = runs, scheduler_for, metrics
+        self._responses = require("fastapi.responses", extra="serve")
+        self._mailbox: LoopMailbox | None = None
+        self._monitor: DisconnectMonitor | None = None
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request whose body arrives in one message."""
+        verb, client = scope["path"][len(BASE) :], scope.get("client")
+        body = (await receive()).get("body", b"")
+        request = RawRequest(verb, body, client[0] if client else "", receive, scope["app"].state.inspection_threads)
+        handler = PredictHandler(request, self.runs, self.scheduler_for, self.metrics)
+        try:
+            response = await handler.respond(*self._loop_objects())
+        except Exception as error:
+            content = {"error": error_message(error)}
+            await self._responses.JSONResponse(content, status_of(error), headers_of(error))(scope, receive, send)
+            return
+        if isinstance(response, bytes):
+            await _send(send, response)
+        else:
+            await response(scope, receive, send)
+
+    def _loop_objects(self) -> tuple[LoopMailbox, DisconnectMonitor]:
+        """Return the mailbox and the monitor of the running event loop; a server has one loop."""
+        loop = asyncio.get_running_loop()
+        if self._mailbox is None or self._monitor is None or self._mailbox.loop is not loop:
+            self._mailbox, self._monitor = LoopMailbox(loop), DisconnectMonitor(loop)
+        return self._mailbox, self._monitor
+
+
 class RawRequest(NamedTuple):
-    """A request as it came."""
+    """A request before it is parsed."""
 
     verb: str
     body: bytes
-    client: str  # who sent it: each client's requests wait behind each other
-    receive: Receive  # what comes after the body: that the client has gone
-    looks: Executor  # where files of answers are made
+    client: str  # address of the client, by which the queue is fair
+    receive: Receive  # the messages after the body: the disconnect of the client
+    file_threads: Executor  # threads in which the files of predictions are rendered
 
 
 class PredictHandler:
-    """A request that is being answered."""
+    """Handles one request."""
 
     def __init__(
-        self, incoming: RawRequest, hosted: Sequence[ServedRun], line_of: SchedulerFor, metrics: Metrics
+        self, request: RawRequest, runs: Sequence[ServedRun], scheduler_for: SchedulerFor, metrics: Metrics
     ) -> None:
-        self.incoming, self.hosted, self.line_of, self.metrics = incoming, hosted, line_of, metrics
-        self.verb = incoming.verb
-        self.begun = time.monotonic()
-        self.ends = self.begun + cancellation.REQUEST_TIMEOUT_S
+        self.request, self.runs, self.scheduler_for, self.metrics = request, runs, scheduler_for, metrics
+        self.verb = request.verb
+        self.started_at = time.monotonic()
+        self.deadline = self.started_at + cancellation.REQUEST_TIMEOUT_S
         self.uploads = Uploads()
-        self.run = ""  # which one it is for, once that is known
+        self.run_name = ""  # set once the request is parsed
 
-    async def respond(self, post: LoopMailbox, watch: DisconnectMonitor) -> Any:
-        """The JSON of the answers, or a response that streams them, or an error that says why there are none."""
-        streamed = False
+    async def respond(self, mailbox: LoopMailbox, monitor: DisconnectMonitor) -> Any:
+        """Return the JSON of the predictions, or a streaming response; raise if the request fails."""
+        streaming = False
         try:
-            wanted = requests.parse_predict_request(read_json(self.incoming.body), self.verb, self.hosted)
-            self.run = wanted.hosted.name
-            reply = PendingResponse(post)
-            job = await self._submitted(wanted, reply)
-            if wanted.stream:
-                streamed = True
-                return self._stream(wanted, job, reply)
+            request = requests.parse_predict_request(read_json(self.request.body), self.verb, self.runs)
+            self.run_name = request.served.name
+            pending = PendingResponse(mailbox)
+            job = await self._submit(request, pending)
+            if request.stream:
+                streaming = True
+                return self._stream(request, job, pending)
             try:
-                found = await watch.wait_for_result(reply.coming, self.incoming.receive, self.ends)
+                predictions = await monitor.wait_for_result(pending.future, self.request.receive, self.deadline)
             finally:
-                self.line_of(wanted.hosted, job).cancel(job)
-            table = await self._write(wanted, found)
+                self.scheduler_for(request.served, job).cancel(job)
+            content = await self._encode(request, predictions)
             self._count(200)
-            return table
-        except Exception as wrong:
-            self._count(status_of(wrong))
-            if isinstance(wrong, RegardError):
-                wrong.args = (self.uploads.with_client_names(str(wrong)),)
+            return content
+        except Exception as error:
+            self._count(status_of(error))
+            if isinstance(error, RegardError):
+                error.args = (self.uploads.with_client_names(str(error)),)
             raise
         finally:
-            if not streamed:
+            if not streaming:
                 self.uploads.close()
 
     def _count(self, status: int) -> None:
-        known = any(self.verb in each.verbs for each in self.hosted)
-        verb = self.verb if known else ""  # what is no verb here is no label either: there could be any number
-        self.metrics.observe_request(self.run, verb, status, time.monotonic() - self.begun)
+        is_verb = any(self.verb in served.verbs for served in self.runs)
+        verb = self.verb if is_verb else ""  # unknown verbs share one label: clients could create any number of them
+        self.metrics.observe_request(self.run_name, verb, status, time.monotonic() - self.started_at)
 
-    async def _submitted(self, wanted: PredictRequest, reply: PendingResponse) -> Job:
-        if wanted.is_small:
-            read = requests.read_inputs(wanted, self.uploads)
+    async def _submit(self, request: PredictRequest, pending: PendingResponse) -> Job:
+        if request.is_small:
+            parsed = requests.read_inputs(request, self.uploads)
         else:
-            read = await asyncio.get_running_loop().run_in_executor(None, requests.read_inputs, wanted, self.uploads)
+            loop = asyncio.get_running_loop()
+            parsed = await loop.run_in_executor(None, requests.read_inputs, request, self.uploads)
         job = Job(
-            read.inputs,
-            read.options,
-            read.decoding,
-            self.incoming.client,
-            deadline=self.ends,
-            done=reply,
-            samples_by_index=wanted.hosted.run.task.samples_by_index,
+            parsed.inputs,
+            parsed.options,
+            parsed.decoding,
+            self.request.client,
+            deadline=self.deadline,
+            done=pending,
+            samples_by_index=request.served.run.task.samples_by_index,
         )
-        if wanted.stream:
-            job.stream = hearing = PartialOutputStream(asyncio.get_running_loop())
-            reply.coming.add_done_callback(lambda _: hearing.end())
-        self.line_of(wanted.hosted, job).submit(job)
+        if request.stream:
+            job.stream = stream = PartialOutputStream(asyncio.get_running_loop())
+            pending.future.add_done_callback(lambda _: stream.end())
+        self.scheduler_for(request.served, job).submit(job)
         return job
 
-    async def _write(self, wanted: PredictRequest, found: Any) -> bytes:
-        """As JSON; files are made where looks are, since they wait for the model."""
-        if not wanted.files:
-            return self._written(wanted, found)
-        return await asyncio.get_running_loop().run_in_executor(self.incoming.looks, self._written, wanted, found)
+    async def _encode(self, request: PredictRequest, predictions: Any) -> bytes:
+        """Encode predictions as JSON. Files are rendered in a thread, since they may wait for the model."""
+        if not request.files:
+            return self._encode_now(request, predictions)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.request.file_threads, self._encode_now, request, predictions)
 
-    def _written(self, wanted: PredictRequest, found: Any) -> bytes:
-        with wanted.hosted.gate.exclusive() if wanted.files else nullcontext():  # a picture may run the model again
-            rows = response_bodies.to_json(found, wanted.files)
-        table = {"run": wanted.hosted.name, "verb": self.verb, "predictions": rows}
-        return self.uploads.with_client_names(_encode(table)).encode()
+    def _encode_now(self, request: PredictRequest, predictions: Any) -> bytes:
+        with request.served.lock.exclusive() if request.files else nullcontext():  # an image may run the model again
+            rows = response_bodies.to_json(predictions, request.files)
+        content = {"run": request.served.name, "verb": self.verb, "predictions": rows}
+        return self.uploads.with_client_names(_encode(content)).encode()
 
-    def _stream(self, wanted: PredictRequest, job: Job, reply: PendingResponse) -> Any:
+    def _stream(self, request: PredictRequest, job: Job, pending: PendingResponse) -> Any:
         responses = require("fastapi.responses", extra="serve")
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        events = self._events(wanted, job, reply)
+        events = self._events(request, job, pending)
         return responses.StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
-    async def _events(self, wanted: PredictRequest, job: Job, reply: PendingResponse) -> AsyncIterator[bytes]:
-        """What is decoded so far, again and again, and the answers at the end. A client that goes is noticed: this is
-        then closed, and the job leaves its line."""
-        status = 499  # the client went
+    async def _events(self, request: PredictRequest, job: Job, pending: PendingResponse) -> AsyncIterator[bytes]:
+        """Yield the partial output repeatedly, then the predictions. The iterator is closed when the client
+        disconnects, which cancels the job."""
+        status = 499  # the client disconnected
         try:
             assert job.stream is not None
-            async with asyncio.timeout(self.ends - time.monotonic()):
+            async with asyncio.timeout(self.deadline - time.monotonic()):
                 async for text, tokens in job.stream.updates():
                     yield _event("partial", json.dumps({"text": text, "tokens": tokens}, ensure_ascii=False))
-                found = await reply.coming
-            yield _event("predictions", (await self._write(wanted, found)).decode())
+                predictions = await pending.future
+            yield _event("predictions", (await self._encode(request, predictions)).decode())
             status = 200
-        except Exception as wrong:
-            late = Cancelled(cancellation.TIMEOUT_MESSAGE.format(cancellation.REQUEST_TIMEOUT_S))
-            wrong = late if isinstance(wrong, TimeoutError) else wrong
-            status = status_of(wrong)
-            yield _event(
-                "error", json.dumps({"error": self.uploads.with_client_names(error_message(wrong)), "status": status})
-            )
+        except Exception as error:
+            timeout = Cancelled(cancellation.TIMEOUT_MESSAGE.format(cancellation.REQUEST_TIMEOUT_S))
+            reported = timeout if isinstance(error, TimeoutError) else error
+            status = status_of(reported)
+            message = self.uploads.with_client_names(error_message(reported))
+            yield _event("error", json.dumps({"error": message, "status": status}))
         finally:
-            self.line_of(wanted.hosted, job).cancel(job)
-            reply.coming.cancel()  # what comes now, nobody reads
+            self.scheduler_for(request.served, job).cancel(job)
+            pending.future.cancel()  # a later result is discarded
             self._count(status)
             self.uploads.close()
 
 
 def _event(name: str, data: str) -> bytes:
-    """One server-sent event; JSON has no line break in it."""
+    """Encode a server-sent event; JSON contains no line break."""
     return f"event: {name}\ndata: {data}\n\n".encode()
-
-
-BASE = "/v1/"
-NON_VERB_PATHS = ("look",)  # paths there that are no verb
-
-
-class PredictEndpoint:
-    """Answers requests to the verbs of runs."""
-
-    def __init__(self, hosted: Sequence[ServedRun], line_of: SchedulerFor, metrics: Metrics) -> None:
-        self.hosted, self.line_of, self.metrics = hosted, line_of, metrics
-        self._responses = require("fastapi.responses", extra="serve")
-        self._post: LoopMailbox | None = None
-        self._watch: DisconnectMonitor | None = None
-
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """A request whose body comes in one message."""
-        verb, client = scope["path"][len(BASE) :], scope.get("client")
-        body = (await receive()).get("body", b"")
-        incoming = RawRequest(verb, body, client[0] if client else "", receive, scope["app"].state.looks)
-        try:
-            found = await PredictHandler(incoming, self.hosted, self.line_of, self.metrics).respond(*self._waiting())
-        except Exception as wrong:
-            table = {"error": error_message(wrong)}
-            await self._responses.JSONResponse(table, status_of(wrong), headers_of(wrong))(scope, receive, send)
-            return
-        if isinstance(found, bytes):
-            await _send(send, found)
-        else:
-            await found(scope, receive, send)
-
-    def _waiting(self) -> tuple[LoopMailbox, DisconnectMonitor]:
-        """Those of the loop that runs; a server has one."""
-        loop = asyncio.get_running_loop()
-        if self._post is None or self._watch is None or self._post.loop is not loop:
-            self._post, self._watch = LoopMailbox(loop), DisconnectMonitor(loop)
-        return self._post, self._watch
 
 
 async def _send(send: Send, body: bytes) -> None:
     headers = [(b"content-length", str(len(body)).encode()), (b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def is_predict_request(scope: Message) -> bool:
-    """Whether a request is one to a verb, there or not."""
-    if scope["type"] != "http" or scope["method"] != "POST" or scope.get("root_path"):
-        return False
-    path = scope["path"]
-    verb = path[len(BASE) :] if path.startswith(BASE) else ""
-    return bool(verb) and "/" not in verb and verb not in NON_VERB_PATHS

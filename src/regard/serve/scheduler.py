@@ -1,8 +1,7 @@
-"""Requests of one run, answered in batches: those that come within a few milliseconds, or while others are computed,
-and that ask for the same, are answered together. The line before them is short, and a request that nobody waits for any
-more leaves it.
+"""Request scheduler of one run: a bounded queue that is fair between clients, and threads that predict in batches.
 
-Whose turn it is: one request of each client in turn, and with it those that can be answered in the same batch.
+Requests with equal options that arrive within a few milliseconds, or while other batches are computed, share a batch.
+Requests past their deadline, and requests whose client has disconnected, are removed from the queue.
 """
 
 from __future__ import annotations
@@ -23,48 +22,44 @@ from regard.core.errors import RegardError
 from regard.core.task import Prediction
 from regard.serve.streams import PartialOutputStream
 
-BATCH_WAIT_S = 0.003  # seconds that the first request of a batch waits for others
-MAX_BATCH_INPUTS = 64  # inputs of a batch
-MAX_JOINED_INPUTS = (
-    32  # inputs that begin together where searches are joined: each is answered when the last of them has ended
-)
-MAX_QUEUED_INPUTS = 512  # inputs that may wait
-MAX_JOINED_BATCHES = 64  # batches under way where their searches are joined
-MAX_EXTERNAL_BATCHES = 2  # under way where another engine searches: while it has one, the other is read or written
-MAX_ACTIVE_INPUTS = 96  # inputs of them: of more, each step and each that joins costs all others more than it brings
-THREAD_IDLE_S = 5.0  # seconds after which a thread without work ends
+BATCH_WAIT_S = 0.003  # seconds that the first request of a batch waits for more requests
+MAX_BATCH_INPUTS = 64  # inputs of one batch
+MAX_JOINED_INPUTS = 32  # inputs that start together with continuous batching: each waits for the last of them
+MAX_QUEUED_INPUTS = 512  # inputs in the queue
+MAX_JOINED_BATCHES = 64  # active batches with continuous batching
+MAX_EXTERNAL_BATCHES = 2  # active batches of an external engine: it computes one while the other is parsed or encoded
+MAX_ACTIVE_INPUTS = 96  # inputs of all active batches: above this, each step costs the others more than it gains
+THREAD_IDLE_S = 5.0  # seconds after which an idle thread ends
 
 Predictions = list[list[Prediction]]
 
 
 class BatchingPolicy(NamedTuple):
-    """How a line is gone through."""
+    """Limits on the batches of a scheduler."""
 
-    max_batches: int  # that are under way at once, at most
-    max_inputs: int  # inputs of each
-    wait_s: float  # seconds that its first request waits for others
+    max_batches: int  # active batches
+    max_inputs: int  # inputs of each batch
+    wait_s: float  # seconds that the first request of a batch waits for more
 
 
 SEQUENTIAL = BatchingPolicy(1, MAX_BATCH_INPUTS, BATCH_WAIT_S)  # one batch after the other
-CONTINUOUS = BatchingPolicy(MAX_JOINED_BATCHES, MAX_JOINED_INPUTS, 0.0)  # searches that are joined token by token
-EXTERNAL_ENGINE = BatchingPolicy(
-    MAX_EXTERNAL_BATCHES, MAX_BATCH_INPUTS, BATCH_WAIT_S
-)  # batches that another engine searches for, and that it has threads for
+CONTINUOUS = BatchingPolicy(MAX_JOINED_BATCHES, MAX_JOINED_INPUTS, 0.0)  # searches are merged at every step
+EXTERNAL_ENGINE = BatchingPolicy(MAX_EXTERNAL_BATCHES, MAX_BATCH_INPUTS, BATCH_WAIT_S)  # the engine has its own threads
 
 
 class BatchCallbacks(NamedTuple):
-    """What is known of a batch beside its inputs, and who hears of it before it is answered."""
+    """Callbacks of a batch, and the position of each input in its own request."""
 
-    stream: PartialOutputStream | None = None  # what is decoded so far
-    on_search_start: Callable[[], None] = lambda: None  # its search has begun, and the next batch may be prepared
-    request_indices: tuple[int, ...] = ()  # of each input in its own request, which what it draws depends on
+    stream: PartialOutputStream | None = None  # receives the partial output
+    on_search_start: Callable[[], None] = lambda: None  # the search has started: the next batch may be prepared
+    request_indices: tuple[int, ...] = ()  # index of each input in its request, which its samples depend on
 
 
 PredictFn = Callable[[Sequence[Any], Any, Any, BatchCallbacks], Predictions]
 
 
 class QueueFull(RegardError):
-    """A line that is full: 429, and when to come again."""
+    """The queue is full: status 429, with the seconds after which the client should retry."""
 
     def __init__(self, message: str, seconds: int) -> None:
         super().__init__(message)
@@ -72,307 +67,306 @@ class QueueFull(RegardError):
 
 
 class ShuttingDown(RegardError):
-    """A server that has been told to end: 503."""
+    """The server is shutting down: status 503."""
 
 
 class Outcome(Protocol):
-    """Where the answers to a request go, or its error: a future of any kind. From any thread, once."""
+    """Receiver of a request's predictions or of its error; called once, from any thread. Every future is one."""
 
     def set_result(self, value: Any, /) -> None: ...
 
-    def set_exception(self, wrong: BaseException, /) -> None: ...
-
-
-class PreparePhase:
-    """The time until the search of a batch begins, or until it is answered; it ends once."""
-
-    def __init__(self, ended: Callable[[], None]) -> None:
-        self._ended: Callable[[], None] | None = ended
-
-    def end(self) -> None:
-        """It has begun."""
-        ended, self._ended = self._ended, None
-        if ended is not None:
-            ended()
+    def set_exception(self, error: BaseException, /) -> None: ...
 
 
 @dataclass(eq=False)
 class Job:
-    """A request whose inputs have been read."""
+    """A queued request whose inputs have been parsed."""
 
     inputs: Sequence[Any]
     options: Any
     decoding: Any
     client: str = ""
-    deadline: float = float("inf")  # when it is too late, by time.monotonic
-    cancelled: bool = False  # nobody waits for it any more
+    deadline: float = float("inf")  # by time.monotonic
+    cancelled: bool = False  # the client has disconnected
     done: Outcome = field(default_factory=Future[Predictions])
-    stream: PartialOutputStream | None = None  # whoever reads along
-    samples_by_index: bool = False  # what it draws depends on the places of its inputs in this request, not in a batch
+    stream: PartialOutputStream | None = None  # set if the client reads the partial output
+    samples_by_index: bool = False  # samples depend on the inputs' indices in this request, not in the batch
 
     @property
     def size(self) -> int:
-        """How many inputs it has."""
+        """Number of inputs."""
         return len(self.inputs)
 
     @cached_property
     def batch_key(self) -> Hashable:
-        """Equal where requests ask for the same; found once, since it is compared again and again while others are
-        taken. The answer to a seed is the same whoever else asks: where what is drawn depends on the place in a batch,
-        who draws is alone. So is who reads along."""
-        draws = hasattr(self.options, "seed") or (self.decoding is not None and self.decoding.has("seed"))
-        alone = self.stream is not None or (draws and not self.samples_by_index)
+        """Requests with equal keys may share a batch; None: the request is predicted alone.
+
+        Results must not depend on other requests: requests whose samples depend on their position in the batch, and
+        streaming requests, are not batched. Computed once, because the queue compares keys repeatedly.
+        """
+        samples = hasattr(self.options, "seed") or (self.decoding is not None and self.decoding.has_setting("seed"))
+        alone = self.stream is not None or (samples and not self.samples_by_index)
         return None if alone else (self.options, self.decoding)
 
     @property
     def is_expired(self) -> bool:
-        """Whether its answer is of no use any more."""
+        """True if the request was cancelled or its deadline has passed."""
         return self.cancelled or time.monotonic() > self.deadline
 
 
 class RequestScheduler:
-    """Threads that answer jobs, and those that wait for them.
+    """Queue of jobs, and the threads that predict them.
 
-    Those that ask for the same are taken together by one thread. Where searches are joined (pool.py) there are several
-    such batches under way: while one is searched for, by the pool, the next is read and prepared. One is prepared at a
-    time, so that others gather meanwhile, and threads do not wait for each other at every step.
+    Jobs with equal keys are taken from the queue together by one thread. With continuous batching several batches are
+    active: while the batcher decodes one, the next is parsed and prefilled. Only one batch is prepared at a time. So
+    further requests collect in the queue meanwhile, and the threads do not contend at every step.
     """
 
     def __init__(
         self,
-        work: PredictFn,
+        predict: PredictFn,
         policy: BatchingPolicy = SEQUENTIAL,
         *,
-        queue: int = MAX_QUEUED_INPUTS,
+        max_queued: int = MAX_QUEUED_INPUTS,
         on_batch: Callable[[int], None] | None = None,
     ) -> None:
-        self._work, self._queue, self._told = work, queue, on_batch  # `told` hears the size of each batch
-        self._most, self._together, self._pause = policy
-        self._turns: FairQueue[Job] = FairQueue()
+        self._predict, self._max_queued = predict, max_queued
+        self._on_batch = on_batch  # called with the size of each predicted batch
+        self._max_batches, self._max_inputs, self._wait_s = policy
+        self._queue: FairQueue[Job] = FairQueue()
         lock = threading.RLock()
         self._changed = threading.Condition(lock)
-        self._enough = threading.Condition(lock)  # heard by the one who gathers a batch
-        self._gathering = False  # whether somebody waits for more requests to come to the first
-        self._ending = False
-        self._between = 0.0  # seconds between two inputs that were answered, of late
-        self._last = time.monotonic()
-        self._under_way = 0  # inputs
-        self._preparing = False  # whether a batch is, whose search has not begun
-        self._idle = 0
-        self._threads: set[threading.Thread] = set()  # begun when there is work for them, ended when there is none
+        self._batch_full = threading.Condition(lock)  # notifies the thread that collects a batch
+        self._collecting = False  # a thread waits for more requests to join the first
+        self._closing = False
+        self._seconds_per_input = 0.0  # moving average
+        self._last_batch_at = time.monotonic()
+        self._active_inputs = 0
+        self._preparing = False  # a batch is being prepared: its search has not started
+        self._idle_threads = 0
+        self._threads: set[threading.Thread] = set()  # started when there is work, ended when idle
 
     @property
     def queued_inputs(self) -> int:
-        """Inputs whose turn has not come."""
-        return self._turns.size
+        """Number of inputs in the queue."""
+        return self._queue.size
 
     def submit(self, job: Job) -> None:
-        """Into the line, unless it is full or the server ends."""
+        """Add a job to the queue; an error if the queue is full or the server is shutting down."""
         with self._changed:
-            if self._ending:
-                raise ShuttingDown("the server has been told to end; ask another one")
-            if self._turns.size + job.size > self._queue:
-                seconds = max(1, min(60, round(self._turns.size * self._between)))
-                raise QueueFull(f"{self._turns.size} inputs wait for an answer; come again in {seconds} s", seconds)
-            self._turns.add(job)
-            if self._gathering:  # to wake it for each that comes would cost more than it saves
-                if self._turns.size >= self._together:
-                    self._enough.notify()
+            if self._closing:
+                raise ShuttingDown("the server is shutting down; use another one")
+            if self._queue.size + job.size > self._max_queued:
+                seconds = max(1, min(60, round(self._queue.size * self._seconds_per_input)))
+                raise QueueFull(f"the queue is full ({self._queue.size} inputs); retry in {seconds} s", seconds)
+            self._queue.add(job)
+            if self._collecting:  # waking the collecting thread for every request would cost more than it saves
+                if self._queue.size >= self._max_inputs:
+                    self._batch_full.notify()
             elif not self._preparing:
-                self._wake()
+                self._wake_thread()
 
-    def _wake(self) -> None:
-        """A thread for the next batch: one that has nothing to do, or a new one."""
-        if not self._idle and len(self._threads) < self._most:
+    def cancel(self, job: Job) -> None:
+        """Cancel a job whose client has disconnected; an active batch is cancelled when all its jobs are."""
+        with self._changed:
+            job.cancelled = True
+            self._queue.remove(job)
+
+    def close(self) -> None:
+        """Refuse new jobs; the queued ones are still predicted."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            self._batch_full.notify_all()
+
+    def join(self, seconds: float) -> None:
+        """Wait until all threads have ended, at most this many seconds."""
+        deadline = time.monotonic() + seconds
+        for thread in list(self._threads):
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _wake_thread(self) -> None:
+        """Wake an idle thread for the next batch, or start a new thread."""
+        if not self._idle_threads and len(self._threads) < self._max_batches:
             thread = threading.Thread(target=self._run, daemon=True)
             self._threads.add(thread)
-            self._idle += 1
+            self._idle_threads += 1
             thread.start()
         self._changed.notify()
 
-    def cancel(self, job: Job) -> None:
-        """The client has gone: it is not begun, and what has begun is given up when nobody else waits for it."""
-        with self._changed:
-            job.cancelled = True
-            self._turns.remove(job)
-
-    def close(self) -> None:
-        """Answer what waits, take nothing more, end."""
-        with self._changed:
-            self._ending = True
-            self._changed.notify_all()
-            self._enough.notify_all()
-
-    def join(self, seconds: float) -> None:
-        """Wait until it has ended."""
-        ends = time.monotonic() + seconds
-        for thread in list(self._threads):
-            thread.join(max(0.0, ends - time.monotonic()))
-
     def _run(self) -> None:
-        alone = True  # the first has just come, and so may others
+        after_idle = True  # the first request after idling: others may follow it shortly
         while True:
             with self._changed:
-                alone = alone or not self._turns.size
-                free = self._changed.wait_for(self._free, THREAD_IDLE_S)
-                if not self._turns.size:
-                    self._idle -= 1
+                after_idle = after_idle or not self._queue.size
+                ready = self._changed.wait_for(self._is_ready, THREAD_IDLE_S)
+                if not self._queue.size:
+                    self._idle_threads -= 1
                     self._threads.discard(threading.current_thread())
                     return
-                if not free:
+                if not ready:
                     continue
-                if alone and self._pause:
-                    self._gather()
-                jobs = [job for job in self._turns.take(self._together) if not job.is_expired]
+                if after_idle and self._wait_s:
+                    self._collect()
+                jobs = [job for job in self._queue.take(self._max_inputs) if not job.is_expired]
                 size = sum(job.size for job in jobs)
-                self._under_way += size
-                self._idle -= 1
+                self._active_inputs += size
+                self._idle_threads -= 1
                 self._preparing = True
-            alone = False  # while it is answered others gather
-            preparation = PreparePhase(self._prepared)
-            self._answer(jobs, preparation.end)
+            after_idle = False  # further requests collect in the queue while this batch is predicted
+            preparation = PreparePhase(self._end_preparation)
+            self._predict_batch(jobs, preparation.end)
             preparation.end()
             with self._changed:
-                self._under_way -= size
-                self._idle += 1
+                self._active_inputs -= size
+                self._idle_threads += 1
                 self._changed.notify()
 
-    def _gather(self) -> None:
-        """Wait a little for requests that come with the first."""
-        self._gathering = True
-        self._enough.wait_for(lambda: self._turns.size >= self._together or self._ending, self._pause)
-        self._gathering = False
+    def _collect(self) -> None:
+        """Wait shortly for requests that arrive with the first one."""
+        self._collecting = True
+        self._batch_full.wait_for(lambda: self._queue.size >= self._max_inputs or self._closing, self._wait_s)
+        self._collecting = False
 
-    def _prepared(self) -> None:
-        """The next batch is another thread's."""
+    def _end_preparation(self) -> None:
+        """Let another thread prepare the next batch."""
         with self._changed:
             self._preparing = False
-            if self._turns.size:
-                self._wake()
+            if self._queue.size:
+                self._wake_thread()
 
-    def _free(self) -> bool:
-        """Whether there is something to do, and memory for it; or nothing is to come any more."""
-        if not self._turns.size:
-            return self._ending
-        if self._gathering or self._preparing:
+    def _is_ready(self) -> bool:
+        """Return True if the next batch may start, or if the scheduler is closing and the queue is empty."""
+        if not self._queue.size:
+            return self._closing
+        if self._collecting or self._preparing:
             return False
-        return not self._under_way or self._under_way + self._turns.first.size <= MAX_ACTIVE_INPUTS
+        return not self._active_inputs or self._active_inputs + self._queue.first.size <= MAX_ACTIVE_INPUTS
 
-    def _answer(self, jobs: list[Job], begun: Callable[[], None]) -> None:
-        """A batch; where something is wrong in it, each half by itself, so that nobody has the error of another."""
+    def _predict_batch(self, jobs: list[Job], on_search_start: Callable[[], None]) -> None:
+        """Predict a batch. If it fails, predict each half separately, so that only the faulty request fails."""
         if not jobs:
             return
-        places = tuple(place for job in jobs for place in range(job.size))
-        listener = BatchCallbacks(jobs[0].stream if len(jobs) == 1 else None, begun, places)
+        request_indices = tuple(index for job in jobs for index in range(job.size))
+        callbacks = BatchCallbacks(jobs[0].stream if len(jobs) == 1 else None, on_search_start, request_indices)
         try:
-            with cancellable(lambda: _ask(jobs)):
-                inputs = [given for job in jobs for given in job.inputs]
-                answers = iter(self._work(inputs, jobs[0].options, jobs[0].decoding, listener))
-                own = [[next(answers) for _ in job.inputs] for job in jobs]
-        except Exception as wrong:  # whatever it is, it is this request's alone, and the thread goes on
+            with cancellable(lambda: _check_expired(jobs)):
+                inputs = [parsed_input for job in jobs for parsed_input in job.inputs]
+                predictions = iter(self._predict(inputs, jobs[0].options, jobs[0].decoding, callbacks))
+                results = [[next(predictions) for _ in job.inputs] for job in jobs]
+        except Exception as error:  # any error belongs to one request; the thread continues
             if len(jobs) == 1:
-                _fail(jobs[0], wrong)
+                with suppress(InvalidStateError):
+                    jobs[0].done.set_exception(error)
                 return
             for half in (jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :]):
-                self._answer([job for job in half if not job.is_expired], begun)
+                self._predict_batch([job for job in half if not job.is_expired], on_search_start)
             return
-        self._note(sum(job.size for job in jobs))
-        for job, each in zip(jobs, own, strict=True):
-            with suppress(InvalidStateError):  # cancelled meanwhile
-                job.done.set_result(each)
+        self._record_batch(sum(job.size for job in jobs))
+        for job, result in zip(jobs, results, strict=True):
+            with suppress(InvalidStateError):  # cancelled in the meantime
+                job.done.set_result(result)
 
-    def _note(self, size: int) -> None:
+    def _record_batch(self, size: int) -> None:
         now = time.monotonic()
-        self._between, self._last = 0.9 * self._between + 0.1 * (now - self._last) / size, now
-        if self._told is not None:
-            self._told(size)
+        self._seconds_per_input = 0.9 * self._seconds_per_input + 0.1 * (now - self._last_batch_at) / size
+        self._last_batch_at = now
+        if self._on_batch is not None:
+            self._on_batch(size)
 
 
-def _fail(job: Job, wrong: Exception) -> None:
-    with suppress(InvalidStateError):
-        job.done.set_exception(wrong)
+class PreparePhase:
+    """The time until the search of a batch starts, or until the batch is predicted; `end` takes effect once."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._on_end: Callable[[], None] | None = on_end
+
+    def end(self) -> None:
+        """Call `on_end`, unless it has been called."""
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
 
 
-def _ask(jobs: Sequence[Job]) -> None:
-    """Called between the parts of long work."""
+def _check_expired(jobs: Sequence[Job]) -> None:
+    """Raise Cancelled if all jobs of a batch are cancelled or late; called between the steps of long work."""
     if all(job.is_expired for job in jobs):
-        raise Cancelled("nobody waits for the answer any more")
+        raise Cancelled("the request was cancelled: no client waits for it")
 
 
 class QueueItem(Protocol):
-    """What waits for its turn."""
+    """An item of a FairQueue."""
 
     @property
     def client(self) -> str: ...
 
     @property
     def batch_key(self) -> Hashable:
-        """Those of one kind are answered together; None: alone."""
+        """Items with equal keys may share a batch; None: alone."""
 
     @property
     def size(self) -> int:
-        """How many inputs it has."""
+        """Number of inputs."""
 
 
-W = TypeVar("W", bound=QueueItem)
+Item = TypeVar("Item", bound=QueueItem)
 
 
-class FairQueue(Generic[W]):
-    """A line for each client. Whoever sends much waits behind their own requests, not others behind them."""
+class FairQueue(Generic[Item]):
+    """One queue per client, served round-robin, so that a client with many requests cannot delay the others."""
 
     def __init__(self) -> None:
-        self._lines: OrderedDict[str, deque[W]] = OrderedDict()
-        self.size = 0  # inputs that wait
+        self._queues: OrderedDict[str, deque[Item]] = OrderedDict()
+        self.size = 0  # inputs in all queues
 
     @property
     def count(self) -> int:
-        """How many wait."""
-        return sum(map(len, self._lines.values()))
-
-    def add(self, item: W) -> None:
-        """The last of its client's line."""
-        self._lines.setdefault(item.client, deque()).append(item)
-        self.size += item.size
-
-    def remove(self, item: W) -> bool:
-        """Out of its line, wherever it stands; False where its turn has come already."""
-        line = self._lines.get(item.client)
-        if line is None or item not in line:
-            return False
-        line.remove(item)
-        self._left(item)
-        return True
+        """Number of queued items."""
+        return sum(map(len, self._queues.values()))
 
     @property
-    def first(self) -> W:
-        """Whose turn it is."""
-        return next(iter(self._lines.values()))[0]
+    def first(self) -> Item:
+        """The item that is taken next."""
+        return next(iter(self._queues.values()))[0]
 
-    def take(self, max_inputs: int) -> list[W]:
-        """The one whose turn it is, and others of its kind, up to so many inputs; nothing where nobody waits."""
-        if not self._lines:
+    def add(self, item: Item) -> None:
+        """Append an item to the queue of its client."""
+        self._queues.setdefault(item.client, deque()).append(item)
+        self.size += item.size
+
+    def remove(self, item: Item) -> bool:
+        """Remove an item from any position; return False if it has been taken already."""
+        queue = self._queues.get(item.client)
+        if queue is None or item not in queue:
+            return False
+        self._remove(item)
+        return True
+
+    def take(self, max_inputs: int) -> list[Item]:
+        """Take the next item, and others with its batch key, up to `max_inputs` inputs; [] if the queue is empty."""
+        if not self._queues:
             return []
         first = self.first
-        taken, room = [first], max_inputs - first.size
+        batch, remaining = [first], max_inputs - first.size
         if first.batch_key is not None:
-            for one in self._in_turn():
-                if room <= 0:
+            for item in self._round_robin():
+                if remaining <= 0:
                     break
-                if one is not first and one.batch_key == first.batch_key and one.size <= room:
-                    taken.append(one)
-                    room -= one.size
-        self._lines.move_to_end(first.client)
-        for one in taken:
-            self._lines[one.client].remove(one)
-            self._left(one)
-        return taken
+                if item is not first and item.batch_key == first.batch_key and item.size <= remaining:
+                    batch.append(item)
+                    remaining -= item.size
+        self._queues.move_to_end(first.client)
+        for item in batch:
+            self._remove(item)
+        return batch
 
-    def _in_turn(self) -> Iterator[W]:
-        """All, the first of each client, then the second of each, and so on."""
-        for row in zip_longest(*self._lines.values()):
-            yield from (one for one in row if one is not None)
+    def _round_robin(self) -> Iterator[Item]:
+        """Iterate over all items: the first of each client, then the second of each, and so on."""
+        for items in zip_longest(*self._queues.values()):
+            yield from (item for item in items if item is not None)
 
-    def _left(self, one: W) -> None:
-        self.size -= one.size
-        if not self._lines[one.client]:
-            del self._lines[one.client]
+    def _remove(self, item: Item) -> None:
+        self._queues[item.client].remove(item)
+        self.size -= item.size
+        if not self._queues[item.client]:
+            del self._queues[item.client]

@@ -1,1 +1,5 @@
-"""The CTranslate2 engine: export, cache, search and text generation."""
+"""The CTranslate2 engine.
+
+`export` converts a model, `cache` stores exports, `search` decodes source/target models (without torch), `generation`
+continues prompts with a language model, and `models` puts them together as the engine of a run.
+"""

@@ -1,7 +1,7 @@
-"""A plain Transformer, GPT or encoder of BERT as a CTranslate2 model: the same weights, tokens by their numbers.
+"""Export of a plain Transformer, a GPT or the encoder of a BERT to CTranslate2: the same weights, tokens by their ids.
 
-CTranslate2 is an inference engine of its own, without PyTorch. It knows scaled dot products with positions added to the
-features, and in a language model rotary ones; every other model is decoded by our own engine, the default for all.
+CTranslate2 is an inference engine without PyTorch. It supports scaled dot products with positions added to the features,
+and rotary positions in a language model. All other models are decoded by the native engine, the default.
 """
 
 from __future__ import annotations
@@ -26,44 +26,46 @@ from regard.layers.positions.rotary import Rotary
 from regard.models.bert import BertEmbedding
 from regard.models.bert import Encoder as BertEncoder
 from regard.models.gpt import GPT
-from regard.models.gpt import Encoder as Reader
+from regard.models.gpt import Encoder as GPTEncoder
 from regard.models.transformer import DecoderStack, Encoder, Transformer
 
 
 def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> None:
-    """A Transformer, a GPT or the encoder of a BERT -> a CTranslate2 model in `folder`, which appears whole or not at
-    all; its seal has the checksum of the file of `weights` it was made of. What stands upon an encoder stays ours."""
+    """Write a Transformer, a GPT or the encoder of a BERT as a CTranslate2 model to `folder`, atomically.
+
+    The seal of the export contains `weights`, the checksum of the weights file. A head on an encoder is not exported.
+    """
     if not is_supported(model):
         raise ConfigError(
-            f"CTranslate2 has no {type(model).__name__}; only the Transformer, GPT and BERT can be exported to it"
+            f"CTranslate2: does not support {type(model).__name__}; only Transformer, GPT and BERT can be exported"
         )
-    specs, marks = require("ctranslate2.specs", extra="ctranslate2"), sizes.special_tokens
+    specs, special_tokens = require("ctranslate2.specs", extra="ctranslate2"), sizes.special_tokens
     if isinstance(model, Transformer | GPT):
-        spec = _both_sides(model, sizes, specs) if isinstance(model, Transformer) else _one_side(model, sizes, specs)
-        spec.config.eos_token, spec.config.bos_token = str(marks.eos), str(marks.bos)
+        spec = _transformer(model, sizes, specs) if isinstance(model, Transformer) else _gpt(model, sizes, specs)
+        spec.config.eos_token, spec.config.bos_token = str(special_tokens.eos), str(special_tokens.bos)
     else:
-        spec = _without_head(cast("Any", model).encoder, sizes, specs)
-    spec.config.unk_token = str(marks.unk)
-    spec.config.layer_norm_epsilon = next(m.eps for m in model.modules() if isinstance(m, nn.LayerNorm))
+        spec = _bert_encoder(cast("Any", model).encoder, sizes, specs)
+    spec.config.unk_token = str(special_tokens.unk)
+    spec.config.layer_norm_epsilon = next(module.eps for module in model.modules() if isinstance(module, nn.LayerNorm))
     spec.validate()
     spec.optimize()
     cache.create_export(folder, weights, lambda draft: spec.save(str(draft)))
 
 
 def is_supported(model: nn.Module) -> bool:
-    """Whether CTranslate2 has such a model, if with other scores or positions."""
+    """Return True if CTranslate2 has such a model, possibly with other scores or position encodings."""
     return isinstance(model, Transformer | GPT) or isinstance(getattr(model, "encoder", None), BertEncoder)
 
 
-def _both_sides(model: Transformer, sizes: Seq2SeqSpec, specs: Any) -> Any:
+def _transformer(model: Transformer, sizes: Seq2SeqSpec, specs: Any) -> Any:
     spec = specs.TransformerSpec.from_config(
         (len(model.encoder.layers), len(model.decoder.layers)),
         _heads(model, NoPositionBias),
         pre_norm=isinstance(model.decoder.layers[0].around_self, PreNorm),
         activation=_activation(model, specs),
     )
-    _fill_stack(spec.encoder, model.encoder, longest=sizes.max_length)
-    _fill_stack(spec.decoder, model.decoder, longest=sizes.max_length)
+    _fill_stack(spec.encoder, model.encoder, max_length=sizes.max_length)
+    _fill_stack(spec.decoder, model.decoder, max_length=sizes.max_length)
     _linear(spec.decoder.projection, [model.readout])
     spec.config.decoder_start_token = str(sizes.special_tokens.bos)
     spec.register_source_vocabulary([str(token) for token in range(sizes.source_vocab_size)])
@@ -71,23 +73,23 @@ def _both_sides(model: Transformer, sizes: Seq2SeqSpec, specs: Any) -> Any:
     return spec
 
 
-def _one_side(model: GPT, sizes: LanguageSpec, specs: Any) -> Any:
+def _gpt(model: GPT, sizes: LanguageSpec, specs: Any) -> Any:
     heads = _heads(model, NoPositionBias, Rotary)
-    places = {"rotary_dim": 0, "rotary_interleave": False} if _turns(model) else {}
+    rotary = {"rotary_dim": 0, "rotary_interleave": False} if _is_rotary(model) else {}
     spec = specs.TransformerDecoderModelSpec.from_config(
-        len(model.encoder.layers), heads, pre_norm=True, activation=_activation(model, specs), **places
+        len(model.encoder.layers), heads, pre_norm=True, activation=_activation(model, specs), **rotary
     )
-    _fill_stack(spec.decoder, model.encoder, longest=sizes.max_length)
+    _fill_stack(spec.decoder, model.encoder, max_length=sizes.max_length)
     _linear(spec.decoder.projection, [model.readout])
     spec.register_vocabulary([str(token) for token in range(sizes.vocab_size)])
     return spec
 
 
-def _without_head(encoder: BertEncoder, sizes: Any, specs: Any) -> Any:
-    """An encoder of one text: the first segment is a part of the places."""
+def _bert_encoder(encoder: BertEncoder, sizes: Any, specs: Any) -> Any:
+    """Return the encoder of one text: the embedding of the first segment is added to the positions."""
     embedding, first = encoder.embedding, cast("Block", encoder.layers[0])
     if embedding.table.embedding_dim != first.self_attn.q.in_features:
-        raise ConfigError("CTranslate2 has no table that is narrower than its encoder; leave --engine out")
+        raise ConfigError("CTranslate2: the embedding must be as wide as the encoder; leave --engine out")
     spec = specs.TransformerEncoderModelSpec(
         specs.transformer_spec.TransformerEncoderSpec(
             len(encoder.layers),
@@ -97,7 +99,7 @@ def _without_head(encoder: BertEncoder, sizes: Any, specs: Any) -> Any:
             layernorm_embedding=True,
         )
     )
-    _fill_stack(spec.encoder, encoder, longest=sizes.max_length)
+    _fill_stack(spec.encoder, encoder, max_length=sizes.max_length)
     if embedding.segments is not None:
         spec.encoder.position_encodings.encodings += embedding.segments.weight[0].detach()
     _norm(spec.encoder.layernorm_embedding, embedding.norm)
@@ -105,57 +107,57 @@ def _without_head(encoder: BertEncoder, sizes: Any, specs: Any) -> Any:
     return spec
 
 
-def _turns(model: nn.Module) -> bool:
-    """Whether queries and keys are turned by their places."""
+def _is_rotary(model: nn.Module) -> bool:
+    """Return True if queries and keys are rotated by their positions."""
     return any(isinstance(module, Weigh) and isinstance(module.place, Rotary) for module in model.modules())
 
 
-def _heads(model: nn.Module, *known: type) -> int:
-    """How many heads there are, where CTranslate2 knows their score and how places enter it."""
+def _heads(model: nn.Module, *position_biases: type) -> int:
+    """Return the number of heads; an error if CTranslate2 does not support their score or position encoding."""
     attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
     for attention in attentions:
         weigh = attention.attend.weigh
-        if not isinstance(weigh.place, known) or not isinstance(weigh.score, scaled_dot.Score):
+        if not isinstance(weigh.place, position_biases) or not isinstance(weigh.score, scaled_dot.Score):
             raise ConfigError(
-                "CTranslate2 has scaled dot products and positions added to the features only, in a GPT rotary ones "
-                "too; leave --engine out"
+                "CTranslate2: supports only scaled dot products with positions added to the features, and rotary "
+                "positions in a GPT; leave --engine out"
             )
     return attentions[0].heads
 
 
 def _activation(model: nn.Module, specs: Any) -> Any:
-    """What CTranslate2 calls the function inside the feed-forward networks."""
-    kinds = specs.common_spec.Activation
-    theirs = {"relu": kinds.RELU, "gelu": kinds.GELU, "gelu_tanh": kinds.GELUTanh, "silu": kinds.SWISH}
-    used = next(module.activation for module in model.modules() if isinstance(module, FeedForward))
-    return next(theirs[name] for name, function in ACTIVATIONS.items() if function is used)
+    """Return CTranslate2's name of the activation of the feed-forward networks."""
+    names = specs.common_spec.Activation
+    ct2_names = {"relu": names.RELU, "gelu": names.GELU, "gelu_tanh": names.GELUTanh, "silu": names.SWISH}
+    activation = next(module.activation for module in model.modules() if isinstance(module, FeedForward))
+    return next(ct2_names[name] for name, function in ACTIVATIONS.items() if function is activation)
 
 
-def _fill_stack(spec: Any, stack: Encoder | DecoderStack | Reader | BertEncoder, *, longest: int) -> None:
+def _fill_stack(spec: Any, stack: Encoder | DecoderStack | GPTEncoder | BertEncoder, *, max_length: int) -> None:
     embedding = stack.embedding
     table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     table.weight = embedding.table.weight.detach()
-    places = embedding.position.encode_sequence(longest)
+    positions = embedding.position.encode_sequence(max_length)
     spec.scale_embeddings = not isinstance(embedding, BertEmbedding) and embedding.scale != 1.0
     if hasattr(spec, "position_encodings"):
-        none = torch.zeros(longest, embedding.table.embedding_dim)
-        spec.position_encodings.encodings = none if places is None else places.detach().clone()
-    for theirs, layer in zip(spec.layer, stack.layers, strict=True):
-        ours: Any = layer
-        _attention(theirs.self_attention, ours.self_attn, ours.around_self.norm, alone=True)
-        if hasattr(ours, "cross_attn"):
-            _attention(theirs.attention, ours.cross_attn, ours.around_cross.norm, alone=False)
-        _norm(theirs.ffn.layer_norm, ours.around_feedforward.norm)
-        _linear(theirs.ffn.linear_0, [ours.feedforward.up])
-        _linear(theirs.ffn.linear_1, [ours.feedforward.down])
+        zeros = torch.zeros(max_length, embedding.table.embedding_dim)
+        spec.position_encodings.encodings = zeros if positions is None else positions.detach().clone()
+    for layer_spec, module in zip(spec.layer, stack.layers, strict=True):
+        layer: Any = module
+        _attention(layer_spec.self_attention, layer.self_attn, layer.around_self.norm, is_self=True)
+        if hasattr(layer, "cross_attn"):
+            _attention(layer_spec.attention, layer.cross_attn, layer.around_cross.norm, is_self=False)
+        _norm(layer_spec.ffn.layer_norm, layer.around_feedforward.norm)
+        _linear(layer_spec.ffn.linear_0, [layer.feedforward.up])
+        _linear(layer_spec.ffn.linear_1, [layer.feedforward.down])
     if isinstance(stack.last, nn.LayerNorm):
         _norm(spec.layer_norm, stack.last)
 
 
-def _attention(spec: Any, heads: MultiHeadAttention, norm: nn.LayerNorm, *, alone: bool) -> None:
-    """Queries, keys and values in one matrix where they come from one place, else keys and values."""
+def _attention(spec: Any, heads: MultiHeadAttention, norm: nn.LayerNorm, *, is_self: bool) -> None:
+    """Self-attention has queries, keys and values in one matrix; cross-attention only keys and values."""
     _norm(spec.layer_norm, norm)
-    if alone:
+    if is_self:
         _linear(spec.linear[0], [heads.q, heads.k, heads.v])
     else:
         _linear(spec.linear[0], [heads.q])

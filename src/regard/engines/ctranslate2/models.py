@@ -1,8 +1,7 @@
-"""Models that CTranslate2 decodes: the same weights, exported once, answered by its own search.
+"""The CTranslate2 engine of a run: models and decoding strategies that stand for the native ones.
 
-A model of source and target is translated; a language model goes on from a text (going_on.py). Each stands here as a
-model whose state is what was read so far, and as a search over it with the settings of ours. A model upon an encoder of
-BERT stays ours but for the encoder.
+A source/target model is decoded by search.py, a language model continues prompts with generation.py; each is a model
+whose state is its input so far. Of a model with a BERT encoder only the encoder is replaced.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from regard.training.load_run import LoadedRun
 
 
 def ensure_export(parts: LoadedRun) -> Path:
-    """The export of a run's weights, made now unless it is there and whole."""
+    """Return the export of a run's weights; it is created now unless it is complete."""
     folder, weights = cache.cache_path(parts.folder)
     if not cache.is_complete(folder, weights):
         export(parts.model, parts.task.spec, folder, weights=weights)
@@ -40,37 +39,39 @@ def ensure_export(parts: LoadedRun) -> Path:
 
 
 def can_match_native(model: nn.Module, decoding: DecodingStrategy | None) -> bool:
-    """Whether CTranslate2 may find what our own search does. A text mostly goes on to its limit, where a beam of ours
-    counts an end mark, and what may not come twice is counted otherwise; greedy search does neither."""
+    """Return True if CTranslate2 may give the results of the native search.
+
+    Continuations mostly reach their limit, where the native beam counts EOS; repeated n-grams are counted differently
+    too. So language models are limited to greedy search without `no_repeat_ngram_size`.
+    """
     if not isinstance(model, GPT) or decoding is None:
         return decoding is None or decoding.name in search.SUPPORTED_STRATEGIES
-    return decoding.name == "greedy" and not decoding.config.no_repeat
+    return decoding.name == "greedy" and not decoding.config.no_repeat_ngram_size
 
 
 def build(parts: LoadedRun, precision: str = "float32") -> tuple[nn.Module, Callable[[Any], Any]]:
-    """The parts of a run -> what stands for its model, and its decoding by CTranslate2."""
+    """Loaded run -> the model that stands for its own, and a function that converts decoding strategies."""
     library = require("ctranslate2", extra="ctranslate2")
     folder = ensure_export(parts)
     if isinstance(parts.model, GPT):
-        source = GeneratorFactory(library, folder, precision)
-        return CT2LanguageModel(parts.model), lambda decoding: ct2_generation(decoding, source)
+        factory = GeneratorFactory(library, folder, precision)
+        return CT2LanguageModel(parts.model), lambda decoding: ct2_generation(decoding, factory)
     if isinstance(getattr(parts.model, "encoder", None), BertEncoder):
-        return with_ct2_encoder(
-            parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available_cores())
-        )
+        encoder = library.Encoder(str(folder), compute_type=precision, intra_threads=available_cores())
+        return with_ct2_encoder(parts.model, encoder)
     translator = search.open_export(folder, precision=precision)
-    return CT2Seq2SeqModel(parts.model), lambda decoding: _translating(decoding, translator)
+    return CT2Seq2SeqModel(parts.model), lambda decoding: ct2_search(decoding, translator)
 
 
 def with_ct2_encoder(model: nn.Module, encoder: Any) -> tuple[nn.Module, Callable[[Any], Any]]:
-    """A model that reads by an encoder of CTranslate2 and is the same otherwise; it searches nothing."""
-    other: Any = copy(model)
-    other._modules = {**model._modules, "encoder": CT2Encoder(other.encoder, encoder)}
-    return other, lambda decoding: decoding
+    """Return a copy of a model with a CTranslate2 encoder; decoding strategies are unchanged."""
+    replaced: Any = copy(model)
+    replaced._modules = {**model._modules, "encoder": CT2Encoder(replaced.encoder, encoder)}
+    return replaced, lambda decoding: decoding
 
 
 class CT2Encoder(nn.Module):
-    """Stands for an encoder: texts of one segment are read by CTranslate2, others by our own."""
+    """Encodes texts of one segment with CTranslate2, others with the original encoder."""
 
     def __init__(self, original: BertEncoder, encoder: Any) -> None:
         super().__init__()
@@ -79,8 +80,8 @@ class CT2Encoder(nn.Module):
     def forward(self, text: Padded, segments: Tensor | None = None) -> Tensor:
         tokens, lengths = text
         if not tokens.numel() or int(lengths.min()) < 1 or (segments is not None and bool(segments.any())):
-            own: Tensor = self.original(text, segments)
-            return own
+            native_features: Tensor = self.original(text, segments)
+            return native_features
         rows = [row[:length] for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
         features = torch.from_numpy(np.array(self.encoder.forward_batch(rows).last_hidden_state))  # (b longest d)
         return pad(features, (0, 0, 0, tokens.shape[1] - features.shape[1]))
@@ -94,31 +95,32 @@ class CT2Seq2SeqModel(nn.Module):
         self.original = original
 
     def start(self, source: Padded) -> Padded:
-        """The rows that CTranslate2 will read."""
+        """Return the source rows for CTranslate2."""
         return source
 
     def features(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """CTranslate2 gives whole outputs only."""
-        raise ConfigError("engine ctranslate2 gives whole outputs only; use engine native")
+        """Not supported: CTranslate2 returns complete outputs only."""
+        raise ConfigError("engine ctranslate2: returns complete outputs only; use engine native")
 
 
-def _translating(decoding: DecodingStrategy | None, translator: Any) -> DecodingStrategy:
+def ct2_search(decoding: DecodingStrategy | None, translator: Any) -> DecodingStrategy:
+    """Return the CTranslate2 counterpart of a decoding strategy."""
     if decoding is None or decoding.name not in search.SUPPORTED_STRATEGIES:
-        name = "nothing" if decoding is None else decoding.name
-        raise ConfigError(f"engine ctranslate2 searches by greedy or beam, not by {name}")
+        name = "no decoding" if decoding is None else decoding.name
+        raise ConfigError(f"engine ctranslate2: supports greedy and beam, not {name}; use engine native")
     return CT2Search(decoding.name, decoding.config, translator)
 
 
 @dataclass(frozen=True)
 class CT2Search(DecodingStrategy):
-    """Greedy or beam search by CTranslate2, with the settings of ours."""
+    """Greedy or beam search by CTranslate2, with the settings of the native strategy."""
 
     translator: Any
 
     def decode(self, model: Any, sources: DecoderInputs) -> list[list[Hypothesis]]:
-        """The source rows -> hypotheses of each, best first; our own search finds those that are not settled."""
+        """Source rows -> hypotheses of each, best first. Rows that are not settled are decoded natively."""
         if sources.first_input is not None or sources.grammar is not None:
-            raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar; use engine native")
+            raise ConfigError("engine ctranslate2: supports neither a prefix nor a grammar; use engine native")
         tokens, lengths = sources.state
         rows = [row[:length] for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
         wait = search.submit(
@@ -128,14 +130,18 @@ class CT2Search(DecodingStrategy):
             decoding=asdict(self.config),
             special_tokens=sources.special_tokens,
         )
-        found = wait()
-        left = torch.tensor([number for number, row in enumerate(found) if row is None], dtype=torch.long)
-        if left.numel():
-            native = optimize_for_decoding(model.original)
-            state = native.start(Padded(tokens[left], lengths[left]))
-            own = DecodingStrategy(self.name, self.config)(
-                native, state, special_tokens=sources.special_tokens, limits=sources.limits[left], sample_indices=left
+        hypotheses = wait()
+        unsettled = torch.tensor([index for index, row in enumerate(hypotheses) if row is None], dtype=torch.long)
+        if unsettled.numel():
+            native_model = optimize_for_decoding(model.original)
+            state = native_model.start(Padded(tokens[unsettled], lengths[unsettled]))
+            native_rows = DecodingStrategy(self.name, self.config)(
+                native_model,
+                state,
+                special_tokens=sources.special_tokens,
+                limits=sources.limits[unsettled],
+                sample_indices=unsettled,
             )
-            for number, hypotheses in zip(left.tolist(), own, strict=True):
-                found[number] = hypotheses
-        return [row or [] for row in found]
+            for index, row in zip(unsettled.tolist(), native_rows, strict=True):
+                hypotheses[index] = row
+        return [row or [] for row in hypotheses]

@@ -1,8 +1,9 @@
-"""A search by CTranslate2, given rows of tokens and the settings of a decoder of ours. Nothing here imports torch.
+"""Search of source/target models by CTranslate2: rows of source tokens -> hypotheses. Nothing here imports torch.
 
-CTranslate2 sorts rows by length and cuts them into batches itself. A row is settled when all its hypotheses ended
-within the row's own limit, without marks that our decoders never choose; at the limit these end a hypothesis in a way
-that CTranslate2 has not. A row that is not settled is left to them.
+Used with torch (models.py) and without (torch_free.py); generation.py continues prompts with language models. A row is
+settled if all its hypotheses end within its own limit, without tokens that the native decoders never choose. At the
+limit the native decoders end a hypothesis differently from CTranslate2, so rows that are not settled are left to them.
+CTranslate2 sorts the rows by length and splits them into batches itself.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from regard.core.protocols import Hypothesis
 
 PRECISIONS = ("float32", "int8")
 SUPPORTED_STRATEGIES = ("greedy", "beam")
-# CTranslate2 ends a beam once so many times its width have ended, though a better one may still be growing. At 1 it
-# loses the ends of some sentences; at 2 its best was never worse than that of our beam, which waits as long as needed.
+# CTranslate2 stops a beam when patience × beam width hypotheses have ended, though a better one may still be growing.
+# With 1 it loses the ends of some sentences. With 2 its best was never worse than that of the native beam, which waits
+# as long as needed.
 PATIENCE = 2.0
-MAX_HYPOTHESES_PER_WORKER = 192  # that one worker carries forward at once, at most; by 64 a corpus takes 6 % longer
+MAX_HYPOTHESES_PER_WORKER = 192  # rows of one worker's batch; with 64 a corpus takes 6 % longer
 Table = Mapping[str, Any]
 RowHypotheses = list[list[Hypothesis] | None]  # of each row, best first; None: not settled
 
 
 def open_export(folder: Path, *, precision: str = "float32", single: bool = False) -> Any:
-    """An export, ready: a worker of one thread on each core, or one worker of many threads for a single row."""
+    """Open an export: one single-threaded worker per core, or one worker with many threads for a single row."""
     library, cores = require("ctranslate2", extra="ctranslate2"), available_cores()
     workers, threads = (1, cores) if single else (cores, 1)
     return library.Translator(
@@ -38,8 +40,10 @@ def open_export(folder: Path, *, precision: str = "float32", single: bool = Fals
 
 
 def ct2_options(decoding: Table, *, suppressed_tokens: Sequence[int]) -> dict[str, Any]:
-    """What CTranslate2 calls the settings of a decoder, for its translators and generators alike. What must never come
-    has no share of the probability there, while our scores are those of the model's own distribution."""
+    """Convert decoding settings to options of CTranslate2's translators and generators.
+
+    CTranslate2 removes suppressed tokens from the distribution; native scores are those of the full distribution.
+    """
     width = decoding.get("beam_width", 1)
     return {
         "beam_size": width,
@@ -61,56 +65,60 @@ def submit(
     special_tokens: SpecialTokens,
     return_scores: bool = True,
 ) -> Callable[[], RowHypotheses]:
-    """Hand rows over to CTranslate2, which works on them from now on -> a function that waits for what it finds.
+    """Submit rows to CTranslate2 -> a function that waits for their hypotheses.
 
-    Without scores, which greedy search need not compute, hypotheses have NaN in their place.
+    Without `return_scores`, which greedy search need not compute, the scores are NaN.
     """
     if not rows:
         return list
-    most = max(1, MAX_HYPOTHESES_PER_WORKER // decoding.get("beam_width", 1))
+    max_rows = max(1, MAX_HYPOTHESES_PER_WORKER // decoding.get("beam_width", 1))
     results = translator.translate_batch(
         [list(map(str, row)) for row in rows],
         num_hypotheses=decoding.get("nbest", 1),
         min_decoding_length=decoding["min_length"],
         max_decoding_length=max(limits) + 1,
-        max_batch_size=min(most, -(-len(rows) // translator.num_translators)),  # every worker has some
+        max_batch_size=min(max_rows, -(-len(rows) // translator.num_translators)),  # every worker gets rows
         asynchronous=True,
         **ct2_options(decoding, suppressed_tokens=decoding["suppress_tokens"]) | {"return_scores": return_scores},
     )
     penalty = float(decoding.get("length_penalty", 0.0))
-    cut = (
-        decoding.get("name") == "greedy" and not return_scores
-    )  # what greedy search begins with does not depend on its end
+    # the start of a greedy output does not depend on its end, so it may be cut at the limit
+    may_cut = decoding.get("name") == "greedy" and not return_scores
 
     def wait() -> RowHypotheses:
-        found: RowHypotheses = []
-        for result, limit in zip(results, limits, strict=True):
-            ready = result.result()
-            rows = (
-                [_ended(words, special_tokens, limit=limit) for words in ready.hypotheses] if cut else ready.hypotheses
-            )
-            settled = _is_settled(rows, special_tokens, limit=limit)
-            found.append(to_hypotheses(rows, ready.scores, penalty=penalty) if settled else None)
-        return found
+        hypotheses: RowHypotheses = []
+        for pending, limit in zip(results, limits, strict=True):
+            result = pending.result()
+            outputs = result.hypotheses
+            if may_cut:
+                outputs = [_cut(tokens, special_tokens, limit=limit) for tokens in outputs]
+            settled = _is_settled(outputs, special_tokens, limit=limit)
+            hypotheses.append(to_hypotheses(outputs, result.scores, penalty=penalty) if settled else None)
+        return hypotheses
 
     return wait
 
 
-def _ended(words: list[str], marks: SpecialTokens, *, limit: int) -> list[str]:
-    """Tokens that go on beyond the limit, ended there, as our decoders do."""
-    return words if len(words) <= limit else [*words[:limit], str(marks.eos)]
+def to_hypotheses(outputs: list[list[str]], scores: Sequence[float] | None, *, penalty: float) -> list[Hypothesis]:
+    """Convert token ids as text, EOS last, to hypotheses.
 
-
-def _is_settled(rows: list[list[str]], marks: SpecialTokens, *, limit: int) -> bool:
-    """Whether all hypotheses have ended within the limit, by tokens that our decoders allow."""
-    end, never = str(marks.eos), {str(marks.pad), str(marks.bos)}
-    return all(words and words[-1] == end and len(words) <= limit + 1 and never.isdisjoint(words) for words in rows)
-
-
-def to_hypotheses(rows: list[list[str]], scores: Sequence[float] | None, *, penalty: float) -> list[Hypothesis]:
-    """Tokens by name, an end mark last -> hypotheses. CTranslate2 ranks by the sum of log p divided by length^penalty,
-    the end mark counted, as we do; the sum is wanted too."""
+    CTranslate2 and the native search rank by the sum of log p divided by length^penalty, EOS included; the sum is
+    computed from it.
+    """
     return [
-        Hypothesis(tuple(map(int, words[:-1])), rank * len(words) ** penalty, rank)
-        for words, rank in zip(rows, scores or repeat(math.nan), strict=False)
+        Hypothesis(tuple(map(int, tokens[:-1])), rank * len(tokens) ** penalty, rank)
+        for tokens, rank in zip(outputs, scores or repeat(math.nan), strict=False)
     ]
+
+
+def _cut(tokens: list[str], special_tokens: SpecialTokens, *, limit: int) -> list[str]:
+    """Cut tokens at the limit and append EOS, as the native decoders do."""
+    return tokens if len(tokens) <= limit else [*tokens[:limit], str(special_tokens.eos)]
+
+
+def _is_settled(outputs: list[list[str]], special_tokens: SpecialTokens, *, limit: int) -> bool:
+    """Return True if all outputs end within the limit and contain only tokens that the native decoders allow."""
+    eos, never = str(special_tokens.eos), {str(special_tokens.pad), str(special_tokens.bos)}
+    return all(
+        tokens and tokens[-1] == eos and len(tokens) <= limit + 1 and never.isdisjoint(tokens) for tokens in outputs
+    )

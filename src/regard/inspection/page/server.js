@@ -2,13 +2,13 @@
 
 import { t } from "./i18n.js";
 
-const noChanges = () => ({ off: [], forbid: [], temperature: 1 });
+const noChanges = () => ({ disabled_heads: [], hidden_items: [], temperature: 1 }); // field names of the request
 const isEqual = (first, second) => JSON.stringify(first) === JSON.stringify(second);
 const sameInput = (first, second) => first.text === second.text && first.file === second.file; // true if two requests have the same input
 
 // Return the part of a request that is stored in the address.
-function addressOf({ text, file, changes: { off, forbid, temperature } }) {
-  return { text: file ? undefined : text, file, off, hide: forbid, temperature: temperature === 1 ? undefined : temperature };
+function addressOf({ text, file, changes: { disabled_heads, hidden_items, temperature } }) {
+  return { text: file ? undefined : text, file, off: disabled_heads, hide: hidden_items, temperature: temperature === 1 ? undefined : temperature };
 }
 
 // A request is an input with changes. The input is a text, or the name of an uploaded file with its key `file`.
@@ -56,7 +56,7 @@ export class Server {
     const unavailable = file ? !this.files.has(file) : this.page.raw.opens && text !== this.initialText; // the server does not open files by name
     if (unavailable) this.page.updateState(addressOf({ changes: noChanges() }));
     const input = unavailable ? { text: this.initialText } : file ? { text: this.files.get(file).name, file } : { text };
-    const request = { ...input, changes: unavailable ? noChanges() : { off, forbid: hide, temperature }, restored: true };
+    const request = { ...input, changes: unavailable ? noChanges() : { disabled_heads: off, hidden_items: hide, temperature }, restored: true };
     if (sameInput(request, this.lastRequest) && isEqual(request.changes, this.lastRequest.changes)) return false;
     this.submit(request);
     return true;

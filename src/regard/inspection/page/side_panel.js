@@ -45,10 +45,10 @@ function headSwitches(page) {
     modules.filter((map) => map.group === key).map((map) => make("div", { class: "switch-row" },
       make("span", { class: "figure quiet" }, `L${map.layer + 1}`),
       Array.from({ length: map.heads }, (_, head) => {
-        const off = server.has("off", [map.module, head]);
+        const off = server.has("disabled_heads", [map.module, head]);
         return make("button", { type: "button", class: "switch", "aria-pressed": String(off), "data-key": `off:${map.module}:${head}`,
           title: off ? t`${map.title}, head ${head + 1}: off` : t`${map.title}, head ${head + 1}: on`, "aria-label": t`Switch off ${map.title}, head ${head + 1}`,
-          onclick: () => { server.toggle("off", [map.module, head]); server.run(); } }, String(head + 1));
+          onclick: () => { server.toggle("disabled_heads", [map.module, head]); server.run(); } }, String(head + 1));
       })))));
 }
 
@@ -60,8 +60,8 @@ function itemSwitches(page) {
   return [make("h3", {}, t`Mask an item`),
     axes.length > 1 ? select(t`Axis`, axes.map((key) => ({ key, label: data.axes[key].title })), axis, (key) => page.change({ forbid: key })) : null,
     make("div", { class: "tokens" }, data.labels(axis).map((label, i) =>
-      make("button", { type: "button", class: "token-switch", "aria-pressed": String(server.has("forbid", [axis, i])), "data-key": `forbid:${axis}:${i}`,
-        onclick: () => { server.toggle("forbid", [axis, i]); server.run(); } }, visible(label))))];
+      make("button", { type: "button", class: "token-switch", "aria-pressed": String(server.has("hidden_items", [axis, i])), "data-key": `forbid:${axis}:${i}`,
+        onclick: () => { server.toggle("hidden_items", [axis, i]); server.run(); } }, visible(label))))];
 }
 
 function temperature(page) {
