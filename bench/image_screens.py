@@ -88,7 +88,7 @@ def main(runs: str, folder: str = "docs/images", theme: str = "light") -> None:
             page_file = Path(made) / f"{shot.run}.html"
             if not page_file.exists():
                 run = regard.load(Path(runs) / shot.run)
-                run.inspect(str(example(run.task, Path(made)))).save(page_file)
+                run.look(str(example(run.task, Path(made)))).save(page_file)
             shoot(browser, shot, page_file.as_uri(), target=Path(folder) / f"{shot.name}.png", theme=theme)
         browser.close()
 

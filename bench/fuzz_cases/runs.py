@@ -53,7 +53,7 @@ def _use(action: str, path: Path, sample: Sample) -> Any:
         "load": lambda: run,
         "answer": lambda: run.predict([sample.text]),
         "evaluate": lambda: run.evaluate("test"),
-        "look": lambda: run.inspect(sample.text),
+        "look": lambda: run.look(sample.text),
     }
     return uses[action]()
 

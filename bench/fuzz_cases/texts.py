@@ -27,6 +27,6 @@ class Kind:
             texts = [text] if rng.random() < 0.7 else [text, sample.text, ""]
             return Case(what, lambda: run.predict(texts))
         if how == "look":
-            return Case(what, lambda: run.inspect(text))
+            return Case(what, lambda: run.look(text))
         lines = mutate.data(rng, f"{sample.text}\n{sample.text}\n".encode())
         return Case(what, lambda: call("answer", str(sample.path), "--workers", "1", given=lines))

@@ -48,7 +48,7 @@ def test_a_model_becomes_a_run_with_the_same_logits(brought, tmp_path, kind, mor
     given = INPUTS[kind] or run.task.examples[0]
     answers = run.predict([given])
     assert answers[0] and answers[0][0].text is not None
-    run.inspect(given).save(tmp_path / "page.html")
+    run.look(given).save(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size > 10_000
     assert [verdict for verdict in run.check() if not verdict.passed] == []
 

@@ -1,7 +1,7 @@
-"""Work that is cut into pieces, done by several processes of one thread each, the results in the order of the pieces.
+"""Map a function over chunks with several processes of one thread each; results come in the order of the chunks.
 
-On a CPU two processes with one thread each decode faster than one process with two threads: small matrices leave a
-second thread waiting. The processes are forked, so that the model is loaded once and its pages are shared.
+On a CPU two processes with one thread each decode faster than one process with two threads: for small matrices the
+second thread mostly waits. The processes are forked, so that the model is loaded once and its pages are shared.
 """
 
 from __future__ import annotations
@@ -18,66 +18,62 @@ from typing import Any, TypeVar
 
 from regard.core.errors import RegardError
 
-Piece = TypeVar("Piece")
+Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
-MAX_PENDING_PER_PROCESS = (
-    4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
-)
+MAX_PENDING_PER_PROCESS = 4  # chunks read ahead per process, which bounds the memory
 
 
 class WorkerError(RegardError):
-    """A process that worked for this one is gone."""
+    """A worker process died."""
 
 
 def map_in_order(
-    work: Callable[[Piece], Result], pieces: Iterable[Piece | None], *, processes: int, initializer: Callable[[], None]
+    work: Callable[[Chunk], Result], chunks: Iterable[Chunk | None], *, processes: int, initializer: Callable[[], None]
 ) -> Iterator[Result]:
-    """work(piece) for every piece, in order. `begin` is called in every process first: it limits the threads.
+    """Yield work(chunk) for every chunk, in order. `initializer` runs first in every process.
 
-    Pieces are read as they are needed; None among them says that the next must be waited for, and all results that are
-    due come first. An error of our own in a process is raised here, and so is a process that died.
+    Chunks are read on demand. None among them means that the next is not available yet; all pending results come
+    first. An error in a process is raised here; a process that died raises a WorkerError.
     """
     pool = ProcessPoolExecutor(
         processes,
         mp_context=multiprocessing.get_context("fork"),
-        initializer=_begin,
+        initializer=_initialize,
         initargs=(work, initializer),  # inherited by the fork, not pickled
     )
-    waiting: deque[Future[Result]] = deque()
+    pending: deque[Future[Result]] = deque()
     try:
-        for piece in pieces:
-            if piece is not None:
-                waiting.append(pool.submit(_work, piece))
-            while waiting and (
-                piece is None or waiting[0].done() or len(waiting) >= MAX_PENDING_PER_PROCESS * processes
+        for chunk in chunks:
+            if chunk is not None:
+                pending.append(pool.submit(_work, chunk))
+            while pending and (
+                chunk is None or pending[0].done() or len(pending) >= MAX_PENDING_PER_PROCESS * processes
             ):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     except BrokenProcessPool:
-        raise WorkerError(
-            "a working process died; if memory ran out, try again with one process: --workers 1"
-        ) from None
+        raise WorkerError("a worker process died; if memory ran out, try again with one process: --workers 1") from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-_job: list[Callable[[Any], Any]] = []  # in a worker: what it does with each piece
+_job: list[Callable[[Any], Any]] = []  # in a worker: the function for each chunk
 
 
-def _begin(work: Callable[[Any], Any], begin: Callable[[], None]) -> None:
+def _initialize(work: Callable[[Any], Any], initializer: Callable[[], None]) -> None:
     _job[:] = [work]
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C ends a worker without a word; the parent has one
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C ends a worker silently; the parent reports it
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    begin()
+    initializer()
 
 
-def _work(piece: Any) -> Any:
-    return _job[0](piece)
+def _work(chunk: Any) -> Any:
+    return _job[0](chunk)
 
 
 def _end_with_parent() -> None:
-    """A pool's process waits for work for ever, also when nobody is left to send any."""
+    """End the worker when the parent dies; otherwise it would wait for work forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

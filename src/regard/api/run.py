@@ -1,4 +1,4 @@
-"""A run in Python: load one or train one, then ask it, evaluate it, check it and look inside it."""
+"""The Python API of a run: load or train one, then predict, evaluate, check and inspect."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class NoOptions:
 
 
 class Run(Verbs):
-    """A trained model with its task: what a run folder holds."""
+    """A trained model with its task, loaded from a run folder."""
 
     folder: Path
-    recipe: Recipe  # every choice it was made with
+    recipe: Recipe  # all settings it was trained with
     task: Task
     model: nn.Module  # in evaluation mode
-    verb: str  # what people call what it does: "translate"
-    verbs: tuple[str, ...]  # the same, where it has several names
-    options: type[Any]  # the dataclass of what one can ask for in a request
-    settings: Settings  # changes to its recipe, as given when it was loaded
+    verb: str  # the verb of its task: "translate"
+    verbs: tuple[str, ...]  # all verbs of its task
+    options: type[Any]  # the dataclass of the request options
+    settings: Settings  # changes to its recipe, from `load`
 
     def __init__(
         self,
@@ -63,125 +63,123 @@ class Run(Verbs):
     ) -> None:
         self.folder, self.recipe, self.task, self.model = parts.folder, parts.recipe, parts.task, parts.model
         module = self.recipe.task.module("tasks")
-        usual = getattr(module, "VERB", "predict")
-        self.verbs = self.task.verbs or tuple(getattr(module, "VERBS", (usual,)))
-        self.verb = usual if usual in self.verbs else self.verbs[0]
+        default_verb = getattr(module, "VERB", "predict")
+        self.verbs = self.task.verbs or tuple(getattr(module, "VERBS", (default_verb,)))
+        self.verb = default_verb if default_verb in self.verbs else self.verbs[0]
         self.options = getattr(module, "Options", NoOptions)
         self.settings, self._device, self._engine_name, self._precision = settings, device, engine, precision
         self._parts, self._trusted = parts, parts.trusted
-        self._loaded = engine_registry.model_fingerprint(self.model)
+        self._loaded_fingerprint = engine_registry.model_fingerprint(self.model)
 
     def __repr__(self) -> str:
         names = f"{self.recipe.model.name} for {self.recipe.task.name}"
         return f"Run({str(self.folder)!r}: {names}, {_short(self.parameters)} parameters)"
 
     def __reduce__(self) -> tuple[Callable[..., Run], tuple[str, Settings]]:
-        """A pickled run is its folder and how it was loaded: no weights, and no code of ours but `load`."""
-        again = partial(load, device=self._device, engine=self._engine_name, precision=self._precision)
-        again = partial(again, trust=self._trusted)
-        return again, (str(self.folder.resolve()), self.settings)
+        """Pickle the folder and the arguments of `load`; weights are not pickled."""
+        arguments = {"device": self._device, "engine": self._engine_name, "precision": self._precision}
+        return partial(load, **arguments, trust=self._trusted), (str(self.folder.resolve()), self.settings)
 
     @property
     def parameters(self) -> int:
-        """How many numbers were learned."""
+        """The number of trained parameters."""
         return sum(weight.numel() for weight in self.model.parameters())
 
     def predict(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
-        """Inputs -> the answers to each, best first.
+        """Inputs -> the predictions for each, best first.
 
-        A text is given to the task to read: it is an input itself or the path of one. Options are the fields of
-        `run.options`; `decoding="greedy"` or `decoding={"beam_width": 8}` changes the search.
+        The task parses each text: it is an input or the path of one. Options are the fields of `run.options`;
+        `decoding="greedy"` or `decoding={"beam_width": 8}` changes the search.
         """
         inputs = as_list(inputs, self.verb)
         request, decoding = self.parse_request(options)
-        quick = self._quick(request, decoding)
-        if quick is not None and all(isinstance(given, str) for given in inputs):
-            return quick.predict(inputs) if inputs else []
-        model, decoding = self._pair(request, decoding)
+        predictor = self._torch_free(request, decoding)
+        if predictor is not None and all(isinstance(raw_input, str) for raw_input in inputs):
+            return predictor.predict(inputs) if inputs else []
+        model, decoding = self._handle_for(request, decoding)
         if not inputs:
             return []
         try:
-            return self.task.predict(model, [self.parse_input(given) for given in inputs], request, decoding)
-        except (TypeError, AttributeError) as wrong:
-            check_texts(inputs, wrong)
+            return self.task.predict(model, [self.parse_input(raw_input) for raw_input in inputs], request, decoding)
+        except (TypeError, AttributeError) as error:
+            check_texts(inputs, error)
             raise
 
     def engine_handle(self, decoding: DecodingStrategy | None) -> EngineHandle:
-        """What answers a request with this decoding, step by step: the model and the decoder that the task is handed.
-        Engine auto, which chooses by the whole request, has our own here."""
+        """Return the model and the decoding strategy that the task uses. Engine auto, which selects by the complete
+        request, returns the native engine here."""
         return self._engine(decoding)
 
     def torch_free_predictor(self, **options: Any) -> TorchFreePredictor | None:
-        """What answers texts with these options without the task, by engine auto; None where nothing does."""
-        return self._quick(*self.parse_request(options))
+        """Return the predictor of engine auto that does not need the task; None if there is none."""
+        return self._torch_free(*self.parse_request(options))
 
     def external_engine(self, request: Any, decoding: DecodingStrategy | None) -> EngineHandle | None:
-        """What answers this request by engine auto, where it is not our own engine; compared now if it never was."""
-        pair = self._pair(request, decoding)
-        return pair if self._auto is not None and self._auto.chosen else None
+        """Return the external engine that engine auto selects for a request; None if it selects the native one."""
+        handle = self._handle_for(request, decoding)
+        return handle if self._auto is not None and self._auto.chosen else None
 
     def cache_command(self, settings: Sequence[str], **options: Any) -> None:
-        """Note which request the words of a command stand for, so that the next such command needs no torch."""
+        """Store which request a command line stands for, so that the next such command does not import torch."""
         if self._auto is not None:
             self._auto.cache_command(settings, *self.parse_request(options))
 
     @property
     def engine_note(self) -> str:
-        """Why engine auto had our own engine answer the last request, where another might have; else nothing."""
-        why = "" if self._auto is None else self._auto.why
-        return f"engine native: {why}" if why else ""
+        """Why engine auto used the native engine for the last request; "" if there was no alternative."""
+        reason = "" if self._auto is None else self._auto.why
+        return f"engine native: {reason}" if reason else ""
 
     @property
     def uses_external_engine(self) -> bool:
-        """Whether the last request was answered by a library that has threads of its own."""
+        """True if the last request was computed by a library with its own threads."""
         return self._engine_name == "ctranslate2" or (self._auto is not None and self._auto.chosen)
 
-    def _pair(self, request: Any, decoding: DecodingStrategy | None) -> EngineHandle:
+    def _handle_for(self, request: Any, decoding: DecodingStrategy | None) -> EngineHandle:
         return self.engine_handle(decoding) if self._auto is None else self._auto.handle_for(request, decoding)
 
-    def _quick(self, request: Any, decoding: DecodingStrategy | None) -> TorchFreePredictor | None:
-        def slow(texts: list[str]) -> list[list[Prediction]]:
+    def _torch_free(self, request: Any, decoding: DecodingStrategy | None) -> TorchFreePredictor | None:
+        def predict_natively(texts: list[str]) -> list[list[Prediction]]:
             model, search = self.engine_handle(decoding)
             return self.task.predict(model, [self.parse_input(text) for text in texts], request, search)
 
-        return None if self._auto is None else self._auto.torch_free_predictor(request, decoding, slow)
+        return None if self._auto is None else self._auto.torch_free_predictor(request, decoding, predict_natively)
 
     def parse_input(self, raw_input: Any) -> Any:
-        """A text, or the path of a file, through the task's `read`; what is neither is an input already."""
-        named = isinstance(raw_input, str) or (isinstance(raw_input, Path) and bool(self.task.input_suffixes))
-        return self.task.parse_input(str(raw_input)) if named else raw_input
+        """Parse a text or the path of a file with the task; other objects are inputs already."""
+        is_text = isinstance(raw_input, str) or (isinstance(raw_input, Path) and bool(self.task.input_suffixes))
+        return self.task.parse_input(str(raw_input)) if is_text else raw_input
 
     def parse_request(self, options: Mapping[str, Any]) -> tuple[Any, DecodingStrategy | None]:
-        """Options by name -> a value of the task's Options, and the decoding of this request."""
+        """Options by name -> (Options of the task, decoding strategy of this request)."""
         names = [field.name for field in fields(self.options)]
-        own = self.recipe.decoding
+        recipe_decoding = self.recipe.decoding
         migrations.check_renamed(options, self.options, migrations.RENAMED_OPTIONS.get(self.recipe.task.name, {}))
         for name in options:
             if name not in (*names, "decoding"):
-                close = (
-                    f"did you mean 'decoding.{name}'?" if own and own.has_setting(name) else did_you_mean(name, names)
-                )
-                raise ConfigError(f"{self.verb}: no setting {name!r}; {close}")
-        wanted = options.get("decoding", own)
-        if wanted is not None and not isinstance(wanted, DecodingStrategy):
-            wanted = self.recipe.with_settings({"decoding": wanted}).decoding
+                is_decoding = recipe_decoding is not None and recipe_decoding.has_setting(name)
+                hint = f"did you mean 'decoding.{name}'?" if is_decoding else did_you_mean(name, names)
+                raise ConfigError(f"{self.verb}: no setting {name!r}; {hint}")
+        decoding = options.get("decoding", recipe_decoding)
+        if decoding is not None and not isinstance(decoding, DecodingStrategy):
+            decoding = self.recipe.with_settings({"decoding": decoding}).decoding
         table = {name: value for name, value in options.items() if name != "decoding"}
-        return configs.from_dict(self.options, table, self.verb), wanted
+        return configs.from_dict(self.options, table, self.verb), decoding
 
-    def inspect(self, raw_input: Any, **options: Any) -> InspectionReport:
-        """Every attention map of one input, as a page: shows itself in a notebook, `.save("page.html")` elsewhere."""
+    def look(self, raw_input: Any, **options: Any) -> InspectionReport:
+        """Return a page with every attention map of one input; `.save("page.html")` writes it to a file."""
         request, decoding = self.parse_request(options)
         return inspect_run(self, raw_input, options=request, decoding=decoding)
 
-    def evaluate(self, split: str = "test", **asked: Any) -> dict[str, float]:
-        """Free-running scores on a split; the goal's metric is among them. `asked`: see `tested`."""
+    def evaluate(self, split: str = "test", **options: Any) -> dict[str, float]:
+        """Return the metrics on a split, computed from predictions. Options: see `evaluation_options`."""
         with self._with_data():
-            return self.evaluation_task(**asked).evaluate(self.model, split, self.recipe.decoding)
+            return self.evaluation_task(**options).evaluate(self.model, split, self.recipe.decoding)
 
-    def extra_metrics(self, split: str = "test", **asked: Any) -> dict[str, float]:
-        """Further scores, which take longer."""
+    def extra_metrics(self, split: str = "test", **options: Any) -> dict[str, float]:
+        """Return further metrics, which take longer."""
         with self._with_data():
-            return self.evaluation_task(**asked).extra_metrics(self.model, split, self.recipe.decoding)
+            return self.evaluation_task(**options).extra_metrics(self.model, split, self.recipe.decoding)
 
     @contextmanager
     def _with_data(self) -> Iterator[None]:
@@ -189,29 +187,31 @@ class Run(Verbs):
             try:
                 yield
             except DataError:
-                data_paths.check_paths_exist(self.recipe, self.folder)  # which says what to do where the data has moved
+                data_paths.check_paths_exist(
+                    self.recipe, self.folder
+                )  # its error says what to do if the data was moved
                 raise
 
-    def evaluation_task(self, **asked: Any) -> Task:
-        """The task as it is evaluated, with what its file's `Evaluation` lets one ask for: other texts, say."""
-        request = configs.from_dict(self.evaluation_options, asked, "evaluate")
+    def evaluation_task(self, **options: Any) -> Task:
+        """Return the task with evaluation options, such as other texts."""
+        request = configs.from_dict(self.evaluation_options, options, "evaluate")
         return (self.task if self.uses_training_data else self.task.as_test_data()).with_evaluation_options(request)
 
     @property
     def evaluation_options(self) -> type[Any]:
-        """The dataclass of what an evaluation can be told."""
-        kind: type[Any] = getattr(self.recipe.task.module("tasks"), "Evaluation", NoOptions)
-        return kind
+        """The dataclass of the evaluation options of the task."""
+        options: type[Any] = getattr(self.recipe.task.module("tasks"), "Evaluation", NoOptions)
+        return options
 
     @cached_property
     def uses_training_data(self) -> bool:
-        """Whether the data is what the run was trained with: it is unless settings name other data."""
+        """True if the data is the training data of the run, which is so unless settings name other data."""
         if not any(name.startswith("data.") for name in setting_names(self.settings)):
             return True
         return data_paths.is_same_data(self.task, read_identity(RunFolder(self.folder)).fingerprint)
 
     def check(self) -> list[CheckResult]:
-        """The laws that this model must keep, each with what was found."""
+        """Check the invariants of decoding and attention on this model."""
         return invariants.check(self.task, self.model, self.recipe.decoding, options=self.options())
 
     @cached_property
@@ -225,15 +225,15 @@ class Run(Verbs):
         return EngineSelector(
             self._parts,
             precision=self._precision,
-            is_unmodified=lambda: engine_registry.model_fingerprint(self.model) == self._loaded,
+            is_unmodified=lambda: engine_registry.model_fingerprint(self.model) == self._loaded_fingerprint,
         )
 
 
 def _short(count: int) -> str:
     """5_512_000 -> '5.5 M'."""
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= size:
-            return f"{count / size:.1f} {letter}"
+            return f"{count / size:.1f} {unit}"
     return str(count)
 
 
@@ -246,12 +246,12 @@ def load(
     precision: str = "float32",
     trust: bool = False,
 ) -> Run:
-    """A run from its folder, which needs nothing else; settings such as "decoding.beam_width=8" are laid over its own.
+    """Load a run from its folder; settings such as "decoding.beam_width=8" override its own.
 
-    `device` is cpu, cuda, mps or auto. `engine` is what decodes: native, for every model; ctranslate2, for plain
-    Transformers; auto, that of the two which is faster, where both answer alike; int8, for Transformers, faster where
-    they are wide and not exact, which `precision="int8"` is for the others. A run that was not trained on this
-    machine imports nothing from outside regard and fetches nothing, unless you `trust` whoever made it.
+    `device` is cpu, cuda, mps or auto. `engine` computes the predictions: native, for every model; ctranslate2, for
+    plain Transformers; auto, the faster of the two if both give equal results; int8, for Transformers, faster for wide
+    models and not exact. `precision="int8"` does the same for other engines. A run that was not trained on this
+    machine imports nothing from outside regard and downloads nothing, unless `trust` is True.
     """
     parts = load_run(folder, settings, device=select_device(device), trust=trust)
     return Run(parts, settings, device=device, engine=engine, precision=precision)
@@ -266,14 +266,14 @@ def train(
     device: str | None = None,
     quiet: bool = False,
 ) -> Run:
-    """Train: `regard.train("translation", {"model": "transformer", "training.minutes": 5}, out="runs/first")`.
+    """Train a run: `regard.train("translation", {"model": "transformer", "training.minutes": 5}, out="runs/first")`.
 
-    `device` is where it is trained and then used, cpu, cuda, mps or auto; `quiet` says nothing while it works.
+    `device` is used for training and afterwards: cpu, cuda, mps or auto. `quiet` prints nothing.
     """
     settings = _with_device(settings, device)
-    chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=settings)
+    parsed = recipes.read(task, None if recipe is None else Path(recipe), settings=settings)
     return load(
-        runs.train(chosen, out, step_callback=training_snapshots.record_snapshot, console=_console(quiet)),
+        runs.train(parsed, out, step_callback=training_snapshots.record_snapshot, console=_console(quiet)),
         device=device or "cpu",
     )
 
@@ -287,9 +287,9 @@ def resume(
     trust: bool = False,
     new_log: bool = False,
 ) -> Run:
-    """Go on with a run as if it had never stopped; settings may change its [training] and its [decoding].
+    """Resume a run; the result is as if it had never stopped. Settings may change [training] and [decoding].
 
-    `new_log` sets a log aside that was lost or changed; the others are those of `train` and `load`.
+    `new_log` starts a new log if the old one was lost or changed; see `train` and `load` for the other arguments.
     """
     runs.resume(
         folder,

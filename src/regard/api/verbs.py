@@ -1,4 +1,4 @@
-"""The verbs of all tasks as methods of a run, each a thin call of `answer`."""
+"""The verbs of all tasks as methods of a run, each a thin wrapper around `predict`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Verbs:
-    """A run has the verb of its task; any other says in one line which that is.
+    """Methods named after verbs. A verb that the task does not have raises an error that names the right one.
 
-    Inputs are what the task's `read` takes: a text, or the path of a file. Options are those of `run.options`, and
-    `decoding={"beam_width": 8}` changes the search.
+    An input is a text or the path of a file. Options are the fields of `run.options`; `decoding={"beam_width": 8}`
+    changes the search.
     """
 
     folder: Path
@@ -26,73 +26,74 @@ class Verbs:
     verbs: tuple[str, ...]
 
     def predict(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
-        """Inputs -> the answers to each, best first."""
+        """Inputs -> the predictions for each, best first."""
         raise NotImplementedError
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
-        """The best translation of each text."""
-        return [answers[0].text for answers in self._ask("translate", texts, options)]
+        """Return the best translation of each text."""
+        return [predictions[0].text for predictions in self._predict_as("translate", texts, options)]
 
     def generate(self, prompt: Any = "", /, **options: Any) -> list[Prediction]:
-        """New works, from nothing or going on from a beginning, likeliest first; `answer.files` makes their files."""
+        """Generate texts, images or music, with or without a prompt, most likely first."""
         if isinstance(prompt, list | tuple):
-            raise ConfigError("generate goes on from one beginning; write generate(text), or answer([…]) for several")
-        return self._ask("generate", [prompt], options)[0]
+            raise ConfigError("generate takes one prompt; write generate(text), or predict([…]) for several")
+        return self._predict_as("generate", [prompt], options)[0]
 
     def classify(self, inputs: Sequence[Any], **options: Any) -> list[Prediction]:
-        """The likeliest class of each input; `answer` gives the others too."""
-        return [answers[0] for answers in self._ask("classify", inputs, options)]
+        """Return the most likely class of each input; `predict` returns the others too."""
+        return [predictions[0] for predictions in self._predict_as("classify", inputs, options)]
 
     def tag(self, texts: Sequence[str], **options: Any) -> list[Prediction]:
-        """Each text with a tag for every word."""
-        return [answers[0] for answers in self._ask("tag", texts, options)]
+        """Return each text with a tag for every word."""
+        return [predictions[0] for predictions in self._predict_as("tag", texts, options)]
 
     def fill(self, texts: Sequence[str], **options: Any) -> list[list[Prediction]]:
-        """Each text with its gaps filled, likeliest first."""
-        return self._ask("fill", texts, options)
+        """Return each text with its masked positions filled, most likely first."""
+        return self._predict_as("fill", texts, options)
 
     def complete(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
-        """Continuations of each beginning, likeliest first."""
-        return self._ask("complete", inputs, options)
+        """Return completions of each input, most likely first."""
+        return self._predict_as("complete", inputs, options)
 
     def upscale(self, images: Sequence[Any], **options: Any) -> list[Prediction]:
-        """Each image with more pixels."""
-        return [answers[0] for answers in self._ask("upscale", images, options)]
+        """Return each image upscaled."""
+        return [predictions[0] for predictions in self._predict_as("upscale", images, options)]
 
     def caption(self, images: Sequence[Any], **options: Any) -> list[str]:
-        """A sentence about each image."""
-        return [answers[0].text for answers in self._ask("caption", images, options)]
+        """Return a caption for each image."""
+        return [predictions[0].text for predictions in self._predict_as("caption", images, options)]
 
     def detect(self, images: Sequence[Any], **options: Any) -> list[list[Prediction]]:
-        """The objects in each image, surest first."""
-        return self._ask("detect", images, options)
+        """Return the objects in each image, most confident first."""
+        return self._predict_as("detect", images, options)
 
     def recommend(self, users: Sequence[Any], **options: Any) -> list[list[Prediction]]:
-        """Items for each user, best first."""
-        return self._ask("recommend", users, options)
+        """Return items for each user, best first."""
+        return self._predict_as("recommend", users, options)
 
     def nearest(self, words: Sequence[str], **options: Any) -> list[list[Prediction]]:
-        """The words nearest to each word, or to a sum such as "king - man + woman"."""
-        return self._ask("nearest", words, options)
+        """Return the words nearest to each word, or to a sum such as "king - man + woman"."""
+        return self._predict_as("nearest", words, options)
 
-    def _ask(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Prediction]]:
+    def _predict_as(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Prediction]]:
         if verb not in self.verbs:
-            other = self.verb if hasattr(Verbs, self.verb) else "predict"
+            method = self.verb if hasattr(Verbs, self.verb) else "predict"
             task = self.recipe.task.name
-            raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{other}(…)")
+            raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{method}(…)")
         return self.predict(inputs, **options)
 
 
 def as_list(inputs: Any, verb: str) -> list[Any]:
-    """Inputs in whatever holds them (a list, an array, the column of a table) -> a list; one text alone is none."""
+    """Inputs in any container (a list, an array, a column of a table) -> a list; a single text is an error."""
     if isinstance(inputs, str | Path) or not isinstance(inputs, Iterable):
         raise ConfigError(f"{verb} takes a list of texts; write {verb}([text])")
     return list(inputs)
 
 
 def check_texts(inputs: Sequence[Any], error: Exception) -> None:
-    """Something went wrong with these inputs: name the first that is no text, such as an empty cell of a table."""
-    for number, given in enumerate(inputs, start=1):
-        if not isinstance(given, str):
-            what = f"input {number} is {repr(given)[:40]} ({type(given).__name__}), which cannot be read: {error}"
-            raise ConfigError(f"{what}; give a text, or the path of a file where the task opens files") from error
+    """Raise an error for the first input that is not a text, such as an empty cell of a table."""
+    for index, raw_input in enumerate(inputs, start=1):
+        if not isinstance(raw_input, str):
+            value = f"{repr(raw_input)[:40]} ({type(raw_input).__name__})"
+            remedy = "give a text, or the path of a file if the task reads files"
+            raise ConfigError(f"input {index} is {value}, which cannot be read: {error}; {remedy}") from error
