@@ -1,1 +1,1 @@
-"""Models that leave the house and come back: layouts of other libraries, each verified against that library."""
+"""Import and export of models: Hugging Face transformers, ONNX and CTranslate2, each verified by comparing results."""

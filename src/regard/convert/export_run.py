@@ -1,4 +1,4 @@
-"""A run leaves the house: to transformers, to ONNX, to CTranslate2."""
+"""Export a run to Hugging Face transformers, ONNX or CTranslate2."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from regard.training.run_folder import check_available, create_run_folder
 
 
 def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:
-    """A run folder -> a folder `out` in the layout of another library; says what was made and how it was verified."""
+    """Export a run folder to the folder `out` -> lines that describe the export and how it was verified."""
     if to not in EXPORTERS:
         raise ConfigError(f"--to {to}: {did_you_mean(to, EXPORTERS)}")
     check_available(out)
@@ -31,44 +31,44 @@ def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[st
 
 def _huggingface(parts: LoadedRun, out: Path) -> list[str]:
     name = huggingface.export(parts, out)
-    return [f"{out}: a {name} for transformers, whose logits are the same on made inputs"]
+    return [f"{out}: a {name} for transformers, with the same logits on random inputs"]
 
 
 def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
     require("ctranslate2", extra="ctranslate2")
-    folder = out.with_name(f".{out.name}.made")
+    folder = out.with_name(f".{out.name}.part")
     try:
         to_spec(parts.model, parts.task.spec, folder, weights=file_sha256(parts.folder / "model.safetensors"))
-        count = _compared(parts)
+        count = _compare_engines(parts)
         create_run_folder(out, lambda draft: _copy(folder, draft.path, parts.folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return [f"{out}: for CTranslate2, tokens by their numbers; {count} texts are answered alike by greedy search"]
+    return [f"{out}: for CTranslate2, with token ids; greedy search gives equal results for {count} texts"]
 
 
-def _compared(parts: LoadedRun) -> int:
-    """How many texts both engines answer alike; an error where they do not."""
+def _compare_engines(parts: LoadedRun) -> int:
+    """Return the number of texts for which both engines give equal results; a difference is an error."""
     task, decoding = parts.task, parts.recipe.decoding
     texts = [text for text in task.comparison_inputs or task.examples if text]
     if decoding is None or not texts:
         return 0
     greedy = decoding.as_strategy(ct2_search.SUPPORTED_STRATEGIES[0])
-    given = [task.parse_input(text) for text in texts]
+    inputs = [task.parse_input(text) for text in texts]
     options = parts.recipe.task.module("tasks").Options()
     with torch.no_grad():
         ours, theirs = (
-            task.predict(model, given, options, search)
+            task.predict(model, inputs, options, search)
             for model, search in (engine.build(name, parts)(greedy) for name in ("native", "ctranslate2"))
         )
-    if why := find_difference(texts, ours, theirs):
-        raise CheckpointError(f"{parts.folder}: {why}; nothing was written")
+    if difference := find_difference(texts, ours, theirs):
+        raise CheckpointError(f"{parts.folder}: {difference}; nothing was written")
     return len(texts)
 
 
-def _copy(made: Path, draft: Path, run: Path) -> None:
-    """The export, and the run's vocabularies beside it."""
+def _copy(export: Path, draft: Path, run: Path) -> None:
+    """Copy the export and the vocabularies of the run."""
     shutil.rmtree(draft / "state")
-    for path in (*made.iterdir(), *run.glob("tokenizer*.json")):
+    for path in (*export.iterdir(), *run.glob("tokenizer*.json")):
         shutil.copyfile(path, draft / path.name)
 
 

@@ -1,4 +1,4 @@
-"""GPT-2: a language model that normalises before each part of a block, with learned places."""
+"""GPT-2: a pre-norm language model with learned positions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": 
 
 
 def check(config: Config, sizes: LanguageSpec) -> None:
-    """What GPT-2 has: learned places, and no number of its own for each token's logit."""
+    """Check for learned positions and no output bias."""
     check_supported("GPT-2", config, {"position": "learned", "bias": False})
 
 
 def build_theirs(config: Config, sizes: LanguageSpec, library: Any) -> Any:
-    """A GPT2LMHeadModel of the same shape. Where embeddings are scaled here, it has two tables."""
-    marks = sizes.special_tokens
+    """Build a GPT2LMHeadModel. If embeddings are scaled in regard, it has untied tables."""
+    special_tokens = sizes.special_tokens
     return library.GPT2LMHeadModel(
         library.GPT2Config(
             vocab_size=sizes.vocab_size,
@@ -47,9 +47,9 @@ def build_theirs(config: Config, sizes: LanguageSpec, library: Any) -> Any:
             attn_pdrop=config.attention_dropout,
             layer_norm_epsilon=config.eps,
             tie_word_embeddings=not config.scale_embeddings,
-            pad_token_id=marks.pad,
-            bos_token_id=marks.bos,
-            eos_token_id=marks.eos,
+            pad_token_id=special_tokens.pad,
+            bos_token_id=special_tokens.bos,
+            eos_token_id=special_tokens.eos,
         )
     )
 
@@ -63,7 +63,7 @@ def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     table, out = theirs.transformer.wte.weight, theirs.lm_head.weight
     scale = bool(torch.allclose(table, out * math.sqrt(dim), atol=1e-6)) and not torch.equal(table, out)
     if not scale and not torch.equal(table, out):
-        raise ConfigError("GPT-2 with tables of its own for input and output: regard's gpt has one for both")
+        raise ConfigError("GPT-2 with separate input and output embeddings: the gpt of regard ties them")
     model = {
         "layers": config.n_layer,
         "dim": dim,
@@ -79,41 +79,41 @@ def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def weight_mappings(config: Config, sizes: LanguageSpec) -> list[WeightMapping]:
-    """Which weights are which."""
+    """Return the pairs of weights."""
     factor = math.sqrt(config.dim) if config.scale_embeddings else 1.0
-    found = [scaled("encoder.embedding.table.weight", "transformer.wte.weight", factor)]
-    found += [WeightMapping(("readout.weight",), "lm_head.weight")]
-    found += [WeightMapping(("encoder.embedding.position.table.weight",), "transformer.wpe.weight")]
-    for number in range(config.layers):
-        ours, theirs = f"encoder.layers.{number}", f"transformer.h.{number}"
-        found += transposed_layer([f"{ours}.self_attn.{name}" for name in "qkv"], f"{theirs}.attn.c_attn")
-        found += transposed_layer([f"{ours}.self_attn.o"], f"{theirs}.attn.c_proj")
-        found += transposed_layer([f"{ours}.feedforward.up"], f"{theirs}.mlp.c_fc")
-        found += transposed_layer([f"{ours}.feedforward.down"], f"{theirs}.mlp.c_proj")
-        found += same_layer(f"{ours}.around_self.norm", f"{theirs}.ln_1")
-        found += same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.ln_2")
-    return found + same_layer("encoder.last", "transformer.ln_f")
+    mappings = [scaled("encoder.embedding.table.weight", "transformer.wte.weight", factor)]
+    mappings += [WeightMapping(("readout.weight",), "lm_head.weight")]
+    mappings += [WeightMapping(("encoder.embedding.position.table.weight",), "transformer.wpe.weight")]
+    for layer in range(config.layers):
+        ours, theirs = f"encoder.layers.{layer}", f"transformer.h.{layer}"
+        mappings += transposed_layer([f"{ours}.self_attn.{name}" for name in "qkv"], f"{theirs}.attn.c_attn")
+        mappings += transposed_layer([f"{ours}.self_attn.o"], f"{theirs}.attn.c_proj")
+        mappings += transposed_layer([f"{ours}.feedforward.up"], f"{theirs}.mlp.c_fc")
+        mappings += transposed_layer([f"{ours}.feedforward.down"], f"{theirs}.mlp.c_proj")
+        mappings += same_layer(f"{ours}.around_self.norm", f"{theirs}.ln_1")
+        mappings += same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.ln_2")
+    return mappings + same_layer("encoder.last", "transformer.ln_f")
 
 
 def tables(sizes: LanguageSpec) -> dict[str, str]:
-    """The weights that have a row for each token, and whose vocabulary that is."""
+    """Return the weights with a row per token, and their vocabulary."""
     return dict.fromkeys(("encoder.embedding.table.weight", "readout.weight", "readout.bias"), "text")
 
 
 def difference(ours: Any, theirs: Any, sizes: LanguageSpec, ids: Any) -> float:
-    """Of two texts."""
+    """Compare logits for two texts."""
     text = torch.randint(sizes.special_tokens.first_regular_id, sizes.vocab_size, (2, min(9, sizes.max_length)))
-    found, _ = ours(text, ours.start(empty_source(2, text.device)))
+    logits, _ = ours(text, ours.start(empty_source(2, text.device)))
     real = torch.arange(sizes.special_tokens.first_regular_id, sizes.vocab_size)
-    return float((found[..., real] - theirs(input_ids=ids("text", text)).logits[..., ids("text", real)]).abs().max())
+    return float((logits[..., real] - theirs(input_ids=ids("text", text)).logits[..., ids("text", real)]).abs().max())
 
 
 def their_class(library: Any) -> Any:
-    """The class that reads such a folder."""
+    """Return the class that reads such a folder."""
     return library.GPT2LMHeadModel
 
 
 def finish(tensors: Tensors, theirs: Any) -> Tensors:
-    """A number for each token's logit: nothing for those there are."""
+    """Add a zero output bias."""
     size = len(tensors["readout.weight"])
     return tensors | {"readout.bias": torch.zeros(size)}

@@ -1,5 +1,5 @@
-"""MarianMT: a Transformer that normalises behind each part of a block. Sines and cosines stand in two halves there and
-take turns here, so that all features are reordered, which changes no result."""
+"""MarianMT: a post-norm Transformer. Marian stores sines and cosines in two halves and regard interleaves them, so all
+features are permuted; this does not change the result."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ATTENTION = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
 
 
 def check(config: Config, sizes: Seq2SeqSpec) -> None:
-    """What Marian has: normalisation behind each part, sinusoidal places, an even number of features."""
+    """Check for post-norm, sinusoidal positions and an even dimension."""
     check_supported("Marian", config, {"norm": "post", "position": "sinusoidal", "score": "scaled_dot"})
     if config.dim % 2:
-        raise ConfigError(f"model.dim={config.dim} does not fit the layout of Marian, which has an even number")
+        raise ConfigError(f"model.dim={config.dim} does not fit Marian, which needs an even number")
 
 
 def build_theirs(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
@@ -34,7 +34,7 @@ def build_theirs(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
 
 
 def shape(config: Config, sizes: Seq2SeqSpec) -> dict[str, Any]:
-    """The settings that every Transformer of theirs has."""
+    """Return the shared settings of a transformers encoder-decoder."""
     return {
         "vocab_size": sizes.source_vocab_size,
         "tie_word_embeddings": config.tie_embeddings,
@@ -66,7 +66,7 @@ def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def settings(name: str, config: Any) -> dict[str, Any]:
-    """The settings that every Transformer of ours has, from one of theirs."""
+    """Return the shared settings of a regard transformer from a transformers configuration."""
     names = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"silu": "silu"}
     same = {"decoder_ffn_dim": config.encoder_ffn_dim, "decoder_attention_heads": config.encoder_attention_heads}
     check_theirs_supported(name, config, {**same, "activation_function": tuple(names)})
@@ -84,42 +84,47 @@ def settings(name: str, config: Any) -> dict[str, Any]:
 
 
 def weight_mappings(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
-    """Which weights are which."""
+    """Return the pairs of weights."""
     order = interleave_order(config.dim)
-    found = [permuted_weight("decoder.embedding.table.weight", "model.decoder.embed_tokens.weight", order, (1,))]
-    found += [permuted_weight("encoder.embedding.table.weight", "model.encoder.embed_tokens.weight", order, (1,))]
-    found += [permuted_weight("readout.weight", "lm_head.weight", order, (1,))]
+    mappings = [permuted_weight("decoder.embedding.table.weight", "model.decoder.embed_tokens.weight", order, (1,))]
+    mappings += [permuted_weight("encoder.embedding.table.weight", "model.encoder.embed_tokens.weight", order, (1,))]
+    mappings += [permuted_weight("readout.weight", "lm_head.weight", order, (1,))]
     for side, count in (("encoder", config.layers), ("decoder", config.decoder_layers or config.layers)):
-        for number in range(count):
-            found += _block(f"{side}.layers.{number}", f"model.{side}.layers.{number}", order, cross=side == "decoder")
+        for layer in range(count):
+            mappings += _block(f"{side}.layers.{layer}", f"model.{side}.layers.{layer}", order, cross=side == "decoder")
     if config.bias:
-        found.append(
-            WeightMapping(("readout.bias",), "final_logits_bias", lambda own: own[0][None], lambda other: [other[0]])
+        mappings.append(
+            WeightMapping(
+                ("readout.bias",), "final_logits_bias", lambda tensors: tensors[0][None], lambda tensor: [tensor[0]]
+            )
         )
-    return found
+    return mappings
 
 
 def interleave_order(dim: int) -> Tensor:
-    """Where each feature stands there: those of sines first, then those of cosines."""
+    """Return the original index of each feature: sines first, then cosines."""
     half = dim // 2
     return torch.stack([torch.arange(half), half + torch.arange(half)], dim=1).flatten()
 
 
 def _block(ours: str, theirs: str, order: Tensor, *, cross: bool) -> list[WeightMapping]:
-    found: list[WeightMapping] = []
-    looks = [("self_attn", "self_attn", "around_self"), *([("cross_attn", "encoder_attn", "around_cross")] * cross)]
-    for attention, their_attention, around in looks:
-        for name, other in ATTENTION.items():
-            names = f"{ours}.{attention}.{name}", f"{theirs}.{their_attention}.{other}"
-            found += _linear(*names, order, out=name == "o")
-        found += norm(f"{ours}.{around}.norm", f"{theirs}.{their_attention}_layer_norm", order)
-    found += _linear(f"{ours}.feedforward.up", f"{theirs}.fc1", order, out=False)
-    found += _linear(f"{ours}.feedforward.down", f"{theirs}.fc2", order, out=True)
-    return found + norm(f"{ours}.around_feedforward.norm", f"{theirs}.final_layer_norm", order)
+    mappings: list[WeightMapping] = []
+    attentions = [
+        ("self_attn", "self_attn", "around_self"),
+        *([("cross_attn", "encoder_attn", "around_cross")] * cross),
+    ]
+    for attention, their_attention, around in attentions:
+        for name, their_name in ATTENTION.items():
+            names = f"{ours}.{attention}.{name}", f"{theirs}.{their_attention}.{their_name}"
+            mappings += _linear(*names, order, out=name == "o")
+        mappings += norm(f"{ours}.{around}.norm", f"{theirs}.{their_attention}_layer_norm", order)
+    mappings += _linear(f"{ours}.feedforward.up", f"{theirs}.fc1", order, out=False)
+    mappings += _linear(f"{ours}.feedforward.down", f"{theirs}.fc2", order, out=True)
+    return mappings + norm(f"{ours}.around_feedforward.norm", f"{theirs}.final_layer_norm", order)
 
 
 def _linear(ours: str, theirs: str, order: Tensor, *, out: bool) -> list[WeightMapping]:
-    """A layer that reads the features, or that writes them."""
+    """Map a layer whose input or output features are permuted."""
     weight = permuted_weight(f"{ours}.weight", f"{theirs}.weight", order, (0,) if out else (1,))
     return [weight, permuted_weight(f"{ours}.bias", f"{theirs}.bias", order, (0,) if out else ())]
 
@@ -129,7 +134,7 @@ def norm(ours: str, theirs: str, order: Tensor) -> list[WeightMapping]:
 
 
 def tables(sizes: Seq2SeqSpec) -> dict[str, str]:
-    """The weights that have a row for each token, and whose vocabulary that is."""
+    """Return the weights with a row per token, and their vocabulary."""
     return {
         "encoder.embedding.table.weight": "source",
         "decoder.embedding.table.weight": "target",
@@ -139,25 +144,25 @@ def tables(sizes: Seq2SeqSpec) -> dict[str, str]:
 
 
 def difference(ours: Any, theirs: Any, sizes: Seq2SeqSpec, ids: Any) -> float:
-    """Of a batch of two sources, one of them padded, and their beginnings of translations."""
+    """Compare logits for two sources, one of them padded, and target prefixes."""
     source = torch.randint(sizes.special_tokens.first_regular_id, sizes.source_vocab_size, (2, 7))
     target = torch.randint(sizes.special_tokens.first_regular_id, sizes.target_vocab_size, (2, 6))
     target[:, 0] = sizes.special_tokens.bos
     lengths = torch.tensor([7, 4])
-    seen = (torch.arange(7) < lengths[:, None]).long()
+    visible = (torch.arange(7) < lengths[:, None]).long()
     expected = theirs(
-        input_ids=ids("source", source), attention_mask=seen, decoder_input_ids=ids("target", target)
+        input_ids=ids("source", source), attention_mask=visible, decoder_input_ids=ids("target", target)
     ).logits
-    found, _ = ours(target, ours.start(Padded(source, lengths)))
+    logits, _ = ours(target, ours.start(Padded(source, lengths)))
     real = torch.arange(sizes.special_tokens.first_regular_id, sizes.target_vocab_size)
-    return float((found[..., real] - expected[..., ids("target", real)]).abs().max())
+    return float((logits[..., real] - expected[..., ids("target", real)]).abs().max())
 
 
 def their_class(library: Any) -> Any:
-    """The class that reads such a folder."""
+    """Return the class that reads such a folder."""
     return library.MarianMTModel
 
 
 def finish(tensors: Tensors, theirs: Any) -> Tensors:
-    """Nothing is left to do with the weights."""
+    """Return the weights unchanged."""
     return tensors

@@ -1,4 +1,4 @@
-"""Pegasus: as Marian, but normalised before each part of a block, and with one vocabulary for both sides."""
+"""Pegasus: like Marian, but pre-norm and with a joint vocabulary."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ tables, difference, finish = marian.tables, marian.difference, marian.finish
 
 
 def check(config: Config, sizes: Seq2SeqSpec) -> None:
-    """What Pegasus has: normalisation before each part, sinusoidal places, one table for all that is read and told."""
+    """Check for pre-norm, sinusoidal positions, tied embeddings and a joint vocabulary."""
     check_supported(
         "Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "tie_embeddings": True}
     )
     if not sizes.joint_vocab:
-        raise ConfigError(
-            "data.joint=False does not fit the layout of Pegasus, which has one vocabulary for both sides"
-        )
+        raise ConfigError("data.joint=False does not fit Pegasus, which has a joint vocabulary")
     if config.dim % 2:
-        raise ConfigError(f"model.dim={config.dim} does not fit the layout of Pegasus, which has an even number")
+        raise ConfigError(f"model.dim={config.dim} does not fit Pegasus, which needs an even number")
 
 
 def build_theirs(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
@@ -39,13 +37,13 @@ def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def weight_mappings(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
-    """Which weights are which: those of Marian, and the norms behind both stacks."""
-    order, found = marian.interleave_order(config.dim), marian.weight_mappings(config, sizes)
+    """Return the pairs of Marian and the final norms of both stacks."""
+    order, mappings = marian.interleave_order(config.dim), marian.weight_mappings(config, sizes)
     for side in ("encoder", "decoder"):
-        found += marian.norm(f"{side}.last", f"model.{side}.layer_norm", order)
-    return found
+        mappings += marian.norm(f"{side}.last", f"model.{side}.layer_norm", order)
+    return mappings
 
 
 def their_class(library: Any) -> Any:
-    """The class that reads such a folder."""
+    """Return the class that reads such a folder."""
     return library.PegasusForConditionalGeneration

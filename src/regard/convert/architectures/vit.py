@@ -1,4 +1,4 @@
-"""ViT: images in patches, a class token before them."""
+"""ViT: image patches after a class token."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MODEL, TEMPLATE = "vit", ""
 
 
 def check(config: Config, sizes: ImageClassificationSpec) -> None:
-    """What ViT has: patches without a border, a class token, learned places."""
-    wanted = {"tokens": "patches", "pool": "class", "position": "learned", "axes": 1, "score": "scaled_dot"}
-    check_supported("ViT", config, wanted)
+    """Check for complete patches, a class token and learned positions."""
+    expected = {"tokens": "patches", "pool": "class", "position": "learned", "axes": 1, "score": "scaled_dot"}
+    check_supported("ViT", config, expected)
     if sizes.height % config.patch or sizes.width % config.patch:
         size = f"{sizes.height}x{sizes.width}"
-        raise ConfigError(f"images of {size} pixels are no whole patches of {config.patch}, as ViT wants them")
+        raise ConfigError(f"images of {size} pixels cannot be divided into patches of {config.patch}, which ViT needs")
 
 
 def build_theirs(config: Config, sizes: ImageClassificationSpec, library: Any) -> Any:
@@ -51,7 +51,7 @@ def build_theirs(config: Config, sizes: ImageClassificationSpec, library: Any) -
 
 
 def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A model of ViT -> settings of model and data."""
+    """A ViTForImageClassification -> settings of model and data."""
     config = theirs.config
     check_theirs_supported("ViT", config, {"hidden_act": "gelu", "qkv_bias": True})
     model = {
@@ -73,43 +73,43 @@ def to_height_width(size: Any) -> tuple[int, int]:
 
 
 def weight_mappings(config: Config, sizes: ImageClassificationSpec) -> list[WeightMapping]:
-    """Which weights are which."""
+    """Return the pairs of weights."""
     side, dim = config.patch, config.dim
     flat, square = (dim, sizes.channels * side**2), (dim, sizes.channels, side, side)
     project, count = "vit.embeddings.patch_embeddings.projection", sizes.height * sizes.width // side**2 + 1
-    found = [
+    mappings = [
         reshaped("first", "vit.embeddings.cls_token", (1, 1, dim), (1, dim)),
         reshaped("places.table.weight", "vit.embeddings.position_embeddings", (1, count, dim), (count, dim)),
         reshaped("tokens.project.weight", f"{project}.weight", square, flat),
         WeightMapping(("tokens.project.bias",), f"{project}.bias"),
     ]
-    for number in range(config.layers):
-        ours, theirs = f"layers.{number}", f"vit.layers.{number}"
+    for layer in range(config.layers):
+        ours, theirs = f"layers.{layer}", f"vit.layers.{layer}"
         for name in "qkvo":
-            found += same_layer(f"{ours}.self_attn.{name}", f"{theirs}.attention.{name}_proj")
-        found += same_layer(f"{ours}.around_self.norm", f"{theirs}.layernorm_before")
-        found += same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.layernorm_after")
-        found += same_layer(f"{ours}.feedforward.up", f"{theirs}.mlp.fc1")
-        found += same_layer(f"{ours}.feedforward.down", f"{theirs}.mlp.fc2")
-    return found + same_layer("last", "vit.layernorm") + same_layer("readout", "classifier")
+            mappings += same_layer(f"{ours}.self_attn.{name}", f"{theirs}.attention.{name}_proj")
+        mappings += same_layer(f"{ours}.around_self.norm", f"{theirs}.layernorm_before")
+        mappings += same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.layernorm_after")
+        mappings += same_layer(f"{ours}.feedforward.up", f"{theirs}.mlp.fc1")
+        mappings += same_layer(f"{ours}.feedforward.down", f"{theirs}.mlp.fc2")
+    return mappings + same_layer("last", "vit.layernorm") + same_layer("readout", "classifier")
 
 
 def tables(sizes: ImageClassificationSpec) -> dict[str, str]:
-    """There is no vocabulary."""
+    """Return an empty dictionary: there is no vocabulary."""
     return {}
 
 
 def difference(ours: Any, theirs: Any, sizes: ImageClassificationSpec, ids: Any) -> float:
-    """Of two images."""
+    """Compare logits for two images."""
     images = torch.rand(2, sizes.channels, sizes.height, sizes.width) * 2 - 1
     return float((ours(images) - theirs(pixel_values=images).logits).abs().max())
 
 
 def their_class(library: Any) -> Any:
-    """The class that reads such a folder."""
+    """Return the class that reads such a folder."""
     return library.ViTForImageClassification
 
 
 def finish(tensors: Tensors, theirs: Any) -> Tensors:
-    """Nothing is left to do with the weights."""
+    """Return the weights unchanged."""
     return tensors
