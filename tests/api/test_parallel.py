@@ -85,7 +85,7 @@ def test_a_process_that_dies_is_an_error():
         os.kill(os.getpid(), signal.SIGKILL)
 
     with pytest.raises(
-        WorkerError, match="a working process died; if memory ran out, try again with one process: --workers 1"
+        WorkerError, match="a worker process died; if memory ran out, try again with one process: --workers 1"
     ):
         list(map_in_order(die, range(3), processes=2, initializer=nothing))
 
@@ -124,7 +124,7 @@ def test_wide_models_have_all_threads_for_few_sentences_and_narrow_ones_one():
 
 @pytest.mark.parametrize(("told", "idle"), [("1/80", True), ("2/80", False), ("12/300", False), ("x", False)])
 def test_a_machine_is_idle_while_nothing_else_runs(monkeypatch, tmp_path, told, idle):
-    monkeypatch.setattr(cpu, "LOAD", tmp_path / "loadavg")
+    monkeypatch.setattr(cpu, "LOADAVG_PATH", tmp_path / "loadavg")
     assert not is_idle()  # nobody says
     cpu.LOADAVG_PATH.write_text(f"0.20 0.18 0.12 {told} 11206\n")
     assert is_idle() == idle
@@ -133,7 +133,7 @@ def test_a_machine_is_idle_while_nothing_else_runs(monkeypatch, tmp_path, told, 
 
 
 def test_what_the_system_does_for_a_moment_does_not_count(monkeypatch, tmp_path):
-    monkeypatch.setattr(cpu, "LOAD", tmp_path / "loadavg")
+    monkeypatch.setattr(cpu, "LOADAVG_PATH", tmp_path / "loadavg")
     cpu.LOADAVG_PATH.write_text("0.20 0.18 0.12 2/80 11206\n")
     monkeypatch.setattr(
         time, "sleep", lambda after: after and cpu.LOADAVG_PATH.write_text("0.20 0.18 0.12 1/80 11206\n")

@@ -56,7 +56,7 @@ def test_a_second_segment_is_read_by_our_own(tmp_path):
 def test_a_narrow_table_is_refused(tmp_path):
     sizes = DocumentSpec(50, 3, max_length=12, max_sentence_length=12, max_sentences=1)
     model = bert.build(bert.Config(layers=1, dim=32, heads=4, ffn_dim=64, embedding=16), sizes)
-    with pytest.raises(ConfigError, match="no table that is narrower than its encoder; leave --engine out"):
+    with pytest.raises(ConfigError, match="the embedding must be as wide as the encoder; leave --engine out"):
         export(model, sizes, tmp_path / "exported")
 
 

@@ -12,7 +12,7 @@ from regard.core.errors import ConfigError
 from regard.core.task import Prediction
 from regard.decoding.strategy import build
 
-SMALL = {"model": "bahdanau", "model.dim": 8, "model.embedding": 8, "data": {"pairs": 100, "vocabulary": 300}}
+SMALL = {"model": "bahdanau", "model.dim": 8, "model.embedding": 8, "data": {"pairs": 100, "vocab_size": 300}}
 SHORT = {"training": {"steps": 2, "evaluation.every": 2}, "decoding": "greedy"}
 TEXTS = ["Please buy two apples.", "", "Suji slept on Monday."]
 
@@ -26,7 +26,7 @@ def test_a_loaded_run_answers_as_the_trained_one(run):
     translations = run.translate(TEXTS)
     assert translations[1] == ""
     assert regard.load(run.folder).translate(TEXTS) == translations
-    assert [answers[0].text for answers in run.answer(TEXTS)] == translations
+    assert [answers[0].text for answers in run.predict(TEXTS)] == translations
 
 
 def test_it_says_what_it_is(run):
@@ -36,7 +36,7 @@ def test_it_says_what_it_is(run):
 
 
 def test_a_pickled_run_is_the_way_to_load_it(run):
-    wide = regard.load(run.folder, {"decoding": {"name": "beam", "width": 3}})
+    wide = regard.load(run.folder, {"decoding": {"name": "beam", "beam_width": 3}})
     data = pickle.dumps(wide)
     again = pickle.loads(data)
     assert again.recipe == wide.recipe and again.translate(TEXTS) == wide.translate(TEXTS)
@@ -46,23 +46,23 @@ def test_a_pickled_run_is_the_way_to_load_it(run):
 
 
 def test_answers_are_as_many_as_asked_for_the_first_as_alone_the_others_best_first(run):
-    (answers,), (alone,) = (run.answer(["Please buy two apples."], nbest=nbest) for nbest in (3, 1))
+    (answers,), (alone,) = (run.predict(["Please buy two apples."], n=nbest) for nbest in (3, 1))
     assert len(answers) == 3 and all(isinstance(answer, Prediction) for answer in answers)
     assert answers[0].text == alone[0].text
     assert [answer.rank for answer in answers[1:]] == sorted((answer.rank for answer in answers[1:]), reverse=True)
-    (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.beam_width=4"]).predict(["Please buy."], nbest=6)
+    (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.beam_width=4"]).predict(["Please buy."], n=6)
     assert len(wide) == 6
 
 
 def test_the_search_is_changed_for_a_request(run):
     expected = regard.load(run.folder, ["decoding=beam", "decoding.beam_width=3"]).predict(TEXTS)
-    for wanted in ({"name": "beam", "width": 3}, build("beam", width=3)):
-        assert run.answer(TEXTS, decoding=wanted) == expected
+    for wanted in ({"name": "beam", "beam_width": 3}, build("beam", beam_width=3)):
+        assert run.predict(TEXTS, decoding=wanted) == expected
     assert run.recipe.decoding.name == "greedy"
 
 
 def test_no_inputs_no_answers(run):
-    assert run.answer([]) == []
+    assert run.predict([]) == []
 
 
 def test_it_goes_on_where_it_stopped(run, tmp_path):
@@ -95,12 +95,12 @@ def test_mistakes_are_named(run):
             run.translate(["Please buy two apples.", odd])
     with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
         run.translate(5)
-    with pytest.raises(ConfigError, match="nbest=0: ask for at least one"):
-        run.answer(["x"], nbest=0)
+    with pytest.raises(ConfigError, match="n=0: ask for at least one"):
+        run.predict(["x"], n=0)
     with pytest.raises(ConfigError, match="translate: no setting 'nbset'; did you mean 'nbest'"):
-        run.answer(["x"], nbset=2)
+        run.predict(["x"], nbset=2)
     with pytest.raises(ConfigError, match=r"translate: no setting 'no_repeat'; did you mean 'decoding\.no_repeat'"):
-        run.answer(["x"], no_repeat=2)
+        run.predict(["x"], no_repeat=2)
     with pytest.raises(ConfigError, match=r"model\.dim=9: a trained run keeps its model"):
         regard.load(run.folder, {"model.dim": 9})
     with pytest.raises(ConfigError, match="PyTorch finds no CUDA GPU") if not torch.cuda.is_available() else _nothing():

@@ -10,7 +10,7 @@ from regard.api.verbs import Verbs
 from regard.core.errors import ConfigError
 from regard.core.task import Prediction
 
-NAMES = [name for name in vars(Verbs) if not name.startswith("_") and name not in ("answer", "verb")]
+NAMES = [name for name in vars(Verbs) if not name.startswith("_") and name not in ("predict", "verb")]
 
 
 class Echo(Verbs):
@@ -51,7 +51,7 @@ def test_verbs_are_typed_and_documented(verb):
 
 @pytest.mark.parametrize("verb", NAMES)
 def test_another_verb_is_named_in_one_line(verb):
-    with pytest.raises(ConfigError, match=r"^runs/x was trained for echoing, whose verb is sing; run\.answer\(…\)$"):
+    with pytest.raises(ConfigError, match=r"^runs/x was trained for echoing, whose verb is sing; run\.predict\(…\)$"):
         ask(Echo("sing"), verb)
     other = NAMES[NAMES.index(verb) - 1]
     with pytest.raises(ConfigError, match=rf"^runs/x was trained for echoing, whose verb is {verb}; run\.{verb}\(…\)$"):
@@ -59,5 +59,5 @@ def test_another_verb_is_named_in_one_line(verb):
 
 
 def test_generate_goes_on_from_one_beginning():
-    with pytest.raises(ConfigError, match=r"^generate goes on from one beginning; write generate\(text\), or answer\("):
+    with pytest.raises(ConfigError, match=r"^generate takes one prompt; write generate\(text\), or predict\("):
         Echo("generate").generate(["a", "b"])

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from calling import call  # after the path is set
+from run_cli import call  # after the path is set
 
 SMALL = ["model.layers=1", "model.dim=16", "model.ffn_dim=16", "model.heads=2", "data.pairs=300", "data.vocab_size=300"]
 SHORT = ["training.steps=3", "training.evaluation.every=3", "data.max_length=40", "decoding=greedy"]

@@ -6,19 +6,19 @@ import io
 import json
 import sys
 
-from calling import call
+from run_cli import call
 
 
 def test_it_answers_as_the_verb_does(small, capsys):
     call("translate", small, "Please buy two apples.")
     by_verb = capsys.readouterr().out
-    call("answer", small, "Please buy two apples.")
+    call("predict", small, "Please buy two apples.")
     assert capsys.readouterr().out == by_verb
 
 
 def test_json_lines_have_inputs_and_answers(small, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("Please buy.\n\n"))
-    call("answer", small, "--json", "nbest=2")
+    call("predict", small, "--json", "n=2")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["input"] for row in rows] == ["Please buy.", ""]
-    assert [len(row["answers"]) for row in rows] == [2, 1]
+    assert [len(row["predictions"]) for row in rows] == [2, 1]

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from calling import call
+from run_cli import call
 from PIL import Image
 
 SMALL = ["model.dim=16", "model.embedding=8", "model.feature_dim=8", "model.stride=4", "data.batch_size=4"]
@@ -31,20 +31,20 @@ def test_an_image_is_told_and_drawn(run, picture, tmp_path, capsys):
     call("caption", run, picture, "--json")
     told = json.loads(capsys.readouterr().out)
     assert told["image"] == str(picture) and len(told["captions"]) == 1
-    assert "transparent: laid on white; 40x40 pixels: brought to 24x24" in " ".join(told["captions"][0]["remarks"])
-    call("caption", run, run / "example.png", "nbest=2", "--out", tmp_path / "overlay.png")
+    assert "transparent: placed on a white background; 40x40 pixels: resized to 24x24" in " ".join(told["captions"][0]["remarks"])
+    call("caption", run, run / "example.png", "n=2", "--out", tmp_path / "overlay.png")
     assert "wrote" in capsys.readouterr().out
     assert Image.open(io.BytesIO((tmp_path / "overlay-2.png").read_bytes())).width > 100
 
 
 def test_a_part_can_be_greyed_out(run, capsys):
-    call("caption", run, run / "example.png", "cover=0,0,1,1", "--json")
+    call("caption", run, run / "example.png", "occlude=0,0,1,1", "--json")
     grey = json.loads(capsys.readouterr().out)["captions"][0]["score"]
     call("caption", run, run / "example.png", "--json")
     assert json.loads(capsys.readouterr().out)["captions"][0]["score"] != grey
     with pytest.raises(SystemExit):
-        call("caption", run, run / "example.png", "cover=0,0,2,1")
-    assert "cover='0,0,2,1': give left,top,right,bottom as shares of the image" in capsys.readouterr().err
+        call("caption", run, run / "example.png", "occlude=0,0,2,1")
+    assert "occlude='0,0,2,1': give left,top,right,bottom as shares of the image" in capsys.readouterr().err
 
 
 def test_it_is_evaluated(run, capsys):

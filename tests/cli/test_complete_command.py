@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calling import call
+from run_cli import call
 from PIL import Image
 
 from regard.training import recipe as recipes
@@ -13,7 +13,7 @@ from regard.training import train as runs
 SHORT = ["training.steps=1", "training.evaluation.every=1"]
 SMALL = ["model.layers=1", "model.dim=16", "data.batch_size=8"]
 KINDS = {
-    "images": ["data.valid=8", "model.query_block=[4, 4]"],
+    "image_generation": ["data.valid=8", "model.query_block=[4, 4]"],
     "enlarging": ["data.valid=8", "model.query_block=[4, 4]", "data.low_resolution=[4, 4]"],
     "image_classification": [],
     "detection": ["data.scenes=8", "data.height=32", "model.decoder_layers=1"],
@@ -25,7 +25,7 @@ def trained(tmp_path_factory):
     """Runs of one step, by what they are for."""
     folder = tmp_path_factory.mktemp("runs")
     for name, settings in KINDS.items():
-        task = "images" if name == "enlarging" else name
+        task = "image_generation" if name == "enlarging" else name
         runs.train(recipes.read(task, settings=[*SHORT, *SMALL, *settings]), folder / name)
     return folder
 
@@ -38,14 +38,14 @@ def image(tmp_path):
 
 
 def test_images_of_a_class_are_written_on_one_sheet(trained, tmp_path, capsys):
-    call("generate", trained / "images", "--class", "7", "--count", "4", "--seed", "2", "--out", tmp_path / "grid.png")
+    call("generate", trained / "image_generation", "--class", "7", "--n", "4", "--seed", "2", "--out", tmp_path / "grid.png")
     assert "4 images of 8x8 of class 7" in capsys.readouterr().out
     with Image.open(tmp_path / "grid.png") as sheet:
         assert sheet.size[0] == sheet.size[1] > 17
 
 
 def test_an_image_is_completed(trained, image, tmp_path):
-    call("complete", trained / "images", image, "--rows", "3", "--scale", "1", "--out", tmp_path / "whole.png")
+    call("complete", trained / "image_generation", image, "--rows", "3", "--scale", "1", "--out", tmp_path / "whole.png")
     with Image.open(tmp_path / "whole.png") as whole:
         levels = np.rint(np.asarray(whole)[:3].astype(int) * 16 / 255)
         assert np.array_equal(levels, np.rint(np.arange(24).reshape(3, 8) * 16 / 255))
@@ -59,7 +59,7 @@ def test_an_image_is_enlarged(trained, image, tmp_path, capsys):
 
 
 def test_an_image_is_classified(trained, image, capsys):
-    call("classify", trained / "image_classification", image, "--nbest", "2")
+    call("classify", trained / "image_classification", image, "--n", "2")
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 

@@ -45,8 +45,8 @@ def test_a_task_or_a_recipe_then_its_settings(tmp_path, monkeypatch):
 
 
 def test_what_can_be_asked_of_a_run(small):
-    assert completion.complete_predict(Called(str(small)), "nb") == ["nbest="]
-    assert completion.complete_compare(Called(str(small)), "nb") == ["nbest="]
+    assert completion.complete_predict(Called(str(small)), "nb") == ["n="]
+    assert completion.complete_compare(Called(str(small)), "nb") == ["n="]
 
 
 @pytest.mark.parametrize(("words", "offered"), [("regard tra", "train"), ("regard train trans", "translation")])

@@ -53,7 +53,7 @@ def run(tmp_path_factory, data):
 def test_music_is_written_as_file_sound_and_picture(run, tmp_path, capsys):
     files = [tmp_path / f"x.{kind}" for kind in ("mid", "wav", "png")]
     outs = [word for file in files for word in ("--out", file)]
-    assert call("generate", run, "--seconds", 3, "--exactly", "samples=2", "--top_k", 5, *outs) == 0
+    assert call("generate", run, "--seconds", 3, "--exact-length", "n=2", "--top_k", 5, *outs) == 0
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["x-1.mid", "x-1.png", "x-1.wav", "x-2.mid", "x-2.png", "x-2.wav"]
     assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("wrote")]) == 6
@@ -63,7 +63,7 @@ def test_music_is_written_as_file_sound_and_picture(run, tmp_path, capsys):
 def test_a_primer_goes_on_and_a_soprano_is_harmonised(run, tmp_path):
     seed = tmp_path / "seed.mid"
     seed.write_bytes(midi.render([Note(i * 0.5, i * 0.5 + 0.5, 70 + i % 3) for i in range(6)]))
-    assert call("generate", run, "--prompt", seed, "--keep", 2, "--seconds", 1, "--out", tmp_path / "y.mid") == 0
+    assert call("generate", run, "--prompt", seed, "--prompt-seconds", 2, "--seconds", 1, "--out", tmp_path / "y.mid") == 0
     assert call("generate", run, "--harmonise", seed, "--out", tmp_path / "z.mid") == 0
     voices = {note.voice for note in midi.read(tmp_path / "z.mid", "quarter").notes}
     assert voices == {0, 1, 2, 3}
@@ -86,12 +86,12 @@ def test_the_laws_are_kept(run, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--out", "x.ogg", "--seconds", 1], "regard: this answer cannot be written as .ogg; kinds: .mid, .wav, .png"),
+        (["--out", "x.ogg", "--seconds", 1], "regard: this prediction cannot be written as .ogg; available: .mid, .wav, .png"),
         (["--out", "x.mid", "--prompt", "gone.mid"], "regard: gone.mid: cannot be read: No such file or directory"),
-        (["--out", "x.mid", "--like", "Elgar"], "regard: the model does not know the class 'Elgar'; it was trained"),
+        (["--out", "x.mid", "--condition", "Elgar"], "regard: the model does not know the class 'Elgar'; it was trained"),
         (["--out", "x.mid", "temprature=2"], "regard: generate: no setting 'temprature'; did you mean 'temperature'?"),
-        (["--out", "x.mid", "--top-p", "7"], "regard: top_p is 7.0; it must be above 0 and at most 1"),
-        (["--out", "x.mid", "--keep", "9"], "regard: keep=9.0: it is how much of a prompt is used; give a prompt"),
+        (["--out", "x.mid", "--top-p", "7"], "regard: top_p=7.0 must be greater than 0 and at most 1"),
+        (["--out", "x.mid", "--prompt-seconds", "9"], "regard: prompt_seconds=9.0"),
     ],
 )
 def test_a_mistake_is_one_line(run, tmp_path, capsys, words, message):
@@ -113,7 +113,7 @@ def test_a_run_with_another_decoder_is_sampled_from(data, tmp_path):
 
 
 def test_without_a_file_it_says_what_it_made(run, capsys):
-    assert call("generate", run, "--seconds", 1, "--samples=2") == 0
+    assert call("generate", run, "--seconds", 1, "--n=2") == 0
     assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["1", "2"]
 
 

@@ -60,7 +60,7 @@ def test_defaults_of_a_task_are_laid_over_those_of_its_model():
 def test_a_run_says_what_can_be_asked_of_it(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"task": "translation", "decoding": {"name": "greedy"}}))
     options, search = help.run_sections(["--workers", "2", str(tmp_path), "text"])
-    assert "nbest" in [row[0] for row in options.rows] and "decoding.no_repeat" in [row[0] for row in search.rows]
+    assert "n" in [row[0] for row in options.rows] and "decoding.no_repeat" in [row[0] for row in search.rows]
     (tmp_path / "config.json").write_text(json.dumps({"task": "translation"}))
     assert len(help.run_sections([str(tmp_path)])) == 1
     for damaged in ("{", "[]", '{"task": "nowhere.known"}', '{"task": "gone"}'):
@@ -80,6 +80,6 @@ def test_a_task_without_options_says_so(tmp_path, monkeypatch):
     (tmp_path / "lab_of_tests" / "plain.py").write_text('"""A task."""\n')
     monkeypatch.syspath_prepend(str(tmp_path))
     assert source_path("regard.tasks", "lab_of_tests.plain").name == "plain.py"
-    assert help.options_section("lab_of_tests.plain").title == "lab_of_tests.plain has no options of its own."
+    assert help.options_section("lab_of_tests.plain").title == "lab_of_tests.plain has no options."
     (title, data, training, _) = help.task_sections("lab_of_tests.plain")
     assert title.title == "lab_of_tests.plain: A task." and not data.batch_size and training.rows

@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.data.builtin import english_korean
 

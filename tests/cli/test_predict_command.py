@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.api.verbs import Verbs
 from regard.cli import predict_command
@@ -17,7 +17,7 @@ def test_the_verb_of_a_task_is_a_command_and_a_method(task, capsys):
     assert verb in predict_command.VERBS and hasattr(Verbs, verb)
     call(verb, "--help")
     said = capsys.readouterr().out
-    assert f"Asked of {task}, as key=value or --key value:" in said or f"{task} has no options of its own." in said
+    assert f"Options of {task}, as key=value or --key value:" in said or f"{task} has no options." in said
 
 
 @pytest.mark.parametrize("verb", predict_command.COMMANDS)

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from regard.cli import predict_loop
+from regard.cli import output, predict_loop
 from regard.cli.inputs import InputLine
+from regard.cli.output import Result
 from regard.cli.predict_command import Verb
-from regard.cli.predict_loop import Result
 from regard.core.errors import ConfigError, DataError
 from regard.core.task import Prediction
 
@@ -28,8 +28,8 @@ def test_no_line_is_lost_and_shares_are_alike(count, processes):
     shares = sizes(count, processes)
     assert all(0 < size <= predict_loop.MAX_LINES_PER_PROCESS for size in shares)
     last = (
-        [size for size in shares if size < predict_loop.LINES_PER_PROCESS]
-        if count > predict_loop.LINES_PER_PROCESS * processes
+        [size for size in shares if size < predict_loop.LINES_PER_PROCESS_PER_PROCESS]
+        if count > predict_loop.LINES_PER_PROCESS_PER_PROCESS * processes
         else shares
     )
     assert not last or max(last) - min(last) < processes
@@ -55,7 +55,7 @@ def test_lines_are_read_as_they_are_needed():
     read = []
     pieces = predict_loop.split_chunks((read.append(number) or str(number) for number in range(10**9)), 2)
     next(pieces), next(pieces)
-    assert len(read) == 2 * predict_loop.LINES_PER_PROCESS
+    assert len(read) == 2 * predict_loop.LINES_PER_PROCESS_PER_PROCESS
 
 
 @pytest.mark.parametrize(
@@ -76,23 +76,23 @@ BEST = [Prediction("a b", score=-1.5, rank=-0.5), Prediction("b a", score=-2.0, 
 
 
 @pytest.mark.parametrize(
-    ("answers", "verb", "options", "rows"),
+    ("predictions", "verb", "options", "rows"),
     [
         (BEST[:1], Verb(), {}, ["a b"]),
         (BEST, Verb(), {}, ["-0.5000\ta b", "-1.0000\tb a"]),
-        (BEST[:1], Verb(), {"nbest": 2}, ["-0.5000\ta b"]),  # fewer than were asked for
+        (BEST[:1], Verb(), {"n": 2}, ["-0.5000\ta b"]),  # fewer than were asked for
         ([Prediction("x"), Prediction("y")], Verb(), {}, ["x", "y"]),
         (BEST, Verb(numbered=True), {}, ["1: a b", "2: b a"]),
         ([], Verb(), {}, []),
     ],
 )
 def test_rows_of_text(answers, verb, options, rows):
-    assert predict_loop.text_rows("given", answers, verb=verb, options=options) == rows
+    assert output.text_rows("given", answers, verb=verb, options=options) == rows
 
 
 def test_rows_of_json():
-    (row,) = predict_loop.json_rows("주어", BEST[:1], verb=Verb(), options={})
-    assert json.loads(row) == {"input": "주어", "answers": [{"text": "a b", "score": -1.5, "rank": -0.5}]}
+    (row,) = output.json_rows("주어", BEST[:1], verb=Verb(), options={})
+    assert json.loads(row) == {"input": "주어", "predictions": [{"text": "a b", "score": -1.5, "rank": -0.5}]}
     assert "주어" in row
 
 
@@ -123,11 +123,11 @@ def ask(texts):
 
 
 def test_only_what_is_wrong_is_not_answered():
-    found = predict_loop.predict_with_bisection(ask, ["a", "bad 1", "b", "c", "bad 2"])
+    found = output.predict_with_bisection(ask, ["a", "bad 1", "b", "c", "bad 2"])
     assert [each if isinstance(each, str) else each[0].text for each in found] == [
         *("A", "'bad 1' is no good; mend it", "B", "C", "'bad 2' is no good; mend it")
     ]
-    assert predict_loop.predict_with_bisection(ask, []) == []
+    assert output.predict_with_bisection(ask, []) == []
 
 
 RESULTS = [
@@ -141,33 +141,33 @@ RESULTS = [
     ("on_error", "as_json", "out", "end"),
     [
         ("blank", False, "A\n\nB\n", "have an empty line"),
-        ("skip", False, "A\nB\n", "are left out"),
-        ("blank", True, 'A\n{"input": "bad", "answers": [], "error": "it is no good"}\nB\n', "have an empty line"),
+        ("skip", False, "A\nB\n", "were skipped"),
+        ("blank", True, 'A\n{"input": "bad", "predictions": [], "error": "it is no good"}\nB\n', "have an empty line"),
     ],
 )
 def test_failures_are_named_counted_and_handled_as_asked(capsys, on_error, as_json, out, end):
-    told = predict_loop.PredictionPrinter("in.txt", on_error, Verb(), as_json=as_json)
+    told = output.PredictionPrinter("in.txt", on_error, Verb(), as_json=as_json)
     told.print(RESULTS)
     told.close()
     said = capsys.readouterr()
     assert said.out == out
-    assert said.err == f"regard: in.txt:2: it is no good\nregard: 1 of 3 inputs could not be answered and {end}\n"
+    assert said.err == f"regard: in.txt:2: it is no good\nregard: 1 of 3 inputs failed and {end}\n"
 
 
 def test_stopping_keeps_what_was_answered(capsys):
-    told = predict_loop.PredictionPrinter("in.txt", "stop", Verb(), as_json=False)
+    told = output.PredictionPrinter("in.txt", "stop", Verb(), as_json=False)
     with pytest.raises(DataError, match=r"^in\.txt:2: it is no good$"):
         told.print(RESULTS)
     assert capsys.readouterr().out == "A\n"
 
 
 def test_of_many_failures_the_first_are_named(capsys):
-    told = predict_loop.PredictionPrinter("in.txt", "skip", Verb(), as_json=False)
-    told.print([RESULTS[1]] * (predict_loop.MAX_REPORTED_INPUTS + 1))
+    told = output.PredictionPrinter("in.txt", "skip", Verb(), as_json=False)
+    told.print([RESULTS[1]] * (output.MAX_REPORTED_INPUTS + 1))
     told.close()
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == predict_loop.MAX_REPORTED_INPUTS + 1 and said[-1].endswith(
-        f"; the first {predict_loop.MAX_REPORTED_INPUTS} are named above"
+    assert len(said) == output.MAX_REPORTED_INPUTS + 1 and said[-1].endswith(
+        f"; the first {output.MAX_REPORTED_INPUTS} are named above"
     )
 
 
@@ -175,9 +175,9 @@ MENDED = Prediction("A", remarks=("too long: cut",))
 
 
 def test_what_had_to_be_mended_is_said_once_beside_the_answers(capsys, tmp_path):
-    assert predict_loop.remarks_of([MENDED, MENDED, Prediction("B", remarks=("dark",))]) == ("too long: cut", "dark")
+    assert output.remarks_of([MENDED, MENDED, Prediction("B", remarks=("dark",))]) == ("too long: cut", "dark")
     for as_json, said in ((False, "regard: in.txt:1: too long: cut\n"), (True, "")):  # JSON has it in its rows
-        told = predict_loop.PredictionPrinter("in.txt", "stop", Verb(), as_json=as_json)
+        told = output.PredictionPrinter("in.txt", "stop", Verb(), as_json=as_json)
         told.print([Result(InputLine(1, "a"), ["A"], remarks=MENDED.remarks), *RESULTS[:1]])
         told.close()
         assert capsys.readouterr() == ("A\nA\n", said)
@@ -186,14 +186,14 @@ def test_what_had_to_be_mended_is_said_once_beside_the_answers(capsys, tmp_path)
 
 
 def test_of_many_that_had_to_be_mended_the_first_are_named(capsys):
-    told = predict_loop.PredictionPrinter("", "stop", Verb(), as_json=False)
-    told.print([Result(InputLine(1, "a"), [], remarks=MENDED.remarks)] * (predict_loop.MAX_REPORTED_INPUTS + 1))
+    told = output.PredictionPrinter("", "stop", Verb(), as_json=False)
+    told.print([Result(InputLine(1, "a"), [], remarks=MENDED.remarks)] * (output.MAX_REPORTED_INPUTS + 1))
     told.close()
     *named, last = capsys.readouterr().err.splitlines()
-    assert named == ["regard: too long: cut"] * predict_loop.MAX_REPORTED_INPUTS
+    assert named == ["regard: too long: cut"] * output.MAX_REPORTED_INPUTS
     assert (
         last
-        == f"regard: 21 of 21 inputs had to be mended; the first {predict_loop.MAX_REPORTED_INPUTS} are named above"
+        == f"regard: 21 of 21 inputs were adjusted; the first {output.MAX_REPORTED_INPUTS} are named above"
     )
 
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.cli import predict_torch_free
 from regard.cli.predict_command import PredictOptions, Verb
@@ -74,7 +74,7 @@ def test_a_line_that_is_too_long_is_named_and_the_others_are_answered(trained, c
 
 
 def test_many_pieces_keep_their_order(trained, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("regard.cli.predict_loop.LINES", 2)
+    monkeypatch.setattr("regard.cli.predict_loop.LINES_PER_PROCESS", 2)
     monkeypatch.setattr("regard.cli.predict_loop.MOST", 4)
     call("translate", trained, TEXTS[0])
     capsys.readouterr()

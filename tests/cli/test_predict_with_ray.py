@@ -6,11 +6,11 @@ import io
 from contextlib import contextmanager
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.cli import predict_command, predict_with_ray
 from regard.cli.inputs import InputLine
-from regard.cli.predict_loop import Result
+from regard.cli.output import Result
 from regard.engines import ray
 
 
@@ -24,7 +24,7 @@ def clustered(monkeypatch):
         asked.append(address)
         yield None
 
-    monkeypatch.setattr(ray, "connected", connected)
+    monkeypatch.setattr(ray, "connect", connected)
     monkeypatch.setattr(ray, "workers_of", lambda _: 3)
     monkeypatch.setattr(ray, "in_order", lambda work, pieces, **_: map(work, pieces))
     return asked

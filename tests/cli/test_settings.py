@@ -18,14 +18,14 @@ DECLARED = {"--json": False, "--out": True}
     ("args", "rest", "settings"),
     [
         (["run", "a text"], ["run", "a text"], []),
-        (["run", "nbest=3"], ["run"], ["nbest=3"]),
-        (["run", "--nbest", "3"], ["run"], ["nbest=3"]),
-        (["--nbest=3", "run"], ["run"], ["nbest=3"]),
+        (["run", "n=3"], ["run"], ["n=3"]),
+        (["run", "--n", "3"], ["run"], ["n=3"]),
+        (["--n=3", "run"], ["run"], ["n=3"]),
         (["--decoding.length-penalty", "0.5", "run"], ["run"], ["decoding.length_penalty=0.5"]),
         (["run", "--json", "--out", "a=b.txt", "x"], ["run", "--json", "--out", "a=b.txt", "x"], []),
-        (["run", "--out=x", "--like", "G minor", "--like=Bach"], ["run", "--out=x"], ["like=G minor", "like=Bach"]),
+        (["run", "--out=x", "--condition", "G minor", "--like=Bach"], ["run", "--out=x"], ["condition=G minor", "condition=Bach"]),
         (["run", "--sure", "text"], ["run", "text"], ["sure=true"]),
-        (["run", "--", "x=1", "--nbest"], ["run", "--", "x=1", "--nbest"], []),
+        (["run", "--", "x=1", "--n"], ["run", "--", "x=1", "--n"], []),
         (["run", "folder/a=b.png", "one = two"], ["run", "folder/a=b.png", "one = two"], []),
         (["run", "-h", "--help"], ["run", "-h", "--help"], []),
     ],
@@ -37,9 +37,9 @@ def test_settings_are_told_from_inputs(args, rest, settings):
 def test_a_value_that_is_missing_is_a_usage_error():
     app = typer.Typer()
     app.command(cls=SettingsCommand)(_print)
-    result = CliRunner().invoke(app, ["a", "--nbest"])
-    assert result.exit_code == 2 and "--nbest needs a value: --nbest VALUE, or nbest=VALUE" in result.output
-    assert CliRunner().invoke(app, ["a", "--nbest", "2", "b", "c=1"]).output == "['a', 'b'] ['nbest=2', 'c=1']\n"
+    result = CliRunner().invoke(app, ["a", "--n"])
+    assert result.exit_code == 2 and "--n needs a value: --n VALUE, or n=VALUE" in result.output
+    assert CliRunner().invoke(app, ["a", "--n", "2", "b", "c=1"]).output == "['a', 'b'] ['nbest=2', 'c=1']\n"
 
 
 def _print(context: typer.Context, words: list[str]) -> None:
@@ -59,12 +59,12 @@ class Options:
 @pytest.mark.parametrize(
     ("settings", "options"),
     [
-        (["nbest=3", "keep=2.5", "title=x"], {"nbest": 3, "keep": 2.5, "title": "x"}),
+        (["n=3", "prompt_seconds=2.5", "title=x"], {"n": 3, "keep": 2.5, "title": "x"}),
         (["title=3", "prompt=7"], {"title": "3", "prompt": "7"}),
-        (["like=Bach"], {"like": ["Bach"]}),
-        (["like=Bach", "like=2", 'like=["a", "b"]'], {"like": ["Bach", "2", "a", "b"]}),
+        (["condition=Bach"], {"like": ["Bach"]}),
+        (["condition=Bach", "condition=2", 'like=["a", "b"]'], {"like": ["Bach", "2", "a", "b"]}),
         (["sizes=1", "sizes=[2, 3]"], {"sizes": [1, 2, 3]}),
-        (["decoding=beam", "decoding.beam_width=8"], {"decoding": {"name": "beam", "width": 8}}),
+        (["decoding=beam", "decoding.beam_width=8"], {"decoding": {"name": "beam", "beam_width": 8}}),
         (["other=1", "deep.down=2"], {"other": 1, "deep": {"down": 2}}),
     ],
 )

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from calling import call
+from run_cli import call
 
 TEXTS = ["The cook is reading a book.", "", "   ", "Please buy two apples."]
 
@@ -31,7 +31,7 @@ def test_order_and_empty_lines_are_kept(small, capsys, monkeypatch):
     assert lines(capsys) == [from_stdin[0], from_stdin[3]]
 
 
-@pytest.mark.parametrize("words", [["nbest=3"], ["--nbest", "3"], ["--nbest=3"], ["nbest=3", "decoding=beam"]])
+@pytest.mark.parametrize("words", [["n=3"], ["--n", "3"], ["--n=3"], ["n=3", "decoding=beam"]])
 def test_n_best_with_scores_as_json(small, capsys, words):
     call("translate", *words, small, "Please buy two apples.", "--json")
     (row,) = [json.loads(line) for line in lines(capsys)]
@@ -42,13 +42,13 @@ def test_n_best_with_scores_as_json(small, capsys, words):
 
 
 def test_n_best_as_text(small, capsys):
-    call("translate", small, "Please buy.", "", "nbest=2")
+    call("translate", small, "Please buy.", "", "n=2")
     rows = [line.split("\t") for line in lines(capsys)]
     assert [len(row) for row in rows] == [2, 2, 2] and rows[2] == ["0.0000", ""]
 
 
 def test_an_input_that_looks_like_a_setting_stands_after_two_dashes(small, capsys):
-    call("translate", small, "--", "x=1", "--nbest")
+    call("translate", small, "--", "x=1", "--n")
     assert len(lines(capsys)) == 2
 
 
@@ -59,7 +59,7 @@ def test_eight_bits(small, capsys):
 
 def test_long_inputs_are_shared_among_processes_and_keep_their_order(small, capsys, monkeypatch):
     texts = [f"The cook buys {number} apples." for number in range(2, 40)]
-    monkeypatch.setattr("regard.cli.predict_loop.LINES", 4)
+    monkeypatch.setattr("regard.cli.predict_loop.LINES_PER_PROCESS", 4)
     monkeypatch.setattr("regard.cli.predict_loop.available", lambda: 2)
     outputs = []
     for workers in (1, 2):
@@ -73,13 +73,13 @@ def test_long_inputs_are_shared_among_processes_and_keep_their_order(small, caps
     ("words", "message"),
     [
         (["--engine", "int9"], "no engine 'int9'; did you mean 'int8'?"),
-        (["--workers", "-1"], "--workers -1: give a number of processes, or 0 for one on each core"),
-        (["--nbest", "0"], "translate: nbest=0: ask for at least one"),
-        (["nbest=few"], "translate.nbest: expected a whole number, got 'few'"),
-        (["nbset=2"], "translate: no setting 'nbset'; did you mean 'nbest'?"),
-        (["decoding.no_repet=2"], "decoding: no setting 'no_repet'; did you mean 'no_repeat'?"),
+        (["--workers", "-1"], "--workers -1: give a number of processes, or 0 for one per core"),
+        (["--n", "0"], "translate: n=0 must be at least 1"),
+        (["n=few"], "translate.n: expected a whole number, got 'few'"),
+        (["nbset=2"], "translate: no setting 'nbset'; known: n"),
+        (["decoding.no_repet=2"], "decoding: no setting 'no_repet'; did you mean 'no_repeat_ngram_size'?"),
         (["the cook " * 300], "the model was trained for at most 40"),
-        (["--out", "x.mid"], "this answer cannot be written as .mid; kinds: "),
+        (["--out", "x.mid"], "this prediction cannot be written as .mid; available: "),
     ],
 )
 def test_what_cannot_be_is_one_line(small, capsys, words, message):
@@ -120,7 +120,7 @@ def test_a_usage_error_is_exit_code_2():
 
 def test_help_lists_the_options_of_the_task_and_the_search_of_the_run(small, capsys):
     call("translate", "--help")
-    assert "how many translations of each text" in capsys.readouterr().out
+    assert "number of translations of each text" in capsys.readouterr().out
     call("translate", small, "--help")
     said = capsys.readouterr().out
-    assert "how many translations of each text" in said and "decoding.no_repeat" in said
+    assert "number of translations of each text" in said and "decoding.no_repeat" in said

@@ -124,7 +124,7 @@ def test_other_logits_are_refused(library, run, tmp_path, monkeypatch):
 def test_a_folder_that_is_there_is_not_written_over(run, tmp_path):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "mine").write_text("")
-    with pytest.raises(CheckpointError, match=r"is not empty and not a run \(it has mine\)"):
+    with pytest.raises(CheckpointError, match=r"is not empty and not a run \(it contains mine\)"):
         export_run(run("gpt2"), "huggingface", tmp_path / "theirs")
     with pytest.raises(ConfigError, match="--to onyx: did you mean 'onnx'"):
         export_run(run("gpt2"), "onyx", tmp_path / "other")
@@ -133,14 +133,14 @@ def test_a_folder_that_is_there_is_not_written_over(run, tmp_path):
 def test_a_head_for_another_task_has_no_layout(run, tmp_path):
     parts = load_run(run("gpt2"))
     other = parts.__class__(parts.folder, parts.recipe, parts.task, torch.nn.Linear(1, 1))
-    with pytest.raises(ConfigError, match="a gpt with a head for another task; only its own head has a layout"):
+    with pytest.raises(ConfigError, match="a gpt with the head of another task; only its own head can be exported"):
         huggingface.export(other, tmp_path / "theirs")
 
 
 def test_to_ctranslate2(run, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
     (said,) = export_run(run("marian"), "ctranslate2", tmp_path / "theirs")
-    assert said.endswith("32 texts are answered alike by greedy search")
+    assert said.endswith("greedy search gives equal results for 32 texts")
     names = {path.name for path in (tmp_path / "theirs").iterdir()}
     assert {"model.bin", "tokenizer.source.json", "tokenizer.target.json", "seal.json"} <= names
     engine = ctranslate2.Translator(str(tmp_path / "theirs"))

@@ -134,5 +134,5 @@ def test_the_task_of_a_model_is_the_one_it_is_the_default_of():
         "bert": "masked_language",
         "vit": "image_classification",
     }
-    with pytest.raises(ConfigError, match="no task has the model nothing as its own"):
+    with pytest.raises(ConfigError, match="no task has the default model nothing"):
         task_of("nothing")

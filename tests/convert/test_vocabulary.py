@@ -57,7 +57,7 @@ def test_of_several_ends_the_first_is_taken(path):
 
 
 def test_what_is_wrong_is_one_line(path):
-    with pytest.raises(CheckpointError, match="7 tokens, but the model has 5; they belong to two models"):
+    with pytest.raises(CheckpointError, match="7 tokens, but the model has 5; the tokenizer belongs to another model"):
         vocabulary.read_vocabulary(path, size=5, special_token_ids=KNOWN)
     path.write_text(path.read_text().replace("[MASK]", "[OTHER]"))
     with pytest.raises(DataError, match=r"there is no token \[MASK\] or <mask> for what is covered"):

@@ -40,7 +40,7 @@ def test_features_are_reordered():
 
 
 def test_what_is_missing_or_does_not_fit_is_named():
-    with pytest.raises(CheckpointError, match=r"x\.weight: the model has no such weight; it is of another layout"):
+    with pytest.raises(CheckpointError, match=r"x\.weight: the model has no such weight; it has another architecture"):
         weight_map.from_theirs(weight_map.same_layer("q", "x"), {})
     config = SimpleNamespace(norm="pre", act="tanh")
     with pytest.raises(ConfigError, match=r"model\.norm='pre' does not fit the layout of X, which has 'post'"):

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-from rich.cells import cell_len
-from rich.table import Table
-from rich.text import Text
-
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from rich.table import Table
     from rich.text import Text
 
@@ -78,6 +74,9 @@ MAX_MAP_SIDE = 24  # rows and columns that fit a terminal
 def attention_table(rows: Sequence[str], columns: Sequence[str], weights: NDArray[Any]) -> Table:
     """Labels of queries and keys, weights (t s) -> a table with keys as columns. A large map is cut to its first rows
     and columns."""
+    from rich.cells import cell_len
+    from rich.table import Table
+
     table = Table(box=None, padding=(0, 0), header_style="", pad_edge=False)
     table.add_column("", justify="right", no_wrap=True)
     for label in columns[:MAX_MAP_SIDE]:
@@ -88,6 +87,8 @@ def attention_table(rows: Sequence[str], columns: Sequence[str], weights: NDArra
 
 
 def _cell(weight: float) -> Text:
+    from rich.text import Text
+
     shade = min(len(SHADES) - 1, int(weight * len(SHADES)))
     ink = "black" if shade < len(SHADES) // 2 else "white"
     text = f"{100 * weight:.0f}" if weight >= 0.005 else "·"

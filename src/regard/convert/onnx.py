@@ -159,7 +159,7 @@ class DecoderStepProgram(nn.Module):
         super().__init__()
         self.stack, self.readout, self.scale = stack, model.readout, stack.embedding.scale
         zeros = torch.zeros(max_length, stack.embedding.table.embedding_dim)
-        encoding = stack.embedding.position.of_length(max_length)
+        encoding = stack.embedding.position.encode_sequence(max_length)
         self.register_buffer("places", zeros if encoding is None else encoding.detach())
 
     def forward(  # noqa: PLR0917  # the inputs of a program are positional

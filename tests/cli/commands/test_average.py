@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calling import call
+from run_cli import call
 
 SETTINGS = ["training.steps=4", "training.evaluation.every=1", "training.evaluation.average_last=3"]
 

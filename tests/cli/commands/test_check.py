@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.api.run import Run
 from regard.inspection.invariants import CheckResult
@@ -21,5 +21,5 @@ def test_a_broken_law_is_an_error(small, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         call("check", small)
     printed = capsys.readouterr()
-    assert "BROKEN  2 padding: largest difference 1" in printed.out
+    assert "FAILED  2 padding: largest difference 1" in printed.out
     assert printed.err == f"regard: {small}: broken: 2 padding; do not trust what this model answers\n"

@@ -6,11 +6,11 @@ import io
 import json
 
 import pytest
-from calling import call
+from run_cli import call
 from rich.cells import cell_len
 from rich.console import Console
 
-from regard.cli.commands.compare import show
+from regard.cli.commands.compare import print_comparison
 from regard.inspection.compare import unique_names
 
 SHORT = ["data.pairs=60", "data.vocab_size=300", "training.steps=2", "training.evaluation.every=2"]
@@ -26,10 +26,10 @@ def folders(small, tmp_path_factory):
 
 def test_a_table_and_a_page(folders, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    call("compare", *folders, TEXT, "nbest=2", "--html", tmp_path / "both.html")
+    call("compare", *folders, TEXT, "n=2", "--html", tmp_path / "both.html")
     said = capsys.readouterr().out
     assert all(word in said for word in ("parameters", "log p", "seconds", "seq2seq", "transformer"))
-    assert "seq2seq: no attention map; seq2seq attends to nothing" in said
+    assert "seq2seq: no attention map; seq2seq has no attention" in said
     assert '"runs":[' in (tmp_path / "both.html").read_text(encoding="utf-8")
 
 
@@ -47,7 +47,7 @@ def test_scores_on_a_split_stand_beside_what_was_answered(folders, capsys):
 def test_text_is_wrapped_between_words_however_narrow_the_terminal():
     text = "간호사가 오래된 집에서 책을 읽고 있었는데 아이들이 정원에서 조용히 놀고 있었다"
     console = Console(width=40, file=io.StringIO(), markup=False)
-    show([{"run": "a", "output": text, "log p": -1.5}, {"run": "b", "output": text}], console)
+    print_comparison([{"run": "a", "output": text, "log p": -1.5}, {"run": "b", "output": text}], console)
     lines = console.file.getvalue().splitlines()
     assert all(cell_len(line) <= 40 for line in lines)
     assert [word for line in lines if line.startswith("    ") for word in line.split()] == text.split() * 2
@@ -65,7 +65,7 @@ def test_mistakes_are_one_line(folders, capsys):
         ([folders[0], TEXT], 'compare needs two runs and an input: regard compare RUN RUN "a sentence"'),
         ([*folders, folders[0]], "is a run folder; the input comes last"),
         ([*folders, "--split", "valid", "--html", "x.html"], "--html x.html shows an input; give one behind the runs"),
-        ([*folders, TEXT, "nbset=2"], "translate: no setting 'nbset'; did you mean 'nbest'?"),
+        ([*folders, TEXT, "nbset=2"], "translate: no setting 'nbset'; known: n"),
     ):
         with pytest.raises(SystemExit) as stop:
             call("compare", *words)

@@ -1,7 +1,7 @@
 import hashlib
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.cli.commands import data
 from regard.core.errors import ConfigError
@@ -14,7 +14,7 @@ def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
         call("data", "check", tmp_path)
     out, err = capsys.readouterr()
     assert "train.tsv:2: error: 1 column, but column 2 is asked for" in out and "1 error, 0 warnings" in out
-    assert err == f"regard: {tmp_path}: 1 error; mend what is named above before training\n"
+    assert err == f"regard: {tmp_path}: 1 error; correct the errors above before training\n"
 
 
 def test_many_findings_of_a_kind_are_counted(tmp_path, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.api.run import load
 from regard.attention.record import attention_modules
@@ -16,7 +16,7 @@ from regard.training import recipe as recipes
 TINY = {
     "translation": ["data.pairs=300", "model.dim=16", "model.ffn_dim=16"],
     "music": ["data.limit=3", "model.dim=16", "model.ffn_dim=16", "model.layers=1", "data.crop=64", "data.window=64"],
-    "images": ["model.dim=16", "data.valid=8"],
+    "image_generation": ["model.dim=16", "data.valid=8"],
     "image_classification": ["model.dim=16"],
     "captioning": ["data.scenes=24", "data.height=24", "data.width=24", "model.dim=16"],
     "detection": ["data.scenes=24", "data.height=32", "model.dim=16"],
@@ -44,7 +44,7 @@ def test_it_scores_answers_draws_and_says_how_to_go_on(task, tmp_path, capsys, m
     text = capsys.readouterr().out
     module = find("regard.tasks", task)
     assert (folder / "model.safetensors").exists()
-    assert "On data it has never seen: " in text
+    assert "On the test data: " in text
     assert f"regard {module.VERB} {folder}" in text and f"regard evaluate {folder}" in text
     assert f"regard train {task} --help" in text
     drawn = any(mark in text for mark in ("in percent, layers and heads together", "│", "─", "█"))

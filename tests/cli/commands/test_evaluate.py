@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.core.errors import FileError
 from regard.tasks.translation import metrics

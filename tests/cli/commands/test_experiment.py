@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.core.errors import MissingExtra
 from regard.core.registry import registered_names
@@ -34,7 +34,7 @@ def test_one_is_measured(tmp_path, capsys):
 
 def test_an_underscore_is_as_good_as_a_hyphen(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
-        "regard.experiments._runner.conduct", lambda experiment, name, out, **_: ClaimResult(True, f"{out}")
+        "regard.experiments._runner.run_experiment", lambda experiment, name, out, **_: ClaimResult(True, f"{out}")
     )
     call("experiment", "soft_hard", "--out", tmp_path)
     assert "soft-hard: Soft attention" in (said := capsys.readouterr().out) and "soft_hard" not in said
@@ -46,7 +46,7 @@ def test_all_are_measured_but_for_those_that_lack_an_extra(tmp_path, monkeypatch
             raise MissingExtra("music21 is not installed")
         return ClaimResult(name != "order", f"Of {name}.")
 
-    monkeypatch.setattr("regard.experiments._runner.conduct", conduct)
+    monkeypatch.setattr("regard.experiments._runner.run_experiment", conduct)
     with pytest.raises(SystemExit) as stop:
         call("experiment", "all", "--quick", "--out", tmp_path)
     said = capsys.readouterr()

@@ -1,21 +1,21 @@
 """`regard export`: says what was made and how it was verified; what cannot be made is one line."""
 
 import pytest
-from calling import call
+from run_cli import call
 
 
 def test_to_ctranslate2_beside_the_run(small, capsys, tmp_path):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
     call("export", small, "--to", "ctranslate2", "--out", tmp_path / "made")
     said = capsys.readouterr().out
-    assert said.startswith(f"{tmp_path / 'made'}: for CTranslate2") and "answered alike" in said
+    assert said.startswith(f"{tmp_path / 'made'}: for CTranslate2") and "gives equal results" in said
     assert (tmp_path / "made" / "model.bin").exists()
 
 
 @pytest.mark.parametrize(
     ("to", "message"),
     [
-        ("huggingface", "model.norm='pre' does not fit the layout of Marian, which has 'post'"),
+        ("huggingface", "model.norm='pre' does not fit Marian, which has 'post'"),
         ("tensorflow", "--to tensorflow: known: ctranslate2, huggingface, onnx"),
     ],
 )

@@ -1,7 +1,7 @@
 """`regard import`: a folder of transformers becomes a run, and its verb is told."""
 
 import pytest
-from calling import call
+from run_cli import call
 
 
 def test_a_folder_becomes_a_run(capsys, tmp_path):
@@ -15,7 +15,7 @@ def test_a_folder_becomes_a_run(capsys, tmp_path):
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{tmp_path / 'run'}: vit for image_classification, ")
     assert first.endswith(" parameters, the same logits as in transformers")
-    assert second == f"look inside: regard check {tmp_path / 'run'}; use it: regard classify {tmp_path / 'run'} …"
+    assert second == f"check it: regard check {tmp_path / 'run'}; use it: regard classify {tmp_path / 'run'} …"
     call("classify", tmp_path / "run", tmp_path / "run" / "example.png")
     assert capsys.readouterr().out
 
@@ -25,5 +25,5 @@ def test_what_cannot_be_read_is_one_line(capsys, tmp_path):
     with pytest.raises(SystemExit):
         call("import", tmp_path / "nowhere", "--out", tmp_path / "run")
     error = capsys.readouterr().err
-    assert "nowhere: no such folder; give one that transformers has saved" in error and error.count("\n") == 1
+    assert "nowhere: no such folder; give a folder saved by transformers" in error and error.count("\n") == 1
     assert not (tmp_path / "run").exists()

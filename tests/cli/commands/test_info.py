@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from calling import call
+from run_cli import call
 
 
 def test_facts_as_json_and_as_a_table(small, capsys, monkeypatch):
@@ -14,7 +14,7 @@ def test_facts_as_json_and_as_a_table(small, capsys, monkeypatch):
     facts = json.loads(capsys.readouterr().out)
     assert facts["task"] == "translation" and facts["verb"] == "translate"
     assert facts["model"]["name"] == "transformer" and facts["parameters"] > 0
-    assert facts["sizes"]["source"] == 300 and facts["step"] == 3
+    assert facts["spec"]["source"] == 300 and facts["step"] == 3
     call("info", small)
     said = capsys.readouterr().out
     assert all(

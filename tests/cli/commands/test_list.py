@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.cli import help
 from regard.cli.commands.list import PACKAGES
@@ -49,7 +49,7 @@ def test_every_setting_has_a_meaning(package, name, part):
 def test_a_task_has_its_verb_and_options(capsys):
     call("list", "task", "translation")
     said = capsys.readouterr().out
-    assert "Its verb: regard translate RUN …" in said and "nbest" in said and "training.optimizer.lr" in said
+    assert "Verb: regard translate RUN …" in said and "n" in said and "training.optimizer.lr" in said
 
 
 def test_recipes(root, capsys, monkeypatch, tmp_path):
@@ -61,13 +61,13 @@ def test_recipes(root, capsys, monkeypatch, tmp_path):
     (tmp_path / "recipes").mkdir()
     monkeypatch.chdir(tmp_path)
     call("list", "recipes")
-    assert "none here; the folder recipes/ of the repository has one" in capsys.readouterr().out
+    assert "none found; the folder recipes/ of the repository has one" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["modls"], "nothing of the kind 'modls' to list; did you mean 'models'?"),
+        (["modls"], "cannot list 'modls' to list; did you mean 'models'?"),
         (["model", "transfrmer"], "unknown model 'transfrmer'; did you mean 'transformer'?"),
         (["recipe", "dem.o"], "unknown recipe 'dem.o'; did you mean 'demo'?"),
         (["model", "nowhere.at_all"], "no module 'nowhere.at_all' to describe"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calling import call
+from run_cli import call
 
 TEXT = "The cook reads a book."
 
@@ -12,7 +12,7 @@ TEXT = "The cook reads a book."
 def test_a_page_and_figures_are_written(small, tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     page, picture = tmp_path / "page.html", tmp_path / "map.png"
-    call("look", small, TEXT, "--nbest", 2, "--html", page, "--png", picture)
+    call("look", small, TEXT, "--n", 2, "--html", page, "--png", picture)
     assert TEXT in page.read_text(encoding="utf-8") and '"step":3' in page.read_text(encoding="utf-8")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert f"wrote {page}" in capsys.readouterr().out

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.serve.server import listen
 
@@ -35,7 +35,7 @@ def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch,
         created.append(([each.name for each in hosted], text, host, key))
         return SimpleNamespace(state=SimpleNamespace(service=SimpleNamespace(hosted=hosted)))
 
-    monkeypatch.setattr("regard.serve.service.create", create)
+    monkeypatch.setattr("regard.serve.app.create", create)
     monkeypatch.setattr("regard.serve.server.serve", lambda app, taken: served.append(taken.getsockname()))
     call("serve", small, "--port", free)
     monkeypatch.setenv("REGARD_KEY", "sesame")
@@ -139,7 +139,7 @@ def test_a_key_that_is_none_does_not_leave_the_door_open(small, free, monkeypatc
     monkeypatch.setenv("REGARD_KEY", key)
     with pytest.raises(SystemExit) as stop:
         call("serve", small, "--port", free)
-    said = "REGARD_KEY is set, but empty or with spaces at its ends; give a key, or unset it to want none"
+    said = "REGARD_KEY is empty or has spaces at its ends; set a key, or unset the variable to require none"
     assert stop.value.code == 1 and capsys.readouterr().err == f"regard: {said}\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from calling import call
+from run_cli import call
 
 from regard.cli.commands.train import free_folder
 from regard.training import recipe as recipes
@@ -58,8 +58,8 @@ def test_a_free_folder_is_found(tmp_path):
     ("words", "said"),
     [
         ([], "name a task (see: regard list tasks), a recipe, or --resume RUN"),
-        (["--resume", "x", "--out", "y"], "--resume x goes on with its own recipe and folder; leave out"),
-        (["empty.toml"], "empty.toml: it does not name its task; add: task = …"),
+        (["--resume", "x", "--out", "y"], "--resume x uses the recipe and folder of the run; leave out"),
+        (["empty.toml"], "empty.toml: no task is named; add: task = …"),
         (["gone.toml"], "gone.toml: no such recipe"),
         (["poetry"], "unknown task 'poetry'"),
         (["translation", "model=transformr"], "unknown model 'transformr'; did you mean 'transformer'?"),
