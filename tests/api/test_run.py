@@ -32,7 +32,7 @@ def test_a_loaded_run_answers_as_the_trained_one(run):
 def test_it_says_what_it_is(run):
     assert repr(run) == f"Run('{run.folder}': bahdanau for translation, {run.parameters / 1000:.1f} k parameters)"
     assert run.parameters == sum(weight.numel() for weight in run.model.parameters())
-    assert run.verb == "translate" and run.options().nbest == 1
+    assert run.verb == "translate" and run.options().n == 1
 
 
 def test_a_pickled_run_is_the_way_to_load_it(run):
@@ -74,7 +74,7 @@ def test_it_goes_on_where_it_stopped(run, tmp_path):
 
 
 def test_scores_checks_and_looks(run):
-    assert run.task.goal.metric in run.evaluate("valid")
+    assert run.task.target_metric.metric in run.evaluate("valid")
     assert "aer" in run.report("valid")
     assert all(verdict.kept for verdict in run.check())
     assert "<iframe" in run.look("Please buy two apples.", nbest=2)._repr_html_()
@@ -95,7 +95,7 @@ def test_mistakes_are_named(run):
             run.translate(["Please buy two apples.", odd])
     with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
         run.translate(5)
-    with pytest.raises(ConfigError, match="n=0: ask for at least one"):
+    with pytest.raises(ConfigError, match="n=0 must be at least 1"):
         run.predict(["x"], n=0)
     with pytest.raises(ConfigError, match="translate: no setting 'nbset'; did you mean 'nbest'"):
         run.predict(["x"], nbset=2)

@@ -12,7 +12,7 @@ import regard
 from regard.core.checksummed_json import read_json, write_json
 from regard.core.errors import TrustError
 
-TINY = {"model": "transformer", "model.layers": 1, "model.dim": 16, "model.hidden": 32, "model.heads": 2,
+TINY = {"model": "transformer", "model.layers": 1, "model.dim": 16, "model.ffn_dim": 32, "model.heads": 2,
         "data": {"pairs": 200, "max_batch_tokens": 256, "vocab_size": 300}, "training.steps": 2,
         "decoding": "greedy"}  # fmt: skip
 

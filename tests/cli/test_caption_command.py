@@ -44,7 +44,7 @@ def test_a_part_can_be_greyed_out(run, capsys):
     assert json.loads(capsys.readouterr().out)["captions"][0]["score"] != grey
     with pytest.raises(SystemExit):
         call("caption", run, run / "example.png", "occlude=0,0,2,1")
-    assert "occlude='0,0,2,1': give left,top,right,bottom as shares of the image" in capsys.readouterr().err
+    assert "occlude='0,0,2,1': give left,top,right,bottom as fractions of the image" in capsys.readouterr().err
 
 
 def test_it_is_evaluated(run, capsys):

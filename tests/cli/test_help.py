@@ -44,8 +44,8 @@ def test_a_training_has_data_model_training_and_decoding():
         "model.dim",
         "model.preset=tiny",
         "training.optimizer.lr",
-        "start.run",
-        "decoding.width",
+        "pretrained.run",
+        "decoding.beam_width",
     } <= set(names)
     other = [row[0] for section in help.task_sections("translation", "luong") for row in section.rows]
     assert "model.feed" in other and "model.heads" not in other
@@ -60,7 +60,7 @@ def test_defaults_of_a_task_are_laid_over_those_of_its_model():
 def test_a_run_says_what_can_be_asked_of_it(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"task": "translation", "decoding": {"name": "greedy"}}))
     options, search = help.run_sections(["--workers", "2", str(tmp_path), "text"])
-    assert "n" in [row[0] for row in options.rows] and "decoding.no_repeat" in [row[0] for row in search.rows]
+    assert "n" in [row[0] for row in options.rows] and "decoding.no_repeat_ngram_size" in [row[0] for row in search.rows]
     (tmp_path / "config.json").write_text(json.dumps({"task": "translation"}))
     assert len(help.run_sections([str(tmp_path)])) == 1
     for damaged in ("{", "[]", '{"task": "nowhere.known"}', '{"task": "gone"}'):

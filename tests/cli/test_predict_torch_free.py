@@ -75,7 +75,7 @@ def test_a_line_that_is_too_long_is_named_and_the_others_are_answered(trained, c
 
 def test_many_pieces_keep_their_order(trained, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("regard.cli.predict_loop.LINES_PER_PROCESS", 2)
-    monkeypatch.setattr("regard.cli.predict_loop.MOST", 4)
+    monkeypatch.setattr("regard.cli.predict_loop.MAX_LINES_PER_PROCESS", 4)
     call("translate", trained, TEXTS[0])
     capsys.readouterr()
     many = [f"{left} {right}." for left in WORDS for right in WORDS[:4]]

@@ -25,7 +25,7 @@ def clustered(monkeypatch):
         yield None
 
     monkeypatch.setattr(ray, "connect", connected)
-    monkeypatch.setattr(ray, "workers_of", lambda _: 3)
+    monkeypatch.setattr(ray, "cluster_cpus", lambda _: 3)
     monkeypatch.setattr(ray, "in_order", lambda work, pieces, **_: map(work, pieces))
     return asked
 

@@ -39,7 +39,7 @@ def test_a_value_that_is_missing_is_a_usage_error():
     app.command(cls=SettingsCommand)(_print)
     result = CliRunner().invoke(app, ["a", "--n"])
     assert result.exit_code == 2 and "--n needs a value: --n VALUE, or n=VALUE" in result.output
-    assert CliRunner().invoke(app, ["a", "--n", "2", "b", "c=1"]).output == "['a', 'b'] ['nbest=2', 'c=1']\n"
+    assert CliRunner().invoke(app, ["a", "--n", "2", "b", "c=1"]).output == "['a', 'b'] ['n=2', 'c=1']\n"
 
 
 def _print(context: typer.Context, words: list[str]) -> None:
@@ -59,10 +59,10 @@ class Options:
 @pytest.mark.parametrize(
     ("settings", "options"),
     [
-        (["n=3", "prompt_seconds=2.5", "title=x"], {"n": 3, "keep": 2.5, "title": "x"}),
+        (["n=3", "prompt_seconds=2.5", "title=x"], {"n": 3, "prompt_seconds": 2.5, "title": "x"}),
         (["title=3", "prompt=7"], {"title": "3", "prompt": "7"}),
-        (["condition=Bach"], {"like": ["Bach"]}),
-        (["condition=Bach", "condition=2", 'like=["a", "b"]'], {"like": ["Bach", "2", "a", "b"]}),
+        (["condition=Bach"], {"condition": ["Bach"]}),
+        (["condition=Bach", "condition=2", 'like=["a", "b"]'], {"condition": ["Bach", "2", "a", "b"]}),
         (["sizes=1", "sizes=[2, 3]"], {"sizes": [1, 2, 3]}),
         (["decoding=beam", "decoding.beam_width=8"], {"decoding": {"name": "beam", "beam_width": 8}}),
         (["other=1", "deep.down=2"], {"other": 1, "deep": {"down": 2}}),

@@ -60,7 +60,7 @@ def test_eight_bits(small, capsys):
 def test_long_inputs_are_shared_among_processes_and_keep_their_order(small, capsys, monkeypatch):
     texts = [f"The cook buys {number} apples." for number in range(2, 40)]
     monkeypatch.setattr("regard.cli.predict_loop.LINES_PER_PROCESS", 4)
-    monkeypatch.setattr("regard.cli.predict_loop.available", lambda: 2)
+    monkeypatch.setattr("regard.cli.predict_loop.available_cores", lambda: 2)
     outputs = []
     for workers in (1, 2):
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{text}\n" for text in texts)))
@@ -123,4 +123,4 @@ def test_help_lists_the_options_of_the_task_and_the_search_of_the_run(small, cap
     assert "number of translations of each text" in capsys.readouterr().out
     call("translate", small, "--help")
     said = capsys.readouterr().out
-    assert "number of translations of each text" in said and "decoding.no_repeat" in said
+    assert "number of translations of each text" in said and "decoding.no_repeat_ngram_size" in said

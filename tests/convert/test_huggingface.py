@@ -85,24 +85,24 @@ def test_transformers_translates_it(library, run, tmp_path):
         (
             "translation",
             [*TWO, *PAIRS],
-            "model.norm='pre' does not fit the layout of Marian, which has 'post'; data.joint=False does not fit",
+            "model.norm='pre' does not fit Marian, which has 'post'; data.joint=False does not fit",
         ),
         (
             "masked_language",
             [*TWO, *TEXT, "data.sentence_pairs=next"],
-            "layout of BERT, which has 'post'; data.pairs does not fit the layout of RoBERTa-PreLayerNorm, which",
+            "does not fit BERT, which has 'post'; data.sentence_pairs does not fit RoBERTa-PreLayerNorm, which",
         ),
         (
             "language",
             [*TWO, *TEXT, "model.position=rotary"],
-            "model.position='rotary' does not fit the layout of GPT-2",
+            "model.position='rotary' does not fit GPT-2",
         ),
         (
             "translation",
             ["model=bahdanau", "model.dim=8", "model.embedding=8", *TWO[3:], *PAIRS[:3]],
-            "transformers has no layout for the model bahdanau; models that have one: bert, gpt, transformer, vit",
+            "transformers has no architecture for the model bahdanau; supported models: bert, gpt, transformer, vit",
         ),
-        ("image_classification", [*TWO, "model.patch=3"], "images of 8x8 pixels are no whole patches of 3"),
+        ("image_classification", [*TWO, "model.patch=3"], "images of 8x8 pixels cannot be divided into patches of 3"),
     ],
 )
 def test_what_does_not_fit_is_one_line_and_nothing_is_written(library, tmp_path, task, settings, message):
@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_one_line_and_nothing_is_written(library, tmp_path,
 def test_other_logits_are_refused(library, run, tmp_path, monkeypatch):
     monkeypatch.setattr("regard.convert.architectures.gpt2.difference", lambda *given: 0.5)
     with pytest.raises(
-        CheckpointError, match=r"the gpt gives other logits here than in transformers, by 0\.5; nothing"
+        CheckpointError, match=r"the logits of gpt differ from transformers by 0\.5; nothing"
     ):
         export_run(run("gpt2"), "huggingface", tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()

@@ -86,7 +86,7 @@ def test_what_does_not_decode_is_one_program(tmp_path, task, settings):
 def test_a_program_that_computes_something_else_is_refused(tmp_path, monkeypatch):
     folder = trained(tmp_path / "run", "image_classification", *TWO, "model.patch=2")
     monkeypatch.setattr(onnx, "LOGIT_TOLERANCE", -1.0)
-    with pytest.raises(CheckpointError, match=r"model\.onnx: logits of 1 rows is other in onnxruntime, by .*; nothing"):
+    with pytest.raises(CheckpointError, match=r"model\.onnx: logits for batch size 1 differs in onnxruntime by .*; nothing"):
         export_run(folder, "onnx", tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
 

@@ -60,7 +60,7 @@ def test_what_is_wrong_is_one_line(path):
     with pytest.raises(CheckpointError, match="7 tokens, but the model has 5; the tokenizer belongs to another model"):
         vocabulary.read_vocabulary(path, size=5, special_token_ids=KNOWN)
     path.write_text(path.read_text().replace("[MASK]", "[OTHER]"))
-    with pytest.raises(DataError, match=r"there is no token \[MASK\] or <mask> for what is covered"):
+    with pytest.raises(DataError, match=r"no mask token \(\[MASK\] or <mask>\)"):
         vocabulary.read_vocabulary(path, size=7, special_token_ids=KNOWN, mask=True)
     path.write_text("{")
     with pytest.raises(DataError, match=r"tokenizer\.json: not a tokenizer file"):

@@ -43,7 +43,7 @@ def test_what_is_missing_or_does_not_fit_is_named():
     with pytest.raises(CheckpointError, match=r"x\.weight: the model has no such weight; it has another architecture"):
         weight_map.from_theirs(weight_map.same_layer("q", "x"), {})
     config = SimpleNamespace(norm="pre", act="tanh")
-    with pytest.raises(ConfigError, match=r"model\.norm='pre' does not fit the layout of X, which has 'post'"):
+    with pytest.raises(ConfigError, match=r"model\.norm='pre' does not fit X, which has 'post'"):
         weight_map.check_supported("X", config, {"norm": "post"})
     with pytest.raises(ConfigError, match="X with act='tanh': regard knows 'relu' or 'gelu' only"):
         weight_map.check_theirs_supported("X", config, {"act": ("relu", "gelu")})

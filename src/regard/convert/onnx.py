@@ -183,7 +183,7 @@ class DecoderStepProgram(nn.Module):
             if source_keys is not None and source_values is not None and lengths is not None:
                 source = KV.of(ProjectedKeys(source_keys[layer]), source_values[layer])
                 present = Mask(keys=torch.arange(source_keys.shape[3]) < lengths[:, None])
-                x = block.around_cross(x, partial(block.cross_attn, memory=source, mask=present))
+                x = block.around_cross(x, partial(block.cross_attn, kv=source, mask=present))
             x = block.around_feedforward(x, block.feedforward)
         logits = self.readout(self.stack.last(x))[:, 0]
         return logits, torch.stack([cache.k.tensor for cache in caches]), torch.stack([cache.v for cache in caches])

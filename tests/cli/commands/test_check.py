@@ -22,4 +22,4 @@ def test_a_broken_law_is_an_error(small, capsys, monkeypatch):
         call("check", small)
     printed = capsys.readouterr()
     assert "FAILED  2 padding: largest difference 1" in printed.out
-    assert printed.err == f"regard: {small}: broken: 2 padding; do not trust what this model answers\n"
+    assert printed.err == f"regard: {small}: failed: 2 padding; do not trust the predictions of this model\n"

@@ -64,7 +64,7 @@ def test_mistakes_are_one_line(folders, capsys):
     for words, said in (
         ([folders[0], TEXT], 'compare needs two runs and an input: regard compare RUN RUN "a sentence"'),
         ([*folders, folders[0]], "is a run folder; the input comes last"),
-        ([*folders, "--split", "valid", "--html", "x.html"], "--html x.html shows an input; give one behind the runs"),
+        ([*folders, "--split", "valid", "--html", "x.html"], "--html x.html needs an input; give one after the runs"),
         ([*folders, TEXT, "nbset=2"], "translate: no setting 'nbset'; known: n"),
     ):
         with pytest.raises(SystemExit) as stop:

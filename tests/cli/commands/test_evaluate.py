@@ -77,7 +77,7 @@ def test_a_test_split_that_is_asked_for_and_not_there_is_an_error_with_the_other
     for words in (["evaluate", plain], ["compare", plain, plain]):
         with pytest.raises(SystemExit):
             call(*words, "--split", "test")
-        assert capsys.readouterr().err == f"regard: {plain}: its data has no split 'test'; say --split valid\n"
+        assert capsys.readouterr().err == f"regard: {plain}: its data has no split 'test'; use --split valid\n"
 
 
 def test_a_run_with_a_test_split_is_scored_on_it(small, capsys):

@@ -63,7 +63,7 @@ def test_mistakes_are_one_line(capsys):
     for words, said in (
         (["gradient"], "unknown experiment 'gradient'; did you mean 'gradients'"),
         (["alll"], "unknown experiment 'alll'; did you mean 'all'"),
-        (["nobody"], "unknown experiment 'nobody'; known: adaptive, alignment, all, bidirectional,"),
+        (["nothing"], "unknown experiment 'nothing'; known: alignment, all, bidirectional,"),
         (["order", "--minutes", "-1"], "--minutes -1: give more than 0 and less than a day"),
     ):
         with pytest.raises(SystemExit) as stop:

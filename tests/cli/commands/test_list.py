@@ -67,7 +67,7 @@ def test_recipes(root, capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["modls"], "cannot list 'modls' to list; did you mean 'models'?"),
+        (["modls"], "cannot list 'modls'; did you mean 'models'?"),
         (["model", "transfrmer"], "unknown model 'transfrmer'; did you mean 'transformer'?"),
         (["recipe", "dem.o"], "unknown recipe 'dem.o'; did you mean 'demo'?"),
         (["model", "nowhere.at_all"], "no module 'nowhere.at_all' to describe"),

@@ -22,7 +22,7 @@ def test_mistakes_are_one_line(small, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     cases = {
         ("look", tmp_path, TEXT, "--html", tmp_path / "a.html"): "config.json",
-        ("look", small, TEXT, "--png", tmp_path / "a.gif"): "a.gif: --png writes a file that ends in .png",
+        ("look", small, TEXT, "--png", tmp_path / "a.gif"): "a.gif: --png needs a file name that ends in .png",
         ("look", small, "book " * 60, "--html", tmp_path / "a.html"): "was trained for at most 40",
         ("look", small, TEXT, "--html", tmp_path / "file" / "a.html"): "a.html: could not be written",
         ("look", small, TEXT, "nbset=2", "--html", tmp_path / "a.html"): "translate: no setting 'nbset'; did you mean",

@@ -90,7 +90,7 @@ def test_help_has_the_settings_of_the_task(words, capsys, tmp_path):
     (tmp_path / "r.toml").write_text('task = "translation"')
     call("train", *words, "model=luong", "--help")
     said = capsys.readouterr().out
-    assert all(name in said for name in ("data.vocab_size", "model.feed", "training.optimizer.lr", "decoding.width"))
+    assert all(name in said for name in ("data.vocab_size", "model.feed", "training.optimizer.lr", "decoding.beam_width"))
     call("train", "--help")
     assert "regard train TASK --help" in capsys.readouterr().out
 

@@ -124,7 +124,7 @@ def difference(ours: Any, theirs: Any, sizes: MaskedLMSpec, ids: Any) -> float:
     largest = float((ours.readout(output_ours.features)[:, real] - logits[visible][:, ids("text", real)]).abs().max())
     if ours.pairs is None:
         return largest
-    pair_logits = ours.pairs(output_ours.first).flip(-1)
+    pair_logits = ours.pairs(output_ours.cls_features).flip(-1)
     return max(largest, float((pair_logits - output.seq_relationship_logits).abs().max()))
 
 
