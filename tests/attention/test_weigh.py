@@ -1,4 +1,4 @@
-"""Weigh is the definition of the weights: score, mask, normalize. `as_dot` tells if the fused kernel applies."""
+"""Weigh is the definition of the weights: score, mask, normalize. `as_dot` gives the form of the fused kernel."""
 
 from __future__ import annotations
 
