@@ -1,4 +1,4 @@
-"""What every test shares: one thread, one seed, and clear words when something of the machine is missing."""
+"""Fixtures and settings shared by all tests: one thread, a fixed seed, real data and a browser."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-# Commands that tests start in processes of their own find the package too, installed or not.
+# Subprocesses started by tests find the package too, installed or not.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
-# Two workers on two cores: more threads would only fight. Set before torch is imported, and passed on to subprocesses.
+# Two workers on two cores: more threads would compete. Set before torch is imported, and inherited by subprocesses.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# What is kept between commands (which runs were trained here, parsed chorales) stays out of the user's own folder.
+# The cache (trusted runs, parsed chorales) is separate from the user's cache folder.
 os.environ.setdefault("REGARD_CACHE", str(ROOT / ".pytest_cache" / "regard"))
 
 import hypothesis
@@ -32,13 +32,13 @@ hypothesis.settings.load_profile("regard")
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """torch computes on one thread per worker."""
+    """Limit torch to one thread per worker."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
 def seeded() -> Iterator[None]:
-    """Every test starts from the same random numbers and leaves torch's settings as it found them."""
+    """Seed torch before every test and restore its default dtype afterwards."""
     torch.manual_seed(0)
     dtype = torch.get_default_dtype()
     yield
@@ -47,13 +47,13 @@ def seeded() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The repository's folder."""
+    """Return the folder of the repository."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data sets beside the repository; tests that read it are skipped where there is none."""
+    """Return the folder of real data sets next to the repository; skip the test if there is none."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}")
@@ -62,11 +62,11 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def browser_path() -> str:
-    """The installed Chromium. Where CI=true a missing browser is a failure, not a skip."""
+    """Return the path of Chromium; skip the test if it is missing, or fail it if CI=true."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
-        found = shutil.which(name)
-        if found:
-            return found
+        path = shutil.which(name)
+        if path:
+            return path
     if os.environ.get("CI") == "true":
         pytest.fail("no chromium on PATH; install it: apt-get install chromium")
     pytest.skip("no chromium on PATH")
@@ -74,7 +74,7 @@ def browser_path() -> str:
 
 @pytest.fixture(scope="session")
 def browser(browser_path: str) -> Iterator[Any]:
-    """One headless Chromium for all tests of a process. It talks to nobody on its own."""
+    """Start one headless Chromium for all tests of a process, without background network traffic."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
     with playwright.sync_playwright() as driver:

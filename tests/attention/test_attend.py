@@ -1,4 +1,4 @@
-"""Attend against a formula written out here, PyTorch's kernel and PyTorch's module; empty rows; sharing; errors."""
+"""Attend compared with the written-out formula and PyTorch's kernel and module; masked rows, sharing, errors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention import attend as attend_module
 from regard.attention import scores
-from regard.attention.attend import Attend, fold_hypotheses, unfold_hypotheses
+from regard.attention.attend import Attend, append_one_hot, attend_with_weights, fold_hypotheses, unfold_hypotheses
 from regard.attention.functional import attend as attend_once
 from regard.attention.kernels import chunked
 from regard.attention.masks import Mask
-from regard.attention.per_head import PerHead
+from regard.attention.normalizers import Hard
+from regard.attention.record import record
 from regard.core.errors import RegardError, ShapeError
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.positions import build as position
@@ -32,22 +33,22 @@ def qkv(b, h, t, s, *, dtype=torch.float64):
 
 
 def written_out(q, k, v, allowed):
-    """The formula, one query at a time, in float64."""
+    """Compute the formula one query at a time, in float64."""
     out = torch.zeros(*q.shape[:3], v.shape[-1], dtype=torch.float64)
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             for i in range(q.shape[2]):
-                seen = [j for j in range(k.shape[2]) if allowed[b, h, i, j]]
-                grown = [math.exp(float(q[b, h, i] @ k[b, h, j]) / math.sqrt(q.shape[-1])) for j in seen]
-                for j, weight in zip(seen, grown, strict=True):
-                    out[b, h, i] += weight / sum(grown) * v[b, h, j].double()
+                visible = [j for j in range(k.shape[2]) if allowed[b, h, i, j]]
+                exponentials = [math.exp(float(q[b, h, i] @ k[b, h, j]) / math.sqrt(q.shape[-1])) for j in visible]
+                for j, weight in zip(visible, exponentials, strict=True):
+                    out[b, h, i] += weight / sum(exponentials) * v[b, h, j].double()
     return out
 
 
-few, some = st.integers(1, 2), st.integers(0, 5)
+batches, lengths = st.integers(1, 2), st.integers(0, 5)
 
 
-@given(st.tuples(few, few, some, some), st.booleans(), st.integers(0, 2**32))
+@given(st.tuples(batches, batches, lengths, lengths), st.booleans(), st.integers(0, 2**32))
 def test_the_formula_for_any_shape_and_mask(shape, causal, seed):
     torch.manual_seed(seed)
     b, h, t, s = shape
@@ -60,7 +61,7 @@ def test_the_formula_for_any_shape_and_mask(shape, causal, seed):
     torch.testing.assert_close(scaled_dot()(q, k, v, mask), written_out(q, k, v, allowed))
 
 
-@pytest.mark.parametrize("n", [6, 70])  # the short path, and the kernel itself
+@pytest.mark.parametrize("n", [6, 70])  # the short kernel, and the fused one
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_parity_with_the_kernel_of_pytorch(dtype, n):
     q, k, v = qkv(2, 3, n, n, dtype=dtype)
@@ -71,36 +72,36 @@ def test_parity_with_the_kernel_of_pytorch(dtype, n):
         (Mask.causal(), {"is_causal": True}),
         (Mask.explicit(pairs), {"attn_mask": pairs}),
     ]:
-        found, expected = scaled_dot()(q, k, v, mask), scaled_dot_product_attention(q, k, v, **settings)
-        torch.testing.assert_close(found, expected)
-        assert n < 70 or found.equal(expected)
+        output, expected = scaled_dot()(q, k, v, mask), scaled_dot_product_attention(q, k, v, **settings)
+        torch.testing.assert_close(output, expected)
+        assert n < 70 or output.equal(expected)
 
 
-def test_the_plain_case_is_the_kernel_and_nothing_else(monkeypatch):
-    """What is checked, chosen and masked elsewhere costs the common case nothing (bench/attention.py measures it)."""
-    asked = []
-    for name in ("check_shapes", "check_kinds", "is_short", "is_local"):
-        monkeypatch.setattr(attend_module, name, lambda *_, name=name, **__: asked.append(name))
+def test_the_common_case_calls_the_fused_kernel_directly(monkeypatch):
+    """The common case skips checks and kernel selection (bench/attention.py measures it)."""
+    calls = []
+    for name in ("check_shapes", "check_dtypes", "use_short_kernel", "use_local_blocks"):
+        monkeypatch.setattr(attend_module, name, lambda *_, name=name, **__: calls.append(name))
     q, k, v = (torch.randn(1, 2, 256, 4) for _ in range(3))
     for settings, causal in [((), False), ((Mask(),), False), ((Mask.causal(),), True)]:
         expected = scaled_dot_product_attention(q, k, v, is_causal=causal)
         torch.testing.assert_close(scaled_dot()(q, k, v, *settings), expected)
-    assert asked == []
+    assert calls == []
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_parity_with_the_module_of_pytorch(causal):
-    theirs = nn.MultiheadAttention(12, 3, batch_first=True)
-    ours = MultiHeadAttention(scaled_dot(4, queries="a", keys="b"), HeadDims.split_evenly(12, 3))
-    for part, layer in zip(theirs.in_proj_weight.chunk(3), (ours.q, ours.k, ours.v), strict=True):
-        layer.weight.data = part.detach().clone()
-    ours.o.weight.data = theirs.out_proj.weight.detach().clone()
+    reference = nn.MultiheadAttention(12, 3, batch_first=True)
+    layer = MultiHeadAttention(scaled_dot(4, queries="a", keys="b"), HeadDims.split_evenly(12, 3))
+    for part, projection in zip(reference.in_proj_weight.chunk(3), (layer.q, layer.k, layer.v), strict=True):
+        projection.weight.data = part.detach().clone()
+    layer.o.weight.data = reference.out_proj.weight.detach().clone()
     x = torch.randn(2, 5, 12)
-    hidden = torch.arange(5) >= torch.tensor([[5], [3]])  # their masks say where not to look
+    hidden = torch.arange(5) >= torch.tensor([[5], [3]])  # masks of PyTorch are True for hidden keys
     forbidden = torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else None
-    expected, _ = theirs(x, x, x, key_padding_mask=hidden, attn_mask=forbidden)
+    expected, _ = reference(x, x, x, key_padding_mask=hidden, attn_mask=forbidden)
     mask = Mask.lengths(torch.tensor([5, 3])) & (Mask.causal() if causal else Mask())
-    torch.testing.assert_close(ours(x, ours.project_kv(x), mask), expected)
+    torch.testing.assert_close(layer(x, layer.project_kv(x), mask), expected)
 
 
 @pytest.mark.parametrize("mask", [Mask(), Mask.causal(), Mask.explicit(torch.rand(3, 4) < 0.5), Mask.local(1, 1)])
@@ -109,20 +110,20 @@ def test_gradcheck(mask):
     assert torch.autograd.gradcheck(lambda q, k, v: scaled_dot()(q, k, v, mask), inputs)
 
 
-@pytest.mark.parametrize("size", [2**22, 24])  # whole, and in chunks of a row or two
+@pytest.mark.parametrize("size", [2**22, 24])  # in one piece, and in chunks of one or two queries
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", ["scaled_dot", "cosine", "concat", "relative"])
-def test_a_query_that_may_look_at_nothing(name, training, size, monkeypatch):
-    monkeypatch.setattr(chunked, "CHUNK", size)
-    place = position("relative", 4, max_length=3).position_bias(heads=2, dim=4) if name == "relative" else None
+def test_a_fully_masked_query_gives_zeros(name, training, size, monkeypatch):
+    monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", size)
+    bias = position("relative", 4, max_length=3).position_bias(heads=2, dim=4) if name == "relative" else None
     score = scores.build("scaled_dot" if name == "relative" else name, 4)
-    attend = Attend(score, position_bias=place, dropout=0.3).train(training)
+    attend = Attend(score, position_bias=bias, dropout=0.3).train(training)
     q, k, v = (x.requires_grad_() for x in qkv(2, 2, 3, 3, dtype=torch.float32))
     allowed = torch.tensor([[False] * 3, [True, False, True], [True] * 3])
     mask = Mask.explicit(allowed) & Mask.lengths(torch.tensor([0, 3]))
-    mixed = attend(q, attend.project(k), v, mask)
-    assert not mixed[0].any() and not mixed[1, :, 0].any()
-    mixed.square().sum().backward()
+    output = attend(q, attend.project(k), v, mask)
+    assert not output[0].any() and not output[1, :, 0].any()
+    output.square().sum().backward()
     for leaf in (q, k, v, *attend.parameters()):
         assert leaf.grad.isfinite().all()
     assert not q.grad[0].any() and not k.grad[0].any() and not v.grad[0].any()
@@ -133,15 +134,15 @@ def test_dropout_keeps_the_mean_and_is_off_in_evaluation(monkeypatch):
     q, k, v = qkv(1, 1, 3, 4)
     expected = attend.eval()(q, k, v)
     assert attend.eval()(q, k, v).equal(expected)
-    many = [x.expand(4000, -1, -1, -1) for x in (q, k, v)]
+    repeated = [x.expand(4000, -1, -1, -1) for x in (q, k, v)]
     for size in (2**22, 2**14):
-        monkeypatch.setattr(chunked, "CHUNK", size)
-        mean = attend.train()(*many).mean(dim=0, keepdim=True)
+        monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", size)
+        mean = attend.train()(*repeated).mean(dim=0, keepdim=True)
         torch.testing.assert_close(mean, expected, atol=0.1, rtol=0)
 
 
-def test_dropout_of_a_long_sequence_does_not_hold_every_weight(monkeypatch):
-    monkeypatch.setattr(chunked, "CHUNK", 64)
+def test_dropout_over_a_long_sequence_is_chunked(monkeypatch):
+    monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", 64)
     attend, sizes = scaled_dot(4, dropout=0.1).train(), []
     attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
     q, k, v = qkv(1, 1, 32, 32)
@@ -150,7 +151,7 @@ def test_dropout_of_a_long_sequence_does_not_hold_every_weight(monkeypatch):
 
 
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3))
-def test_hypotheses_that_share_a_source(b, width, t):
+def test_hypotheses_of_a_shared_source(b, width, t):
     q, k, v = qkv(b * width, 2, t, 5)
     mask = Mask.lengths(torch.arange(b) % 5 + 1, 5)
     shared = scaled_dot()(q, k[:b], v[:b], mask)
@@ -166,7 +167,7 @@ def test_unfold_undoes_fold():
     assert unfold_hypotheses(folded, 6).equal(q)
 
 
-def test_a_bias_that_is_the_same_for_all_keys_changes_nothing():
+def test_a_bias_common_to_all_keys_changes_nothing():
     q, k, v = qkv(1, 1, 3, 4)
     torch.testing.assert_close(scaled_dot()(q, k + q.new_ones(4), v), scaled_dot()(q, k, v), atol=1e-9, rtol=1e-9)
 
@@ -179,8 +180,14 @@ def shapes(*sizes):
     ("tensors", "text"),
     [
         (shapes((2, 3, 4), (2, 3, 4), (2, 3, 4)), "needs (b h t d), (b h s d), (b h s e); got query (2, 3, 4)"),
-        (shapes((1, 1, 2, 4), (1, 1, 3, 4), (1, 1, 2, 4)), "keys and values come in pairs but differ"),
-        (shapes((1, 2, 2, 4), (1, 1, 3, 4), (1, 1, 3, 4)), "queries have 2 heads but keys 1; split both alike"),
+        (
+            shapes((1, 1, 2, 4), (1, 1, 3, 4), (1, 1, 2, 4)),
+            "keys and values must have equal batch, heads and length; got query (1, 1, 2, 4)",
+        ),
+        (
+            shapes((1, 2, 2, 4), (1, 1, 3, 4), (1, 1, 3, 4)),
+            "queries have 2 heads but keys 1; split both into equally many",
+        ),
         (shapes((3, 1, 2, 4), (2, 1, 3, 4), (2, 1, 3, 4)), "3 rows of queries cannot share 2 rows of keys"),
         (shapes((3, 1, 2, 4), (0, 1, 3, 4), (0, 1, 3, 4)), "3 rows of queries cannot share 0 rows of keys"),
         (
@@ -200,14 +207,14 @@ def test_masks_that_do_not_fit():
     for mask, text in [
         (Mask.lengths(torch.tensor([1, 2, 3])), "it has 3 rows but the batch 2"),
         (Mask.explicit(torch.ones(2, 3, 3, 3) > 0), "it has 3 heads but the attention 2"),
-        (Mask.explicit(torch.ones(4, 3) > 0), "it is 4 x 3, with 3 queries and 3 keys"),
+        (Mask.explicit(torch.ones(4, 3) > 0), "it is 4 x 3, but there are 3 queries and 3 keys"),
     ]:
         with pytest.raises(ShapeError, match=text):
             scaled_dot()(q, k, v, mask)
 
 
 @pytest.mark.parametrize("name", ["additive", "concat", "general", "cosine"])
-def test_keys_are_neither_forgotten_to_be_projected_nor_projected_twice(name):
+def test_keys_must_be_projected_exactly_once(name):
     attend = Attend(scores.build(name, 4))
     q, k, v = qkv(1, 2, 3, 5, dtype=torch.float32)
     for tensor in (k, attend.project(k).tensor, attend.weigh.score.project_keys(k)):
@@ -218,17 +225,16 @@ def test_keys_are_neither_forgotten_to_be_projected_nor_projected_twice(name):
     torch.testing.assert_close(attend(q, attend.project(k), v), attend_once(q, k, v, score=attend.weigh.score))
 
 
-def test_where_nothing_is_made_of_keys_they_are_taken_as_they_are():
+def test_keys_without_projection_are_passed_directly():
     q, k, v = qkv(1, 2, 3, 5)
     assert scaled_dot()(q, k, v).equal(scaled_dot()(q, scaled_dot().project(k), v))
-    assert not PerHead([scores.build("dot", 4)] * 2).projects and PerHead([scores.build("general", 4)]).projects
 
 
-def test_names_functions_and_tensors_in_place_of_objects():
+def test_arguments_of_the_wrong_type():
     q, k, v = qkv(1, 2, 3, 5)
     dot = scores.build("dot", 4)
     for make, text in [
-        (lambda: Attend("dot"), "attention: score is the name 'dot'; make it: regard.score('dot', width)"),
+        (lambda: Attend("dot"), "attention: score is the name 'dot'; create it: regard.score('dot', width)"),
         (
             lambda: Attend(torch.matmul),
             "attention: score is a builtin_function_or_method; give regard.score(name, width)",
@@ -238,10 +244,10 @@ def test_names_functions_and_tensors_in_place_of_objects():
             lambda: Attend(dot, normalizer=torch.softmax),
             "attention: normalizer is a builtin_function_or_method; give a m",
         ),
-        (lambda: scaled_dot()(q, k, v, torch.ones(3, 5) > 0), "attend: mask is a Tensor; say what it means: Mask.expl"),
+        (lambda: scaled_dot()(q, k, v, torch.ones(3, 5) > 0), "attend: mask is a Tensor; describe it: Mask.explicit"),
         (
             lambda: scaled_dot()(q.float(), k, v),
-            "attend: query is float32, key float64, value float64; give all in one",
+            "attend: query is float32, key float64, value float64; convert all to",
         ),
     ]:
         with pytest.raises(RegardError) as error:
@@ -249,7 +255,7 @@ def test_names_functions_and_tensors_in_place_of_objects():
         assert str(error.value).startswith(text) and "\n" not in str(error.value)
 
 
-def test_unlike_precisions_meet_under_autocast():
+def test_autocast_allows_different_precisions():
     q, k, v = qkv(1, 2, 3, 5, dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         torch.testing.assert_close(
@@ -257,12 +263,33 @@ def test_unlike_precisions_meet_under_autocast():
         )
 
 
-def test_what_cannot_be_shared_is_refused():
+def test_positions_prevent_sharing_of_keys():
     q, k, v = qkv(2, 2, 3, 3)
     with pytest.raises(
-        ShapeError, match="the mask is not one of keys alone; hypotheses can share the keys of a source"
+        ShapeError, match="the mask is not a mask of keys alone; hypotheses can share the keys of a source"
     ):
         scaled_dot()(q, k[:1], v[:1], Mask.causal())
-    rotary = scaled_dot(place=position("rotary", 4, max_length=3).position_bias(heads=2, dim=4))
-    with pytest.raises(ShapeError, match="positions inside the score need keys and values row by row"):
+    rotary = scaled_dot(position_bias=position("rotary", 4, max_length=3).position_bias(heads=2, dim=4))
+    with pytest.raises(ShapeError, match="a position bias needs one row of keys and values per query row"):
         rotary(q, k[:1], v[:1])
+
+
+@pytest.mark.parametrize("score", ["scaled_dot", "concat"])
+def test_returned_weights_are_those_of_the_definition(score):
+    attend = Attend(scores.build(score, 4))
+    q, k, v = torch.randn(4, 1, 2, 4), torch.randn(2, 1, 5, 4), torch.randn(2, 1, 5, 3)  # two query rows per source
+    mask = Mask.lengths(torch.tensor([5, 3]), 5)
+    k = attend.project(k)
+    with record(attend) as maps:
+        result = attend_with_weights(attend, q, k, append_one_hot(v), mask)
+    assert torch.allclose(result.weights, maps[""].weights, atol=1e-6)
+    assert torch.allclose(result.output, attend(q, k, v, mask), atol=1e-6)
+
+
+def test_returned_weights_have_a_gradient_and_hard_weights_are_one_hot():
+    q, k = torch.randn(1, 1, 2, 4, requires_grad=True), torch.randn(1, 1, 5, 4)
+    attend_with_weights(Attend(scores.build("dot", 4)), q, k, append_one_hot(k)).weights[..., 0].sum().backward()
+    assert q.grad.abs().sum() > 0
+    hard = Attend(scores.build("dot", 4), normalizer=Hard())
+    weights = attend_with_weights(hard, q, k, append_one_hot(k)).weights
+    assert weights.sum(dim=-1).tolist() == [[[1.0, 1.0]]] and weights.amax() == 1

@@ -1,4 +1,4 @@
-"""The order of making and the memory of each place, against the paper's definition written out in plain loops."""
+"""Generation order and memory of each position, compared with the paper's definition in plain loops."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 
 SIZES = st.integers(1, 7)
-CANVASES = st.builds(
+LAYOUTS_2D = st.builds(
     ImageBlocks2D,
     height=SIZES,
     width=SIZES,
@@ -27,11 +27,14 @@ CANVASES = st.builds(
     memory=st.tuples(st.integers(0, 4), st.integers(0, 4)),
     channels=st.integers(1, 3),
 )
-LINES = st.builds(ImageBlocks1D, places=st.integers(1, 20), query=st.integers(1, 6), memory=st.integers(0, 9))
+LAYOUTS_1D = st.builds(ImageBlocks1D, length=st.integers(1, 20), query=st.integers(1, 6), memory=st.integers(0, 9))
 
 
-def in_order_of_making(c):
-    """Parmar et al. 2018, section 3.3: blocks in raster order, raster order inside, channels of a pixel last."""
+def generation_order(c):
+    """Return (row, column, channel) of each position.
+
+    Parmar et al. 2018, section 3.3: blocks in raster order, pixels in raster order inside a block, then channels.
+    """
     order = []
     for top in range(0, c.height, c.query[0]):
         for left in range(0, c.width, c.query[1]):
@@ -41,9 +44,11 @@ def in_order_of_making(c):
     return order
 
 
-def may_look(c, query, key, order):
-    """The memory block is the query block, h_m rows further up and w_m columns further to both sides; of it, what is
-    made already."""
+def may_attend(c, query, key, order):
+    """Return True if the key is in the query's memory block and already generated.
+
+    The memory block is the query block, extended by h_m rows above and w_m columns on both sides.
+    """
     (row, column, _), (key_row, key_column, _) = order[query], order[key]
     top, left = row // c.query[0] * c.query[0], column // c.query[1] * c.query[1]
     in_memory = (
@@ -53,52 +58,54 @@ def may_look(c, query, key, order):
     return in_memory and key <= query
 
 
-@given(CANVASES)
-def test_the_order_is_the_papers(c):
-    order = in_order_of_making(c)
-    assert c.order().tolist() == [(r * c.width + col) * c.channels + ch for r, col, ch in order]
-    rows, columns = c.locate(torch.arange(c.places))
-    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [place[:2] for place in order]
+@given(LAYOUTS_2D)
+def test_generation_order(c):
+    order = generation_order(c)
+    assert c.raster_indices().tolist() == [(r * c.width + col) * c.channels + ch for r, col, ch in order]
+    rows, columns = c.locate(torch.arange(c.length))
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [position[:2] for position in order]
 
 
-@given(CANVASES)
-def test_the_mask_is_the_papers(c):
-    order = in_order_of_making(c)
-    allowed = (Mask.image_blocks(c) & Mask.causal()).dense(c.places, c.places)[0, 0]
-    for query in range(c.places):
-        assert allowed[query].tolist() == [may_look(c, query, key, order) for key in range(c.places)]
+@given(LAYOUTS_2D)
+def test_mask_in_generation_order(c):
+    order = generation_order(c)
+    allowed = (Mask.image_blocks(c) & Mask.causal()).dense(c.length, c.length)[0, 0]
+    for query in range(c.length):
+        assert allowed[query].tolist() == [may_attend(c, query, key, order) for key in range(c.length)]
 
 
-def test_it_is_not_the_raster_order_of_the_whole_image():
-    """With blocks taller than one row the two differ: what lies lower on the left is made already."""
+def test_generation_order_differs_from_raster_order():
+    """With blocks taller than one row they differ: lower rows of the block on the left are already generated."""
     c = image_blocks_2d(4, 4, query=(2, 2), memory=(1, 1))
-    painted = (Mask.image_blocks(c) & Mask.causal()).dense(16, 16)[0, 0]
+    by_block = (Mask.image_blocks(c) & Mask.causal()).dense(16, 16)[0, 0]
     raster = (Mask.image(4, 4, query=(2, 2), memory=(1, 1)) & Mask.causal()).dense(16, 16)[0, 0]
     order = c.raster_indices()
     in_raster = torch.zeros(16, 16, dtype=torch.bool)
-    in_raster[order[:, None], order] = painted
+    in_raster[order[:, None], order] = by_block
     assert not in_raster.equal(raster)
-    assert bool(in_raster[2, 5]) and not bool(raster[2, 5])  # (0, 2) looks at (1, 1), in the finished block on its left
-    flat = image_blocks_2d(4, 4, query=(1, 4), memory=(1, 1))  # whole rows as blocks: there both are the same
+    assert bool(in_raster[2, 5]) and not bool(
+        raster[2, 5]
+    )  # (0, 2) attends to (1, 1), in the finished block on its left
+    flat = image_blocks_2d(4, 4, query=(1, 4), memory=(1, 1))  # with entire rows as blocks both are the same
     same = (Mask.image(4, 4, query=(1, 4), memory=(1, 1)) & Mask.causal()).dense(16, 16)
     assert (Mask.image_blocks(flat) & Mask.causal()).dense(16, 16).equal(same)
 
 
-@given(st.one_of(CANVASES, LINES))
-def test_blocks_are_stretches_of_the_sequence(layout):
-    bounds = [layout.bounds(block) for block in range(layout.blocks)]
-    assert bounds[0][0] == 0 and bounds[-1][1] == layout.places
+@given(st.one_of(LAYOUTS_2D, LAYOUTS_1D))
+def test_blocks_are_ranges_of_the_sequence(layout):
+    bounds = [layout.bounds(block) for block in range(layout.num_blocks)]
+    assert bounds[0][0] == 0 and bounds[-1][1] == layout.length
     assert all(end == first for (_, end), (first, _) in pairwise(bounds))
     for block, (first, end) in enumerate(bounds):
-        assert {layout.block_of(place) for place in range(first, end)} == {block}
+        assert {layout.block_of(position) for position in range(first, end)} == {block}
 
 
-@given(st.one_of(CANVASES, LINES))
-def test_what_is_seen_and_what_is_wanted(layout):
-    """A cache holds a place exactly as long as some place to come may look at it."""
-    places = torch.arange(layout.places)
-    allowed = layout.allows(places[:, None], places) & (places <= places[:, None])
-    for block in range(layout.blocks):
+@given(st.one_of(LAYOUTS_2D, LAYOUTS_1D))
+def test_visible_and_retained_positions(layout):
+    """A cache retains a position exactly as long as a later position may attend to it."""
+    positions = torch.arange(layout.length)
+    allowed = layout.allows(positions[:, None], positions) & (positions <= positions[:, None])
+    for block in range(layout.num_blocks):
         first, end = layout.bounds(block)
         assert (
             visible_positions(layout, block).tolist()
@@ -111,29 +118,29 @@ def test_what_is_seen_and_what_is_wanted(layout):
         )
 
 
-@given(LINES)
-def test_a_line_is_blocks_in_raster_order(layout):
-    mask = Mask.block(layout.query, layout.memory).dense(layout.places, layout.places)
-    places = torch.arange(layout.places)
-    assert layout.allows(places[:, None], places).equal(mask[0, 0])
-    assert layout.order().equal(places)
+@given(LAYOUTS_1D)
+def test_1d_blocks_are_in_raster_order(layout):
+    mask = Mask.block(layout.query, layout.memory).dense(layout.length, layout.length)
+    positions = torch.arange(layout.length)
+    assert layout.allows(positions[:, None], positions).equal(mask[0, 0])
+    assert layout.raster_indices().equal(positions)
 
 
-def test_wrong_sizes():
-    with pytest.raises(ShapeError, match=r"^line: places=4, query=0, memory=1; a block has a place at least, memory"):
+def test_invalid_sizes():
+    with pytest.raises(ShapeError, match=r"^image_blocks_1d: length=4, query=0, memory=1; length and query are at"):
         image_blocks_1d(4, query=0, memory=1)
-    with pytest.raises(ShapeError, match=r"^canvas: 4x4x0, query=\(2, 2\), memory=\(0, 1\); sizes are at least 1"):
+    with pytest.raises(ShapeError, match=r"^image_blocks_2d: 4x4x0, query=\(2, 2\), memory=\(0, 1\); sizes are at"):
         image_blocks_2d(4, 4, query=(2, 2), memory=(0, 1), channels=0)
     assert image_blocks_1d(4, query=2, memory=0).num_blocks == 2
 
 
-def test_more_keys_than_places():
-    with pytest.raises(ShapeError, match=r"^mask: Canvas\(height=2, .* has no place for 5 keys; build it for a larger"):
+def test_more_keys_than_positions():
+    with pytest.raises(ShapeError, match=r"^mask: ImageBlocks2D\(height=2, .* has fewer than 5 positions; build it"):
         Mask.image_blocks(image_blocks_2d(2, 2, query=(1, 1), memory=(1, 1))).dense(5, 5)
 
 
-def test_two_canvases_do_not_combine():
-    one, other = (Mask.image_blocks(image_blocks_2d(2, 2, query=(1, 1), memory=(1, n))) for n in (1, 2))
-    with pytest.raises(ShapeError, match="cannot combine Canvas"):
-        _ = one & other
-    assert (one & one & Mask.causal()).layout == one.layout
+def test_two_layouts_cannot_be_combined():
+    narrow, wide = (Mask.image_blocks(image_blocks_2d(2, 2, query=(1, 1), memory=(1, n))) for n in (1, 2))
+    with pytest.raises(ShapeError, match="cannot combine ImageBlocks2D"):
+        _ = narrow & wide
+    assert (narrow & narrow & Mask.causal()).layout == narrow.layout

@@ -1,4 +1,4 @@
-"""Regions alone: what they allow by place, before any mask."""
+"""Regions of allowed positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from regard.attention.mask_regions import Blocks, Raster, Window, intersect_wind
 queries, keys = torch.arange(6)[:, None], torch.arange(6)
 
 
-def test_a_query_may_always_look_at_itself():
+def test_a_query_may_always_attend_to_itself():
     for region in (
         Window(0, 0),
         Window(None, 0),
@@ -24,7 +24,7 @@ def test_a_window_without_limits_allows_everything():
     assert Window(None, None).allows(queries, keys).all()
 
 
-def test_narrower():
+def test_intersect_windows():
     assert intersect_windows(None, None) is None
     assert intersect_windows(Window(1, None), None) == intersect_windows(None, Window(1, None)) == (1, None)
     assert intersect_windows(Window(3, None), Window(1, 4)) == (1, 4)

@@ -1,6 +1,8 @@
-"""Masks against plain predicates on places, their combination, their pictures and their errors."""
+"""Masks compared with plain predicates on positions; their combination, drawings and errors."""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 import torch
@@ -15,14 +17,14 @@ sizes = st.integers(0, 9)
 
 
 def table(mask, t, s):
-    """(b h t s) of a mask, always a tensor."""
+    """Return a mask as a tensor (b h t s), also if it allows everything."""
     allowed = mask.dense(t, s)
     return torch.ones(1, 1, t, s, dtype=torch.bool) if allowed is None else allowed
 
 
-def by_hand(may, t, s):
-    """The table of a predicate on (query's place, key's place), queries being the last t of s."""
-    cells = [[bool(may(s - t + i, j)) for j in range(s)] for i in range(t)]
+def by_hand(allows, t, s):
+    """Return the table (t s) of a predicate on (query position, key position); queries are the last t of s."""
+    cells = [[bool(allows(s - t + i, j)) for j in range(s)] for i in range(t)]
     return torch.tensor(cells, dtype=torch.bool).view(t, s)
 
 
@@ -33,19 +35,19 @@ def test_causal_is_aligned_at_the_bottom_right(t, s):
 
 @given(sizes, sizes, st.none() | st.integers(0, 5), st.none() | st.integers(0, 5))
 def test_window(t, s, back, ahead):
-    def may(i, j):
+    def allows(i, j):
         return (back is None or j >= i - back) and (ahead is None or j <= i + ahead)
 
-    assert table(Mask.local(back, ahead), t, s).expand(1, 1, t, s)[0, 0].equal(by_hand(may, t, s))
+    assert table(Mask.local(back, ahead), t, s).expand(1, 1, t, s)[0, 0].equal(by_hand(allows, t, s))
 
 
 @given(sizes, sizes, st.integers(1, 5), st.integers(0, 5))
 def test_block(t, s, query, memory):
-    def may(i, j):
+    def allows(i, j):
         start = i // query * query
         return start - memory <= j < start + query
 
-    assert table(Mask.block(query, memory), t, s).expand(1, 1, t, s)[0, 0].equal(by_hand(may, t, s))
+    assert table(Mask.block(query, memory), t, s).expand(1, 1, t, s)[0, 0].equal(by_hand(allows, t, s))
 
 
 @given(
@@ -55,7 +57,7 @@ def test_block(t, s, query, memory):
     st.tuples(st.integers(0, 3), st.integers(0, 3)),
 )
 def test_image_with_causal_order(height, width, query, memory):
-    def may(i, j):
+    def allows(i, j):
         (row, column), (key_row, key_column) = divmod(i, width), divmod(j, width)
         top, left = row // query[0] * query[0], column // query[1] * query[1]
         in_rows = top - memory[0] <= key_row < top + query[0]
@@ -64,8 +66,8 @@ def test_image_with_causal_order(height, width, query, memory):
 
     size = height * width
     mask = Mask.image(height, width, query=query, memory=memory) & Mask.causal()
-    assert table(mask, size, size)[0, 0].equal(by_hand(may, size, size))
-    assert table(mask, 1, size)[0, 0].equal(by_hand(may, 1, size))  # the last pixel, with the others in a cache
+    assert table(mask, size, size)[0, 0].equal(by_hand(allows, size, size))
+    assert table(mask, 1, size)[0, 0].equal(by_hand(allows, 1, size))  # the last pixel, all others cached
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=4), st.none() | st.integers(6, 8))
@@ -86,10 +88,9 @@ def test_and_means_both(t, s, seed):
     pairs = torch.rand(2, 3, t, s, generator=generator) < 0.7
     keys = torch.rand(2, s, generator=generator) < 0.7
     masks = [Mask.causal(), Mask.local(2, 1), Mask.block(2, 1), Mask.explicit(pairs), Mask.present(keys), Mask()]
-    for one in masks:
-        for two in masks:
-            both = table(one & two, t, s).expand(2, 3, t, s)
-            assert both.equal(table(one, t, s).expand(2, 3, t, s) & table(two, t, s).expand(2, 3, t, s))
+    for a, b in itertools.product(masks, repeat=2):
+        both = table(a & b, t, s).expand(2, 3, t, s)
+        assert both.equal(table(a, t, s).expand(2, 3, t, s) & table(b, t, s).expand(2, 3, t, s))
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=2), st.integers(1, 6))
@@ -102,7 +103,7 @@ def test_padding_on_the_left(starts, s):
     assert mask.submask(0, 1, keys=1).start is mask.start
 
 
-def test_rows_of_two_masks_are_joined():
+def test_masks_are_concatenated_along_the_batch():
     short, long = Mask.lengths(torch.tensor([1, 2])), Mask.lengths(torch.tensor([3]))
     right, left = (concat_states(wrap(short), wrap(long)) for wrap in (Shared, tuple_of))
     assert right.value.keys.tolist() == [[True, False, False], [True, True, False], [True, True, True]]
@@ -120,8 +121,8 @@ def tuple_of(mask):
     return (mask,)
 
 
-def test_unlike_masks_cannot_be_joined():
-    with pytest.raises(ValueError, match=r"^two masks cannot be joined: one has ordered, the other nothing$"):
+def test_different_masks_cannot_be_joined():
+    with pytest.raises(ValueError, match=r"^two masks cannot be joined: one has is_causal, the other nothing$"):
         concat_states(Mask.causal(), Mask())
     with pytest.raises(ValueError, match=r"one has keys, the other start"):
         concat_states(Mask.lengths(torch.tensor([1])), Mask.left_padded(torch.tensor([1])))
@@ -140,18 +141,18 @@ def test_explicit_takes_two_to_four_axes():
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.data())
-def test_part_is_a_part_of_the_whole(t, s, data):
+def test_submask_equals_a_slice_of_the_dense_mask(t, s, data):
     low = data.draw(st.integers(0, t - 1))
     high = data.draw(st.integers(low + 1, t))
-    seen = data.draw(st.integers(0, s))
+    num_keys = data.draw(st.integers(0, s))
     pairs = torch.rand(2, 1, t, s) < 0.6
     mask = Mask.causal() & Mask.explicit(pairs) & Mask.lengths(torch.tensor([s, s // 2]), s) & Mask.block(2, 1)
-    whole = mask.dense(t, s).expand(2, 1, t, s)[:, :, low:high, :seen]
-    part = mask.submask(low, high, keys=seen).dense(high - low, seen, query_offset=s - t + low)
-    assert part.expand(2, 1, high - low, seen).equal(whole)
+    expected = mask.dense(t, s).expand(2, 1, t, s)[:, :, low:high, :num_keys]
+    part = mask.submask(low, high, keys=num_keys).dense(high - low, num_keys, query_offset=s - t + low)
+    assert part.expand(2, 1, high - low, num_keys).equal(expected)
 
 
-def test_what_forbids_nothing_is_no_tensor():
+def test_a_mask_that_allows_everything_is_none():
     assert Mask().dense(3, 3) is None
     assert Mask.causal().dense(1, 7) is None
     assert Mask.local(back=6).dense(7, 7) is None
@@ -161,12 +162,12 @@ def test_what_forbids_nothing_is_no_tensor():
 
 def test_only_causal():
     assert Mask.causal().only_causal
-    for other in (Mask(), Mask.local(1), Mask.lengths(torch.tensor([1])), Mask.explicit(torch.ones(1, 1) > 0)):
-        assert not other.only_causal
-        assert not (Mask.causal() & other).only_causal or other == Mask()
+    for mask in (Mask(), Mask.local(1), Mask.lengths(torch.tensor([1])), Mask.explicit(torch.ones(1, 1) > 0)):
+        assert not mask.only_causal
+        assert not (Mask.causal() & mask).only_causal or mask == Mask()
 
 
-def test_printing_draws_what_the_mask_is_about():
+def test_printing_draws_the_mask():
     assert str(Mask.explicit(torch.tensor([[True, False], [False, True]]))) == "■ ·\n· ■"
     assert str(Mask.present(torch.tensor([[False, True]]))) == "· ■\n· ■"
     assert str(Mask.causal()).splitlines()[0] == "■ · · · · · · ·"
@@ -176,7 +177,7 @@ def test_printing_draws_what_the_mask_is_about():
     assert str(column) == "■ ■ ·\n· · ·"
 
 
-def test_a_large_mask_is_printed_in_part():
+def test_a_large_mask_is_truncated_when_printed():
     assert len(str(Mask.lengths(torch.tensor([5000]))).splitlines()) == 64
 
 
@@ -185,24 +186,24 @@ def test_a_large_mask_is_printed_in_part():
     [
         (lambda: Mask.local(back=-1), "Mask.local: back=-1 is negative"),
         (lambda: Mask.local(ahead=-2), "ahead=-2 is negative; give a number of positions, or None"),
-        (lambda: Mask.block(0, 2), "Mask.block: query=0, memory=2; a block has a query"),
+        (lambda: Mask.block(0, 2), "Mask.block: query=0, memory=2; query must be at least 1"),
         (lambda: Mask.block(2, -1), "memory=-1"),
         (lambda: Mask.image(4, 4, query=(2, 0), memory=(0, 0)), "Mask.image: 4x4, query=(2, 0), memory=(0, 0)"),
         (
             lambda: Mask.lengths(torch.ones(2, 2, dtype=torch.long)),
-            "needs whole numbers (b), one per row; got int64 (2, 2)",
+            "needs an integer tensor (b), one length per row; got int64 (2, 2)",
         ),
         (lambda: Mask.lengths(torch.ones(2)), "got float32 (2,)"),
         (
             lambda: Mask.present(torch.ones(2, 3)),
-            "Mask.present: needs a bool tensor (b s), True = is there; got float32",
+            "Mask.present: needs a bool tensor (b s), True = present; got float32",
         ),
         (
             lambda: Mask.left_padded(torch.ones(2)),
-            "Mask.starting: needs whole numbers (b), one per row; got float32 (2,)",
+            "Mask.left_padded: needs an integer tensor (b), one start per row; got float32 (2,)",
         ),
         (lambda: Mask.left_padded(torch.tensor([1, 2])).check_batch(3, 1), "it has 2 rows but the batch 3"),
-        (lambda: Mask.explicit(torch.zeros(2, 3)), "True = may look; got float32 (2, 3)"),
+        (lambda: Mask.explicit(torch.zeros(2, 3)), "True = may attend; got float32 (2, 3)"),
         (lambda: Mask.explicit(torch.ones(3) > 0), "got bool (3,)"),
         (lambda: Mask.block(2, 1) & Mask.block(3, 1), "cannot combine Blocks(query=2, memory=1) with Blocks(query=3"),
         (
@@ -215,12 +216,12 @@ def test_a_large_mask_is_printed_in_part():
         ),
         (
             lambda: Mask.lengths(torch.tensor([2, 4])).dense(3, 5),
-            "its keys have length 4 but there are 5; build it for 5",
+            "it is for 4 keys but there are 5; build it for 5",
         ),
-        (lambda: Mask.explicit(torch.ones(2, 3) > 0).dense(3, 3), "it is 2 x 3, with 3 queries and 3 keys"),
+        (lambda: Mask.explicit(torch.ones(2, 3) > 0).dense(3, 3), "it is 2 x 3, but there are 3 queries and 3 keys"),
         (
             lambda: Mask.image(2, 2, query=(1, 1), memory=(0, 0)).dense(1, 5),
-            "an image of 2 x 2 has no place for 5 keys",
+            "an image of 2 x 2 has fewer than 5 positions",
         ),
         (
             lambda: Mask.lengths(torch.tensor([2, 4])).check_batch(3, 1),

@@ -1,4 +1,4 @@
-"""Looking changes nothing; the maps are the weights that made the output; what is asked for is what is kept."""
+"""Recording does not change outputs; maps are the weights of the output; heads and queries can be selected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from regard.core.errors import RegardError
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 
-class Two(nn.Module):
+class TwoLayers(nn.Module):
     """Two attention layers, with dropout of weights and features."""
 
     def __init__(self, score="scaled_dot", normalizer=None):
@@ -34,7 +34,7 @@ class Two(nn.Module):
         return self.drop(self.cross(x, self.cross.project_kv(x), mask))
 
 
-def setting():
+def inputs():
     return torch.randn(3, 6, 8), Mask.causal() & Mask.lengths(torch.tensor([6, 2, 0]), 6)
 
 
@@ -42,42 +42,42 @@ def setting():
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("normalizer", [None, Hard()])
 @pytest.mark.parametrize("score", ["scaled_dot", "concat"])
-def test_looking_changes_nothing(score, normalizer, training, size, monkeypatch):
-    monkeypatch.setattr(chunked, "CHUNK", size)
-    model = Two(score, normalizer).train(training)
-    x, mask = setting()
+def test_recording_does_not_change_outputs_or_gradients(score, normalizer, training, size, monkeypatch):
+    monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", size)
+    model = TwoLayers(score, normalizer).train(training)
+    x, mask = inputs()
     results = []
-    for look in (False, True):
+    for recording in (False, True):
         torch.manual_seed(5)
         x.requires_grad_().grad = None
-        if look:
+        if recording:
             with record(model) as maps:
-                out = model(x, mask)
+                output = model(x, mask)
         else:
-            out = model(x, mask)
-        out.sum().backward()
-        results.append((out.detach(), x.grad, torch.rand(1)))
-    assert all(one.equal(two) for one, two in zip(*results, strict=True))
-    for found in maps.values():
-        sums = found.weights.sum(dim=-1)
+            output = model(x, mask)
+        output.sum().backward()
+        results.append((output.detach(), x.grad, torch.rand(1)))
+    assert all(a.equal(b) for a, b in zip(*results, strict=True))
+    for attention_map in maps.values():
+        sums = attention_map.weights.sum(dim=-1)
         assert ((sums - 1).abs() < 1e-6).logical_or(sums == 0).all()
-        assert not found.weights.requires_grad
+        assert not attention_map.weights.requires_grad
 
 
 @pytest.mark.parametrize("name", ["scaled_dot", "cosine", "general", "concat"])
 @pytest.mark.parametrize("mask", [Mask(), Mask.causal(), Mask.causal() & Mask.local(3), Mask.block(2, 1)])
-def test_the_maps_made_the_output(name, mask):
+def test_the_maps_give_the_output(name, mask):
     attend = Attend(scores.build(name, 4))
     q, k, v = (torch.randn(2, 3, 300, 4) for _ in range(3))
     with record(attend) as maps:
-        mixed = attend(q, attend.project(k), v, mask=mask)
-    torch.testing.assert_close(maps[""].weights @ v, mixed)
+        output = attend(q, attend.project(k), v, mask=mask)
+    torch.testing.assert_close(maps[""].weights @ v, output)
 
 
 def test_axes_are_named():
-    model = Two()
+    model = TwoLayers()
     with record(model.eval()) as maps:
-        model(*setting())
+        model(*inputs())
     assert list(maps) == ["first", "cross"]
     assert maps["first"].queries == maps["first"].keys == "words"
     assert maps["first"].weights.shape == (3, 2, 6, 6)
@@ -89,19 +89,19 @@ def test_axes_are_named():
 )
 @pytest.mark.parametrize("heads", [None, [1], [1, 0]])
 def test_only_heads_and_rows(heads, rows, normalizer, monkeypatch):
-    monkeypatch.setattr(chunked, "CHUNK", 60)
-    model, (x, mask) = Two("concat", normalizer).eval(), setting()
-    with record(model) as whole:
+    monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", 60)
+    model, (x, mask) = TwoLayers("concat", normalizer).eval(), inputs()
+    with record(model) as full:
         model(x, mask)
-    with record(model, only="cross*", heads=heads, rows=rows) as part:
+    with record(model, only="cross*", heads=heads, rows=rows) as partial:
         model(x, mask)
-    assert list(part) == ["cross"]
-    expected = whole["cross"].weights[:, heads or [0, 1]][:, :, rows or slice(None)]
-    torch.testing.assert_close(part["cross"].weights, expected)
+    assert list(partial) == ["cross"]
+    expected = full["cross"].weights[:, heads or [0, 1]][:, :, rows or slice(None)]
+    torch.testing.assert_close(partial["cross"].weights, expected)
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(chunked, "CHUNK", 500)
+    monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", 500)
     attend, sizes = Attend(scores.build("scaled_dot", 4)), []
     attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
     q = torch.randn(1, 2, 50, 4)
@@ -111,33 +111,33 @@ def test_memory_is_bounded(monkeypatch):
     assert maps[""].weights.shape == (1, 2, 30, 50)
 
 
-def test_steps_are_joined_and_keys_not_yet_there_get_zero():
+def test_steps_are_joined_and_absent_keys_get_zero():
     attend = Attend(scores.build("scaled_dot", 4))
     q, k, v = (torch.randn(2, 1, 5, 4) for _ in range(3))
     with record(attend) as steps:
         for i in range(5):
             attend(q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], Mask.causal())
-    with record(attend) as whole:
+    with record(attend) as full:
         attend(q, k, v, Mask.causal())
-    torch.testing.assert_close(steps[""].weights, whole[""].weights)
+    torch.testing.assert_close(steps[""].weights, full[""].weights)
 
 
 @pytest.mark.parametrize("normalizer", [None, Hard()])
 @pytest.mark.parametrize("rows", [None, slice(1, None)])
-def test_hypotheses_that_share_a_source_have_maps_of_their_own(normalizer, rows):
+def test_hypotheses_of_a_shared_source_have_separate_maps(normalizer, rows):
     attend = Attend(scores.build("scaled_dot", 4), normalizer=normalizer).eval()
     q, k = torch.randn(6, 2, 3, 4), torch.randn(2, 2, 5, 4)
     mask = Mask.lengths(torch.tensor([5, 2]))
     with record(attend, rows=rows) as shared:
         attend(q, k, k, mask)
-    with record(attend, rows=rows) as apart:
+    with record(attend, rows=rows) as separate:
         k = k.repeat_interleave(3, 0)
         attend(q, k, k, Mask(keys=mask.keys.repeat_interleave(3, 0)))
-    torch.testing.assert_close(shared[""].weights, apart[""].weights)
+    torch.testing.assert_close(shared[""].weights, separate[""].weights)
 
 
-def test_hooks_are_gone_afterwards_even_after_an_error():
-    model = Two()
+def test_hooks_are_removed_even_after_an_error():
+    model = TwoLayers()
     with pytest.raises(ZeroDivisionError), record(model):
         raise ZeroDivisionError
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
@@ -155,7 +155,7 @@ def test_hooks_are_gone_afterwards_even_after_an_error():
     ],
 )
 def test_recording_nothing_is_an_error(settings, text):
-    with pytest.raises(RegardError) as error, record(Two(), **settings):
+    with pytest.raises(RegardError) as error, record(TwoLayers(), **settings):
         pass
     assert text in str(error.value)
 
@@ -165,7 +165,7 @@ def test_a_model_without_attention():
         pass
 
 
-def test_heads_that_are_not_there():
+def test_invalid_heads():
     attend, q = Attend(scores.build("dot", 4)), torch.randn(1, 2, 3, 4)
     with pytest.raises(RegardError, match=r"heads=\[2\] but there are 2; count from 0"), record(attend, heads=[2]):
         attend(q, q, q)

@@ -1,4 +1,4 @@
-"""The score function estimator: its mean is the exact gradient, and a baseline makes it steadier."""
+"""REINFORCE: the mean of the estimates is the exact gradient, and a baseline reduces the variance."""
 
 import itertools
 
@@ -13,26 +13,26 @@ STEPS, KEYS, SAMPLES = 2, 3, 20_000
 
 @pytest.fixture
 def game():
-    """Two choices among three keys each, the second depending on the first, and a cost for every pair of them."""
+    """Two choices among three keys each, the second depending on the first, and a cost for every pair."""
     torch.manual_seed(0)
     first = torch.randn(KEYS, dtype=torch.float64, requires_grad=True)
     second = torch.randn(KEYS, KEYS, dtype=torch.float64, requires_grad=True)
-    costs = 5 + torch.rand(STEPS, KEYS, KEYS, dtype=torch.float64)  # of each step, given both choices
+    costs = 5 + torch.rand(STEPS, KEYS, KEYS, dtype=torch.float64)  # of each step for both choices
     costs[0] = costs[0][:, :1]  # the first step's cost cannot depend on the second choice
     return (first, second), costs
 
 
-def exact(parameters, costs):
-    """The gradient of the expected cost, every pair of choices gone through."""
+def exact_gradient(parameters, costs):
+    """Return the gradient of the expected cost by enumerating all pairs of choices."""
     first, second = parameters
     p, q = first.softmax(0), second.softmax(1)
     expected = sum(p[i] * q[i, j] * costs[:, i, j].sum() for i, j in itertools.product(range(KEYS), repeat=2))
     return torch.cat([g.flatten() for g in torch.autograd.grad(expected, parameters)])
 
 
-def drawn(parameters, costs, baseline, samples):
-    """One gradient for every sample, by the loss: each has parameters of its own, all with the same values."""
-    first, second = (each.detach().expand(samples, *each.shape).clone().requires_grad_() for each in parameters)
+def sampled_gradients(parameters, costs, baseline, samples):
+    """Return the gradient of the loss for every sample; each sample has its own copy of the parameters."""
+    first, second = (x.detach().expand(samples, *x.shape).clone().requires_grad_() for x in parameters)
     i = torch.multinomial(first.detach().softmax(1), 1)  # (n 1)
     rows = second.gather(1, i[..., None].expand(-1, 1, KEYS))[:, 0]
     j = torch.multinomial(rows.detach().softmax(1), 1)
@@ -41,28 +41,29 @@ def drawn(parameters, costs, baseline, samples):
     return torch.cat([g.flatten(1) for g in torch.autograd.grad(loss, (first, second))], dim=1)
 
 
-def seasoned(parameters, costs):
-    """A moving average that has seen some costs."""
+def trained_average(parameters, costs):
+    """Return a moving average that was updated with 100 samples."""
     baseline = MovingAverage(STEPS).double()
-    drawn(parameters, costs, baseline, 100)
+    sampled_gradients(parameters, costs, baseline, 100)
     return baseline.eval()
 
 
-@pytest.mark.parametrize("make", [lambda *_: NoBaseline(), seasoned], ids=["none", "average"])
+@pytest.mark.parametrize("make", [lambda *_: NoBaseline(), trained_average], ids=["none", "average"])
 def test_the_mean_over_many_samples_is_the_exact_gradient(game, make):
     parameters, costs = game
-    found, truth = drawn(parameters, costs, make(*game), SAMPLES), exact(parameters, costs)
-    errors = found.std(dim=0) / len(found) ** 0.5
-    assert ((found.mean(dim=0) - truth).abs() < 4 * errors + 1e-6).all()
+    estimates, truth = sampled_gradients(parameters, costs, make(*game), SAMPLES), exact_gradient(parameters, costs)
+    errors = estimates.std(dim=0) / len(estimates) ** 0.5
+    assert ((estimates.mean(dim=0) - truth).abs() < 4 * errors + 1e-6).all()
     assert truth.abs().max() > 0.02
 
 
-def test_a_baseline_lessens_the_variance(game):
+def test_a_baseline_reduces_the_variance(game):
     parameters, costs = game
-    plain, better = (
-        drawn(parameters, costs, baseline, 1000).var(dim=0).sum() for baseline in (NoBaseline(), seasoned(*game))
+    without, with_average = (
+        sampled_gradients(parameters, costs, baseline, 1000).var(dim=0).sum()
+        for baseline in (NoBaseline(), trained_average(*game))
     )
-    assert better < plain / 20  # costs of 10 ± 0.5: nearly all of the variance is the mean
+    assert with_average < without / 20  # costs of 10 ± 0.5: nearly all of the variance is due to the mean
 
 
 def test_no_gradient_goes_through_the_cost(game):
@@ -72,12 +73,12 @@ def test_no_gradient_goes_through_the_cost(game):
     assert cost.grad is None and log_probability.grad.tolist() == [[3.0, 3.0]]
 
 
-def test_what_is_not_there_does_not_count():
+def test_invalid_choices_do_not_count():
     log_probability = torch.full((2, 2), float("-inf"))
     log_probability[0, 0] = -1.0
-    there = torch.tensor([[True, False], [False, False]])
+    valid = torch.tensor([[True, False], [False, False]])
     baseline = MovingAverage(2)
-    assert reinforce_loss(log_probability, torch.full((2, 2), 4.0), baseline=baseline, valid=there).item() == -4.0
+    assert reinforce_loss(log_probability, torch.full((2, 2), 4.0), baseline=baseline, valid=valid).item() == -4.0
     assert baseline.average.tolist() == [4.0, 0.0]
 
 
@@ -86,20 +87,24 @@ def test_shapes_must_agree():
         reinforce_loss(torch.zeros(2, 3), torch.zeros(2, 2), baseline=NoBaseline())
 
 
-def test_the_average_moves_only_in_training_and_is_kept_with_the_weights():
+def test_the_average_is_updated_in_training_only_and_saved_with_the_weights():
     average = MovingAverage(2, decay=0.5)
-    there = torch.ones(1, 3, dtype=torch.bool)
-    assert average(torch.tensor([[2.0, 4.0, 6.0]]), there).tolist() == [0.0, 0.0, 0.0]  # nothing is known yet
-    assert average(torch.tensor([[4.0, 5.0, 5.0]]), there).tolist() == [2.0, 5.0, 5.0]  # a third step has the second's
-    assert average.eval()(torch.zeros(1, 1), there[:, :1]).tolist() == [3.0]
-    other = MovingAverage(2)
-    other.load_state_dict(average.state_dict())
-    assert other.average.tolist() == [3.0, 5.0]
+    valid = torch.ones(1, 3, dtype=torch.bool)
+    assert average(torch.tensor([[2.0, 4.0, 6.0]]), valid).tolist() == [0.0, 0.0, 0.0]  # not yet initialized
+    assert average(torch.tensor([[4.0, 5.0, 5.0]]), valid).tolist() == [
+        2.0,
+        5.0,
+        5.0,
+    ]  # a third step shares the baseline of the second
+    assert average.eval()(torch.zeros(1, 1), valid[:, :1]).tolist() == [3.0]
+    loaded = MovingAverage(2)
+    loaded.load_state_dict(average.state_dict())
+    assert loaded.average.tolist() == [3.0, 5.0]
 
 
 @pytest.mark.parametrize(("steps", "decay"), [(0, 0.9), (1, 1.0)])
-def test_an_average_of_nothing_is_refused(steps, decay):
-    with pytest.raises(ConfigError, match=rf"^MovingAverage: steps={steps} and decay={decay}; give at least 1, and 0"):
+def test_invalid_settings_of_the_average(steps, decay):
+    with pytest.raises(ConfigError, match=rf"^MovingAverage: steps={steps} must be at least 1, and decay={decay} at"):
         MovingAverage(steps, decay=decay)
 
 

@@ -1,4 +1,4 @@
-"""Skewed = gathered, for tables smaller and larger than the sequence, with and without a cache."""
+"""Skewing equals a gather, for tables smaller and larger than the sequence, with and without a cache."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from regard.attention.relative_skew import distance_scores, skew
 
 
 @given(st.integers(1, 2), *(st.integers(0, 6),) * 2, st.integers(-9, 9), st.tuples(*(st.integers(0, 8),) * 2))
-def test_skewed_is_the_naive_gather(b, t, s, first, sides):
+def test_skewing_equals_a_gather(b, t, s, query_offset, sides):
     reach, ahead = sides
     table, q = torch.randn(2, reach + ahead + 1, 3), torch.randn(b, 2, t, 3)
     naive = torch.zeros(b, 2, t, s)
     for i in range(t):
         for j in range(s):
-            distance = max(-ahead, min(reach, first + i - j))  # how far back the key stands
+            distance = max(-ahead, min(reach, query_offset + i - j))  # positive: the key is before the query
             naive[:, :, i, j] = (q[:, :, i] * table[:, reach - distance]).sum(dim=-1)
-    met = distance_scores(q, table, t, s, query_offset=first, max_ahead=ahead)
-    assert met.shape == (b, 2, t, max(0, t + s - 1))
-    torch.testing.assert_close(skew(met, s), naive)
+    scores = distance_scores(q, table, t, s, query_offset=query_offset, max_ahead=ahead)
+    assert scores.shape == (b, 2, t, max(0, t + s - 1))
+    torch.testing.assert_close(skew(scores, s), naive)
 
 
 def test_skewing_is_a_view():

@@ -1,4 +1,4 @@
-"""Long work that can be given up."""
+"""Cooperative cancellation of long work."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import pytest
 from regard.core.cancellation import Cancelled, cancellable, check_cancelled
 
 
-def test_work_ends_where_it_breathes_once_it_is_given_up():
+def test_work_stops_at_the_next_check_after_cancellation():
     done = []
 
-    def ask():
+    def check():
         if len(done) == 3:
-            raise Cancelled("nobody waits")
+            raise Cancelled("the client disconnected")
 
     def work():
         for part in range(10):
             check_cancelled()
             done.append(part)
 
-    with cancellable(ask), pytest.raises(Cancelled, match="nobody waits"):
+    with cancellable(check), pytest.raises(Cancelled, match="the client disconnected"):
         work()
     assert done == [0, 1, 2]
-    check_cancelled()  # and where nobody can say no, nothing happens
+    check_cancelled()  # a no-op without a caller

@@ -1,4 +1,4 @@
-"""Checksums of data: any change is seen and named, and a large file is read once."""
+"""Checksums of data: every change is detected and reported, and a large file is read once."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ def batches():
     return [Batch(torch.arange(6).view(2, 3) + i, torch.tensor([3, 2])) for i in range(3)]
 
 
-def test_every_number_of_every_batch_counts():
+def test_every_value_of_every_batch_counts():
     plain = checksums.hash_batches(batches())
     assert plain == checksums.hash_batches(batches())
     for batch in range(3):
-        for place in range(6):
-            other = batches()
-            other[batch].tokens.view(-1)[place] += 1
-            assert checksums.hash_batches(other) != plain
+        for index in range(6):
+            changed = batches()
+            changed[batch].tokens.view(-1)[index] += 1
+            assert checksums.hash_batches(changed) != plain
     assert checksums.hash_batches(batches()[:2]) != plain
     assert checksums.hash_batches([Batch(b.tokens.view(3, 2), b.lengths) for b in batches()]) != plain
     assert checksums.hash_batches([Batch(b.tokens.int(), b.lengths) for b in batches()]) != plain
     assert checksums.hash_batches([]) != plain
 
 
-def test_rows_count_in_their_order_and_with_their_edges():
+def test_order_and_boundaries_of_rows_count():
     plain = checksums.hash_rows([("a", "b"), ("c", "d")])
     assert plain == checksums.hash_rows(iter([("a", "b"), ("c", "d")]))
-    for other in ([("b", "a"), ("c", "d")], [("c", "d"), ("a", "b")], [("a", "b")], [("a", "bc"), ("", "d")]):
-        assert checksums.hash_rows(other) != plain
+    for rows in ([("b", "a"), ("c", "d")], [("c", "d"), ("a", "b")], [("a", "b")], [("a", "bc"), ("", "d")]):
+        assert checksums.hash_rows(rows) != plain
     assert checksums.hash_rows(["\ud800"])
 
 
-def test_files_count_by_content_wherever_they_lie(tmp_path, monkeypatch):
+def test_files_are_compared_by_content_not_by_path(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"text" * 100)
@@ -54,10 +54,10 @@ def test_files_count_by_content_wherever_they_lie(tmp_path, monkeypatch):
 
 def test_a_large_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(checksums, "_SMALL", 10)
+    monkeypatch.setattr(checksums, "MAX_UNCACHED_BYTES", 10)
     reads = []
     plain = checksums.file_sha256
-    monkeypatch.setattr(checksums, "digest", lambda path: reads.append(path) or plain(path))
+    monkeypatch.setattr(checksums, "file_sha256", lambda path: reads.append(path) or plain(path))
     path = tmp_path / "a"
     path.write_bytes(b"text" * 100)
     first = checksums.hash_files([path])
@@ -67,21 +67,21 @@ def test_a_large_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypat
     assert checksums.hash_files([path]) != first and len(reads) == 2
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_is_ignored(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(checksums, "_SMALL", 0)
+    monkeypatch.setattr(checksums, "MAX_UNCACHED_BYTES", 0)
     (tmp_path / "a").write_bytes(b"text")
     assert checksums.hash_files([tmp_path / "a"])
 
 
 @pytest.mark.parametrize(
-    ("now", "words"),
+    ("now", "expected"),
     [
         ({"train": "1", "test": "2"}, []),
         ({"train": "1"}, ["test is no longer there"]),
         ({"train": "3", "test": "2", "more": "4"}, ["train has other content", "more is new"]),
     ],
 )
-def test_what_changed_is_said(now, words):
-    assert checksums.describe_changes({"train": "1", "test": "2"}, now) == words
+def test_changes_are_described(now, expected):
+    assert checksums.describe_changes({"train": "1", "test": "2"}, now) == expected

@@ -1,4 +1,4 @@
-"""Configuration: strict reading, settings by key=value, whole writing; every error names the key and the remedy."""
+"""Configuration: strict reading, key=value settings, complete writing; every error names the key and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from regard.core.config import from_dict, merge, override, read_toml, to_dict
+from regard.core.config import check_fields, from_dict, merge, override, read_toml, to_dict
 from regard.core.errors import ConfigError
 
 
@@ -31,11 +31,10 @@ class Config:
     inner: Inner = field(default_factory=Inner)
 
     def __post_init__(self):
-        if self.layers < 1:
-            raise ConfigError(f"layers={self.layers} must be at least 1")
+        check_fields(self, at_least_1=["layers", "limit"])
 
 
-def test_what_is_given_and_what_is_not():
+def test_given_and_default_values():
     table = {"name": "x", "path": "a/b", "sizes": [3], "pair": [4, "y"], "limit": "none", "inner": {"rate": 1}}
     config = from_dict(Config, table, "model")
     assert config == Config("x", path=Path("a/b"), sizes=(3,), pair=(4, "y"), limit=None, inner=Inner(rate=1.0))
@@ -55,13 +54,16 @@ def test_written_and_read_is_the_same():
         ({"name": "x", "layer": 2}, "model: no setting 'layer'; did you mean 'layers'?"),
         ({"name": "x", "zzz": 2}, "model: no setting 'zzz'; known: deep, inner, layers"),
         ({"name": "x", "layers": "two"}, "model.layers: expected a whole number, got 'two'"),
-        ({"name": "x", "layers": 2**63}, "model.layers: no whole number may be as large as 9223372036854775808"),
+        (
+            {"name": "x", "layers": 2**63},
+            "model.layers: 9223372036854775808 is too large; whole numbers must be below 2^63",
+        ),
         ({"name": "x", "layers": True}, "model.layers: expected a whole number, got true"),
         ({"name": "x", "deep": 1}, "model.deep: expected true or false, got 1"),
         ({"name": 3.5}, "model.name: expected text, got 3.5"),
         ({"name": "x", "inner": {"kind": "c"}}, "model.inner.kind: 'c' is not one of 'a', 'b'"),
-        ({"name": "x", "inner": {"rat": 1.0}}, "model.attention_dim: no setting 'rat'; did you mean 'rate'?"),
-        ({"name": "x", "inner": 3}, "model.attention_dim: expected settings of its own, model.inner.KEY=VALUE, got 3"),
+        ({"name": "x", "inner": {"rat": 1.0}}, "model.inner: no setting 'rat'; did you mean 'rate'?"),
+        ({"name": "x", "inner": 3}, "model.inner: expected a table of settings, model.inner.KEY=VALUE, got 3"),
         ({"name": "x", "sizes": [1, "a"]}, "model.sizes[1]: expected a whole number, got 'a'"),
         ({"name": "x", "pair": [1]}, "model.pair: expected 2 values, got 1"),
         ({"name": "x", "limit": "many"}, "model.limit: expected a whole number, got 'many'"),
@@ -74,15 +76,15 @@ def test_errors_name_the_key(table, text):
     assert text in str(error.value)
 
 
-def test_merge_goes_section_by_section_and_changes_nothing():
+def test_merge_updates_sections_and_copies():
     base = {"a": {"b": 1, "c": 2}, "d": 3}
     assert merge(base, {"a": {"c": 5}, "d": {"e": 1}}) == {"a": {"b": 1, "c": 5}, "d": {"e": 1}}
     assert base == {"a": {"b": 1, "c": 2}, "d": 3}
 
 
-def test_settings_are_values_of_toml_or_else_text():
-    table = override({"a": {"b": 1}}, ["a.b=2.5", "a.c=[1, 2]", "d=true", "e=some words", "f=x=y", "g="])
-    assert table == {"a": {"b": 2.5, "c": [1, 2]}, "d": True, "e": "some words", "f": "x=y", "g": ""}
+def test_settings_are_toml_values_or_else_text():
+    table = override({"a": {"b": 1}}, ["a.b=2.5", "a.c=[1, 2]", "d=true", "e=plain words", "f=x=y", "g="])
+    assert table == {"a": {"b": 2.5, "c": [1, 2]}, "d": True, "e": "plain words", "f": "x=y", "g": ""}
 
 
 @pytest.mark.parametrize("setting", ["steps", "=3"])
@@ -105,3 +107,36 @@ def test_reading_a_file(tmp_path):
         read_toml(path)
     path.write_text("[a]\nb = 1\n", encoding="utf-8")
     assert read_toml(path) == {"a": {"b": 1}}
+
+
+@dataclass(frozen=True)
+class Limits:
+    layers: int | None = 1
+    warmup: int | None = 0
+    rate: float | None = 0.5
+    dropout: float | None = 0.0
+
+
+RULES = {"at_least_1": ["layers"], "at_least_0": ["warmup"], "positive": ["rate"], "probability": ["dropout"]}
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(None, None, None, None), Limits(dropout=0.999)])
+def test_fields_within_their_range_are_accepted(limits):
+    check_fields(limits, **RULES)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (Limits(layers=0), "layers=0 must be at least 1"),
+        (Limits(warmup=-1), "warmup=-1 must be at least 0"),
+        (Limits(rate=0.0), "rate=0.0 must be greater than 0"),
+        (Limits(dropout=1.0), "dropout=1.0 must be at least 0 and below 1"),
+        (Limits(dropout=-0.1), "dropout=-0.1 must be at least 0 and below 1"),
+        (Limits(layers=0, warmup=-1), "layers=0 must be at least 1"),  # the first problem only
+    ],
+)
+def test_a_field_outside_its_range_is_named(limits, message):
+    with pytest.raises(ConfigError) as error:
+        check_fields(limits, **RULES)
+    assert str(error.value) == message

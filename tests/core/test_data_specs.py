@@ -1,4 +1,4 @@
-"""Families of sizes: what a task's data decided, and which models can be built from it."""
+"""Data specs, and the models that accept them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from regard.core.registry import find
 
 
 @dataclass(frozen=True)
-class Own:
-    classes: int = 3
+class CustomSpec:
+    num_classes: int = 3
 
 
 def model(hint: Any) -> ModuleType:
@@ -25,25 +25,27 @@ def model(hint: Any) -> ModuleType:
     return cast("ModuleType", SimpleNamespace(build=build))
 
 
-def test_a_mark_that_is_added_moves_no_number():
+def test_an_added_special_token_changes_no_other_id():
     assert SpecialTokens().first_regular_id == SpecialTokens(mask=900).first_regular_id == 4
     assert vars(SpecialTokens()) | {"mask": 900} == vars(SpecialTokens(mask=900))
 
 
 @pytest.mark.parametrize(
-    ("hint", "family", "fits"),
+    ("hint", "spec", "accepted"),
     [
         (Seq2SeqSpec, Seq2SeqSpec, True),
         (Seq2SeqSpec, MusicSpec, False),
-        (Seq2SeqSpec | Own, Own, True),
-        (Any, Own, True),
-        (object, Own, True),
+        (Seq2SeqSpec | CustomSpec, CustomSpec, True),
+        (Any, CustomSpec, True),
+        (object, CustomSpec, True),
     ],
 )
-def test_a_model_takes_what_its_annotation_names(hint, family, fits):
-    assert accepts(model(hint), family) is fits
+def test_a_model_accepts_the_specs_of_its_annotation(hint, spec, accepted):
+    assert accepts(model(hint), spec) is accepted
 
 
-def test_a_task_without_a_family_is_named():
-    with pytest.raises(ConfigError, match=r"^regard\.core: it must say which sizes it has, for example SIZES = Text$"):
+def test_a_task_without_a_spec_is_an_error():
+    with pytest.raises(
+        ConfigError, match=r"^regard\.core: it has no data spec; declare one, for example SPEC = Seq2SeqSpec$"
+    ):
         spec_of(find("regard", "regard.core"))

@@ -1,4 +1,4 @@
-"""Settings read from source: what a help text says is what the file says."""
+"""Settings are read from source code without importing it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.core.describe import Description, Setting, describe, read_constant, 
 from regard.core.errors import ConfigError
 from regard.core.registry import find, registered_names
 
-CODE = '''"""What it is: in a line.
+CODE = '''"""Summary in one line.
 
 More.
 """
@@ -37,7 +37,7 @@ class Config:
 def test_names_types_defaults_and_comments(tmp_path):
     path = tmp_path / "x.py"
     path.write_text(CODE, encoding="utf-8")
-    assert summary(path) == "What it is: in a line."
+    assert summary(path) == "Summary in one line."
     assert describe(path, "Config") == Description(
         "Choices.",
         (
@@ -51,7 +51,7 @@ def test_names_types_defaults_and_comments(tmp_path):
 
 
 @pytest.mark.parametrize("package", ["regard.models", "regard.tasks", "regard.decoding.strategies"])
-def test_what_is_described_is_what_there_is(package):
+def test_descriptions_match_the_dataclasses(package):
     for name in registered_names(package):
         described = describe(source_path(package, name), "Config")
         fields = dataclasses.fields(find(package, name).Config)
@@ -59,7 +59,7 @@ def test_what_is_described_is_what_there_is(package):
         assert [setting.name for setting in described.settings] == [field.name for field in fields]
 
 
-def test_a_dotted_name_is_described_too_and_a_wrong_one_named():
+def test_dotted_names_and_unknown_names():
     assert source_path("regard.models", "regard.core.describe").name == "describe.py"
     with pytest.raises(ConfigError, match=r"^no module 'regard\.models\.nonsense' to describe$"):
         source_path("regard.models", "nonsense")
@@ -79,20 +79,19 @@ def test_constants_are_read_without_importing(tmp_path):
 
 def test_listing_and_describing_import_no_torch():
     code = (
-        "import sys; from regard.core.describe import constant, source_of; from regard.core.registry import names\n"
-        "for package in ('regard.tasks', 'regard.models', 'regard.decoding', 'regard.attention.scores'):\n"
-        "    assert [constant(source_of(package, name), 'VERB') for name in names(package)]\n"
+        "import sys; from regard.core.describe import read_constant, source_path\n"
+        "from regard.core.registry import registered_names\n"
+        "for package in ('regard.tasks', 'regard.models', 'regard.decoding.strategies', 'regard.attention.scores'):\n"
+        "    assert [read_constant(source_path(package, name), 'VERB') for name in registered_names(package)]\n"
         "print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 
-def test_settings_that_are_imported_are_those_of_their_own_file(tmp_path):
+def test_an_imported_dataclass_is_described_from_its_source_file(tmp_path):
     path = tmp_path / "x.py"
     path.write_text("from regard.models._hierarchical_encoder import SMALL, Config\n", encoding="utf-8")
     described = describe(path, "Config")
-    assert described is not None and described.settings[0] == Setting(
-        "embedding", "int", "100", "width of a word's features"
-    )
+    assert described is not None and described.settings[0][:3] == ("embedding", "int", "100")
     assert describe(path, "Options") is None

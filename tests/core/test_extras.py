@@ -1,4 +1,4 @@
-"""A missing extra gives one line with the command that installs it."""
+"""A missing extra is reported with the command that installs it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from regard.core.errors import MissingExtra
 from regard.core.extras import require
 
 
-def test_what_is_there():
+def test_installed_module():
     assert require("math", extra="plots") is math
 
 
-def test_what_is_missing():
+def test_missing_module():
     with pytest.raises(MissingExtra) as error:
         require("surely_not_there.part", extra="plots")
     assert str(error.value) == "surely_not_there.part is not installed; run: pip install 'regard[plots]'"
 
 
-def test_a_module_that_is_broken_itself(tmp_path, monkeypatch):
+def test_missing_dependency_of_an_installed_module(tmp_path, monkeypatch):
     (tmp_path / "broken_extra.py").write_text("import surely_not_there", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ModuleNotFoundError, match="surely_not_there"):

@@ -1,4 +1,4 @@
-"""Files: whole or not there, never through a link, and no waiting for what is no file."""
+"""Files and folders are written atomically and never through links; pipes and folders are not read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from regard.core import files
 from regard.core.errors import FileError
 
 
-def test_text_is_written_whole_and_nothing_else_stays(tmp_path):
+def test_text_is_written_and_no_temporary_file_stays(tmp_path):
     path = tmp_path / "new" / "x.json"
     files.write_text(path, "안녕\n")
     files.write_text(path, "again\n")
     assert path.read_text(encoding="utf-8") == "again\n" and list(path.parent.iterdir()) == [path]
 
 
-def test_what_cannot_be_written_leaves_no_trace(tmp_path):
+def test_a_failed_write_leaves_no_temporary_file(tmp_path):
     (tmp_path / "x").mkdir()
     with pytest.raises(FileError, match=r"x: could not be written \("):
         files.write_text(tmp_path / "x", "text")
@@ -33,12 +33,12 @@ def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
 
 
 def test_two_writers_of_one_file_do_not_mix(tmp_path):
-    """Each writes beside it under a name of its own, so that whoever is last wins whole."""
+    """Each writer has its own temporary file; the last one to finish wins."""
     path = tmp_path / "x"
     with files.atomic_write(path) as first, files.atomic_write(path) as second:
         first.write_bytes(b"first, and longer")
         second.write_bytes(b"second")
-    assert path.read_bytes() == b"first, and longer"  # the outer one is moved last
+    assert path.read_bytes() == b"first, and longer"  # the outer context is moved last
     threads = [threading.Thread(target=files.write_bytes, args=(path, bytes([i]) * 9999)) for i in range(8)]
     for thread in threads:
         thread.start()
@@ -74,7 +74,7 @@ def test_a_log_is_never_appended_to_through_a_link(tmp_path):
     assert victim.read_text(encoding="utf-8") == "mine"
 
 
-def test_what_is_no_plain_file_is_neither_read_nor_waited_for(tmp_path):
+def test_pipes_and_folders_are_refused_without_blocking(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a plain file"):
         files.file_sha256(tmp_path / "pipe")
@@ -84,3 +84,49 @@ def test_what_is_no_plain_file_is_neither_read_nor_waited_for(tmp_path):
         files.file_sha256(tmp_path)
     (tmp_path / "x").write_bytes(b"abc")
     assert files.file_sha256(tmp_path / "x") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_a_folder_is_moved_into_place(tmp_path):
+    path = tmp_path / "new" / "folder"
+    with files.atomic_folder(path) as draft:
+        (draft / "x").write_text("text", encoding="utf-8")
+        assert draft.parent == path.parent and not path.exists()
+    assert (path / "x").read_text(encoding="utf-8") == "text" and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("replace", "content"), [(False, "old"), (True, "new")])
+def test_an_existing_folder_stays_unless_it_is_replaced(tmp_path, replace, content):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "x").write_text("old", encoding="utf-8")
+    with files.atomic_folder(path, replace=replace) as draft:
+        (draft / "x").write_text("new", encoding="utf-8")
+    assert (path / "x").read_text(encoding="utf-8") == content and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_another_process_creates_meanwhile_stays(tmp_path):
+    path = tmp_path / "folder"
+    with files.atomic_folder(path) as draft:
+        (draft / "x").touch()
+        path.mkdir()
+        (path / "y").touch()
+    assert [file.name for file in path.iterdir()] == ["y"] and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_folder_leaves_nothing(tmp_path):
+    def fill(draft):
+        (draft / "x").touch()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), files.atomic_folder(tmp_path / "folder") as draft:
+        fill(draft)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(FileError, match=r"folder: could not be written \(Not a directory\)$"),
+        files.atomic_folder(tmp_path / "file" / "folder"),
+    ):
+        pass

@@ -1,4 +1,4 @@
-"""A model is judged in evaluation mode and is afterwards what it was, also where judging fails."""
+"""A model is evaluated in evaluation mode, and its mode is restored afterwards, also after an error."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from regard.core.inference_mode import eval_mode
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_the_mode_comes_back(training):
+def test_the_mode_is_restored(training):
     model = nn.Linear(2, 2).train(training)
     with eval_mode(model) as device:
         assert not model.training
@@ -17,7 +17,7 @@ def test_the_mode_comes_back(training):
     assert model.training == training
 
 
-def test_the_mode_comes_back_after_an_error():
+def test_the_mode_is_restored_after_an_error():
     model = nn.Linear(2, 2).train()
     with pytest.raises(ZeroDivisionError), eval_mode(model):
         _ = 1 / 0

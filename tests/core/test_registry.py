@@ -1,4 +1,4 @@
-"""The file name is the registry."""
+"""Modules are registered by file name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.core.registry import find, registered_names
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package of two public modules and a private one; one of them cannot be imported."""
+    """A package with two public modules, one of which cannot be imported, and a private one."""
     folder = tmp_path / "my_lab_things"
     folder.mkdir()
     for name, code in {"__init__": "", "good": "x = 1", "broken": "import surely_not_there", "_private": ""}.items():
@@ -28,7 +28,7 @@ def test_listing_imports_nothing(package):
     assert f"{package}.good" not in sys.modules
 
 
-def test_found_by_name_or_by_dotted_name(package):
+def test_find_by_name_or_by_dotted_name(package):
     assert find(package, "good").x == 1
     assert find("regard.attention.scores", "my_lab_things.good").x == 1
 
@@ -48,8 +48,8 @@ def test_unknown_names(package, name, text):
     assert text in str(error.value)
 
 
-def test_a_module_that_lacks_another_says_so(package):
-    """The fault is not the name's, so the error is left as it is."""
+def test_a_missing_dependency_of_a_module_is_reported(package):
+    """The name itself is valid, so the original error is raised."""
     for name in ("broken", "my_lab_things.broken"):
         with pytest.raises(ModuleNotFoundError, match="surely_not_there"):
             find(package, name)

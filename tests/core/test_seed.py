@@ -1,4 +1,4 @@
-"""Randomness from (seed, step, process) alone."""
+"""Seeds depend on (seed, step, process) alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def draws():
     return random.random(), float(np.random.rand()), float(torch.rand(1))
 
 
-def test_the_same_parts_give_the_same_numbers_whatever_came_before():
+def test_equal_seeds_give_equal_draws():
     seed_all(1, 2, 3)
     first = draws()
     draws()
@@ -22,15 +22,15 @@ def test_the_same_parts_give_the_same_numbers_whatever_came_before():
     assert draws() == first
 
 
-def test_neighbours_are_unrelated():
+def test_neighboring_seeds_are_unrelated():
     seeds = [combine_seeds(1, step, process) for step in range(200) for process in range(2)]
     assert len(set(seeds)) == 400 and all(0 <= seed < 2**63 for seed in seeds)
     high = sum(seed >> 62 for seed in seeds)
-    assert 140 < high < 260  # the top bit is as often set as not
+    assert 140 < high < 260  # the top bit is set half of the time
     assert combine_seeds(1, 2) != combine_seeds(2, 1)
 
 
-def test_a_host_s_generators_are_left_as_they_were():
+def test_generator_states_are_restored():
     seed_all(7)
     draws()
     states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()

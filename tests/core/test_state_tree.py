@@ -1,4 +1,4 @@
-"""States as values: select, spread, and what is kept once per source."""
+"""Decoder states as values: select, repeat, concatenate; shared parts are stored once per source."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ class Inner(NamedTuple):
 
 
 class State(NamedTuple):
-    own: Inner
+    inner: Inner
     pair: tuple[Tensor, ...]
     source: Shared[Inner]
 
 
 def state(sources=2, width=3):
-    own = torch.arange(sources * width)
-    return State(Inner(own[:, None] * 10, 4), (own, own + 100), Shared(Inner(torch.arange(sources) + 1000, 7, "kept")))
+    rows = torch.arange(sources * width)
+    shared = Shared(Inner(torch.arange(sources) + 1000, 7, "name"))
+    return State(Inner(rows[:, None] * 10, 4), (rows, rows + 100), shared)
 
 
-def test_select_reorders_what_belongs_to_hypotheses():
-    found = select(state(), torch.tensor([4, 4, 0]))
-    assert found.own.cache.flatten().tolist() == [40, 40, 0]
-    assert found.pair[1].tolist() == [104, 104, 100]
-    assert found.source.value.cache.tolist() == [1000, 1001]
-    assert (found.own.step, found.source.value.name) == (4, "kept")
-    assert isinstance(found, State) and isinstance(found.own, Inner) and isinstance(found.source, Shared)
+def test_select_reorders_the_hypotheses():
+    selected = select(state(), torch.tensor([4, 4, 0]))
+    assert selected.inner.cache.flatten().tolist() == [40, 40, 0]
+    assert selected.pair[1].tolist() == [104, 104, 100]
+    assert selected.source.value.cache.tolist() == [1000, 1001]
+    assert (selected.inner.step, selected.source.value.name) == (4, "name")
+    assert isinstance(selected, State) and isinstance(selected.inner, Inner) and isinstance(selected.source, Shared)
 
 
 def test_select_by_a_mask():
@@ -42,58 +43,58 @@ def test_select_by_a_mask():
 
 
 def test_select_sources_takes_all_hypotheses_of_each():
-    found = select_sources(state(), torch.tensor([1]), width=3)
-    assert found.pair[0].tolist() == [3, 4, 5]
-    assert found.source.value.cache.tolist() == [1001]
+    selected = select_sources(state(), torch.tensor([1]), width=3)
+    assert selected.pair[0].tolist() == [3, 4, 5]
+    assert selected.source.value.cache.tolist() == [1001]
 
 
-def test_spread_puts_copies_side_by_side():
-    found = repeat_rows(state(width=1), 3)
-    assert found.pair[0].tolist() == [0, 0, 0, 1, 1, 1]
-    assert found.source.value.cache.tolist() == [1000, 1001]
-    assert batch_size(found) == 6
+def test_repeated_rows_are_adjacent():
+    repeated = repeat_rows(state(width=1), 3)
+    assert repeated.pair[0].tolist() == [0, 0, 0, 1, 1, 1]
+    assert repeated.source.value.cache.tolist() == [1000, 1001]
+    assert batch_size(repeated) == 6
 
 
-def test_map_reaches_everything():
-    found = map_tensors(state(), lambda x: x * 0)
-    assert not found.own.cache.any() and not found.source.value.cache.any()
+def test_map_reaches_all_tensors():
+    mapped = map_tensors(state(), lambda x: x * 0)
+    assert not mapped.inner.cache.any() and not mapped.source.value.cache.any()
 
 
-def test_the_old_state_is_as_it_was():
+def test_select_does_not_change_its_input():
     old = state()
     select(old, torch.tensor([5]))
     assert old.pair[0].tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_an_unknown_kind_of_state_is_an_error():
+def test_an_unsupported_type_of_state_is_an_error():
     with pytest.raises(TypeError, match="a state holds list; states are tuples of tensors and plain values"):
         select((torch.zeros(2), [torch.zeros(2)]), torch.tensor([0]))
 
 
 class Ruler(NamedTuple):
-    """A value that has a length of its own."""
+    """A value of variable length that implements `_join`."""
 
-    marks: Tensor
+    ticks: Tensor
 
     def _join(self, other: Ruler, *, shared: bool) -> Ruler:
-        longest = max(self.marks.shape[1], other.marks.shape[1])
-        parts = [torch.nn.functional.pad(x, (0, longest - x.shape[1])) for x in (self.marks, other.marks)]
+        length = max(self.ticks.shape[1], other.ticks.shape[1])
+        parts = [torch.nn.functional.pad(x, (0, length - x.shape[1])) for x in (self.ticks, other.ticks)]
         return Ruler(torch.cat(parts) + (100 if shared else 0))
 
 
-def test_rows_of_two_states_are_joined_one_below_the_other():
+def test_states_are_concatenated_along_the_batch():
     first, second = state(sources=2), state(sources=1)
     joined = concat_states(first, second)
     assert batch_size(joined) == batch_size(first) + batch_size(second)
-    assert torch.equal(joined.own.cache, torch.cat([first.own.cache, second.own.cache]))
+    assert torch.equal(joined.inner.cache, torch.cat([first.inner.cache, second.inner.cache]))
     assert torch.equal(joined.source.value.cache, torch.cat([first.source.value.cache, second.source.value.cache]))
-    assert (joined.own.step, joined.source.value.name) == (4, "kept")
+    assert (joined.inner.step, joined.source.value.name) == (4, "name")
 
 
-def test_what_has_a_length_joins_itself_and_is_told_where_it_stands():
+def test_values_of_variable_length_join_themselves():
     short, long = Ruler(torch.ones(1, 2)), Ruler(torch.ones(1, 3))
-    assert concat_states(short, long).marks.tolist() == [[1, 1, 0], [1, 1, 1]]
-    assert concat_states(Shared(short), Shared(long)).value.marks.tolist() == [[101, 101, 100], [101, 101, 101]]
+    assert concat_states(short, long).ticks.tolist() == [[1, 1, 0], [1, 1, 1]]
+    assert concat_states(Shared(short), Shared(long)).value.ticks.tolist() == [[101, 101, 100], [101, 101, 101]]
 
 
 def test_plain_values_must_agree():

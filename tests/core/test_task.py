@@ -1,4 +1,4 @@
-"""The base of tasks, and answers."""
+"""Defaults of the task base class, and predictions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Bare(Task):
     target_metric = TargetMetric("error", higher_is_better=False)
 
 
-def test_what_a_task_need_not_say():
+def test_optional_methods_have_defaults():
     task = Bare()
     assert task.parse_input("a text") == "a text"
     assert (task.data_warnings(), task.signatures(), task.extra_metrics(None, "test", None), task.examples) == (
@@ -36,15 +36,17 @@ def test_what_a_task_need_not_say():
             call()
 
 
-def test_an_answer_is_a_line_json_and_files():
-    answer = Prediction("a cat", score=-1.5, files={".txt": lambda: b"cat"})
-    assert json.loads(json.dumps(answer.to_json())) == {"text": "a cat", "score": -1.5, "rank": None}
-    found = Prediction(
+def test_a_prediction_has_text_json_and_files():
+    prediction = Prediction("a cat", score=-1.5, files={".txt": lambda: b"cat"})
+    assert json.loads(json.dumps(prediction.to_json())) == {"text": "a cat", "score": -1.5, "rank": None}
+    table = Prediction(
         "<Kim:PS>", data={"entities": [{"type": "PS", "start": 0, "end": 3}]}, remarks=("cut",)
     ).to_json()
-    assert found["entities"] == [{"type": "PS", "start": 0, "end": 3}] and found["remarks"] == ["cut"]
-    assert answer.render(".TXT") == b"cat"
-    with pytest.raises(ConfigError, match=r"^this answer cannot be written as \.png; kinds: \.txt$"):
-        answer.render(".png")
-    with pytest.raises(ConfigError, match=r"^this answer cannot be written as a file without a suffix; kinds: none$"):
+    assert table["entities"] == [{"type": "PS", "start": 0, "end": 3}] and table["remarks"] == ["cut"]
+    assert prediction.render(".TXT") == b"cat"
+    with pytest.raises(ConfigError, match=r"^this prediction cannot be written as \.png; available: \.txt$"):
+        prediction.render(".png")
+    with pytest.raises(
+        ConfigError, match=r"^this prediction cannot be written as a file without a suffix; available: none$"
+    ):
         Prediction("a cat").render("")

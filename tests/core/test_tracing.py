@@ -1,4 +1,4 @@
-"""Compilers, tracers and transforms are noticed; every gradient written by hand has a second one and plain twins."""
+"""Compilers, tracers and transforms are detected; custom autograd functions work under all of them."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from regard.layers.linear import Linear
 from regard.layers.packed_rnn import BidirectionalRNN, make_packing
 from regard.models import skipgram
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of torch, in its own decompositions
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # raised inside torch
 
 
-def test_what_follows_is_noticed():
-    seen = []
+def test_tracers_and_transforms_are_detected():
+    states = []
 
-    def look(x):
-        seen.append((is_tracing(), is_exporting(), is_transforming()))
+    def observe(x):
+        states.append((is_tracing(), is_exporting(), is_transforming()))
         return x * 1.0
 
-    look(torch.ones(2))
-    torch.vmap(look)(torch.ones(2))
-    torch.func.grad(lambda x: look(x).sum())(torch.ones(2))
+    observe(torch.ones(2))
+    torch.vmap(observe)(torch.ones(2))
+    torch.func.grad(lambda x: observe(x).sum())(torch.ones(2))
     with forward_ad.dual_level():
-        look(torch.ones(2))
-    torch.jit.trace(look, torch.ones(2), check_trace=False)
-    torch.export.export(Calls(look), (torch.ones(2),))
+        observe(torch.ones(2))
+    torch.jit.trace(observe, torch.ones(2), check_trace=False)
+    torch.export.export(FunctionModule(observe), (torch.ones(2),))
     transform, trace = (True, False, True), (True, True, False)
-    assert seen == [(False, False, False), transform, transform, transform, trace, trace]
+    assert states == [(False, False, False), transform, transform, transform, trace, trace]
 
 
-class Calls(torch.nn.Module):
+class FunctionModule(torch.nn.Module):
     def __init__(self, function):
         super().__init__()
         self.function = function
 
-    def forward(self, *given):
-        return self.function(*given)
+    def forward(self, *inputs):
+        return self.function(*inputs)
 
 
 def test_gradients_that_have_gradients():
@@ -59,58 +59,58 @@ def test_gradients_that_have_gradients():
     assert torch.autograd.grad(d_x, (x, w)) == (6, 4)
 
 
-def make(*shape):
+def leaf(*shape):
     return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
 
 def second_derivative_of_tanh_scores(monkeypatch):
-    monkeypatch.setattr(_tanh_kernel, "SMALL", 0)
-    return _tanh_kernel.tanh_scores, (make(1, 1, 3, 2), make(1, 1, 2, 2), make(2))
+    monkeypatch.setattr(_tanh_kernel, "MAX_PLAIN_ELEMENTS", 0)
+    return _tanh_kernel.tanh_scores, (leaf(1, 1, 3, 2), leaf(1, 1, 2, 2), leaf(2))
 
 
 def second_derivative_of_windows(_):
-    return (lambda x: sliding_windows(x, 3, 2).sin()), (make(1, 7, 2),)
+    return (lambda x: sliding_windows(x, 3, 2).sin()), (leaf(1, 7, 2),)
 
 
 def second_derivative_of_chunks(monkeypatch):
-    monkeypatch.setattr(chunked, "CHUNK", 2)
+    monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", 2)
     attend = Attend(scores.build("additive", 2)).double()
     names, weights = zip(*attend.named_parameters(), strict=True)
 
     def run(q, k, v, *weights):
-        own = dict(zip(names, weights, strict=True))
-        k = k @ own["weigh.score.key.weight"].mT  # as `project` does
-        return functional_call(attend, own, (q, attend.project(k)._replace(tensor=k), v, Mask.causal()))
+        parameters = dict(zip(names, weights, strict=True))
+        k = k @ parameters["weigh.score.key.weight"].mT  # as `project` does
+        return functional_call(attend, parameters, (q, attend.project(k)._replace(tensor=k), v, Mask.causal()))
 
-    return run, (make(1, 1, 6, 2), make(1, 1, 6, 2), make(1, 1, 6, 2), *(w.detach().requires_grad_() for w in weights))
+    return run, (leaf(1, 1, 6, 2), leaf(1, 1, 6, 2), leaf(1, 1, 6, 2), *(w.detach().requires_grad_() for w in weights))
 
 
 def second_derivative_of_the_loss(monkeypatch):
-    monkeypatch.setattr(readout, "ROWS", 2)
+    monkeypatch.setattr(readout, "MIN_CHUNK_ROWS", 2)
     labels = torch.tensor([0, 3, 1])
-    return (lambda *x: readout.linear_cross_entropy(*x, labels, 0.1)), (make(3, 2), make(4, 2), make(4))
+    return (lambda *x: readout.linear_cross_entropy(*x, labels, 0.1)), (leaf(3, 2), leaf(4, 2), leaf(4))
 
 
 def second_derivative_of_recurrence(kind):
-    net, how = BidirectionalRNN(kind, 2, 2).double(), make_packing(torch.tensor([3, 1, 2]), 3)
-    return (lambda x: net(x, how)), (make(6, 2),)
+    rnn, packing = BidirectionalRNN(kind, 2, 2).double(), make_packing(torch.tensor([3, 1, 2]), 3)
+    return (lambda x: rnn(x, packing)), (leaf(6, 2),)
 
 
 def second_derivative_of_words(_):
     model = skipgram.build(skipgram.Config(dim=2), EmbeddingSpec(vocab_size=6)).double()
     torch.nn.init.normal_(model.contexts.weight)
-    words, reach, others = torch.tensor([[1, 2, 3]]), torch.tensor([[1, 2, 1]]), torch.tensor([[4, 5]])
+    words, reach, negatives = torch.tensor([[1, 2, 3]]), torch.tensor([[1, 2, 1]]), torch.tensor([[4, 5]])
 
     def loss(vectors, contexts):
         with torch.nn.utils.stateless._reparametrize_module(
             model, {"vectors.weight": vectors, "contexts.weight": contexts}
         ):
-            return model.loss(words, reach, others, negatives_per_pair=2.0)[0]
+            return model.loss(words, reach, negatives, negatives_per_pair=2.0)[0]
 
-    return loss, (make(6, 2), make(6, 2))
+    return loss, (leaf(6, 2), leaf(6, 2))
 
 
-OWN = {
+CUSTOM_FUNCTIONS = {
     "tanh": second_derivative_of_tanh_scores,
     "windows": second_derivative_of_windows,
     "chunks": second_derivative_of_chunks,
@@ -121,26 +121,26 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("own", OWN.values(), ids=OWN)
-def test_own_functions_have_second_derivatives(own, monkeypatch):
-    function, inputs = own(monkeypatch)
+@pytest.mark.parametrize("build", CUSTOM_FUNCTIONS.values(), ids=CUSTOM_FUNCTIONS)
+def test_custom_functions_have_second_derivatives(build, monkeypatch):
+    function, inputs = build(monkeypatch)
     assert gradgradcheck(function, inputs)
 
 
-@pytest.mark.parametrize("own", OWN.values(), ids=OWN)
-def test_own_functions_can_be_transformed(own, monkeypatch):
-    """Forward-mode and reverse-mode derivatives of the plain operations agree with the gradient written by hand."""
-    function, inputs = own(monkeypatch)
+@pytest.mark.parametrize("build", CUSTOM_FUNCTIONS.values(), ids=CUSTOM_FUNCTIONS)
+def test_custom_functions_can_be_transformed(build, monkeypatch):
+    """The forward-mode derivative of the plain fallback agrees with the custom backward pass."""
+    function, inputs = build(monkeypatch)
     directions = tuple(torch.randn_like(x) for x in inputs)
-    out, along = jvp(lambda *x: function(*x).sum(), inputs, directions)
-    by_hand = torch.autograd.grad(function(*inputs).sum(), inputs)
-    torch.testing.assert_close(along, sum((d * g).sum() for d, g in zip(directions, by_hand, strict=True)))
-    torch.testing.assert_close(out, function(*inputs).sum())
+    output, directional = jvp(lambda *x: function(*x).sum(), inputs, directions)
+    custom_grads = torch.autograd.grad(function(*inputs).sum(), inputs)
+    torch.testing.assert_close(directional, sum((d * g).sum() for d, g in zip(directions, custom_grads, strict=True)))
+    torch.testing.assert_close(output, function(*inputs).sum())
 
 
 def test_large_products_and_dropout_twice(monkeypatch):
-    monkeypatch.setattr(linear, "LARGE", 1)
-    monkeypatch.setattr(linear, "has_wide_vectors", torch.backends.mkldnn.is_available)
+    monkeypatch.setattr(linear, "MIN_ONEDNN_WORK", 1)
+    monkeypatch.setattr(linear, "has_avx512", torch.backends.mkldnn.is_available)
     layer, x = Linear(3, 2), torch.randn(4, 3, requires_grad=True)
     (first,) = torch.autograd.grad(layer(x).pow(3).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
@@ -166,10 +166,10 @@ def test_attention_under_every_transform(name, mask, n):
     def run(q, k, v):
         return attend(q, k, v, score=score, mask=mask)
 
-    expected = torch.stack([run(*one) for one in zip(q, k, v, strict=True)])
+    expected = torch.stack([run(*row) for row in zip(q, k, v, strict=True)])
     torch.testing.assert_close(torch.vmap(run)(q, k, v), expected)
-    _, along = jvp(lambda x: run(x, k[0], v[0]), (q[0],), (torch.ones_like(q[0]),))
-    small = 1e-6
-    torch.testing.assert_close(along, (run(q[0] + small, k[0], v[0]) - run(q[0] - small, k[0], v[0])) / (2 * small))
-    curved = hessian(lambda x: run(q[0] + x, k[0], v[0]).square().sum())(torch.zeros(3, dtype=torch.float64))
-    torch.testing.assert_close(curved, curved.mT)
+    _, directional = jvp(lambda x: run(x, k[0], v[0]), (q[0],), (torch.ones_like(q[0]),))
+    eps = 1e-6
+    torch.testing.assert_close(directional, (run(q[0] + eps, k[0], v[0]) - run(q[0] - eps, k[0], v[0])) / (2 * eps))
+    second = hessian(lambda x: run(q[0] + x, k[0], v[0]).square().sum())(torch.zeros(3, dtype=torch.float64))
+    torch.testing.assert_close(second, second.mT)

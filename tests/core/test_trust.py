@@ -1,4 +1,4 @@
-"""Trust: what was trained here is remembered, what was changed or comes from elsewhere imports and fetches nothing."""
+"""Trust: runs trained here are recorded; modified or external runs may not import code or access the network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(tmp_path, monkeypatch):
     return tmp_path / "run"
 
 
-def test_a_run_that_was_trained_here_is_remembered_wherever_it_lies(run, tmp_path):
+def test_a_run_trained_here_is_trusted_in_any_folder(run, tmp_path):
     assert not trust.is_trusted(run)
     trust.mark_trusted(run)
     trust.mark_trusted(run)
@@ -32,20 +32,20 @@ def test_a_run_that_was_trained_here_is_remembered_wherever_it_lies(run, tmp_pat
     assert trust.is_trusted(tmp_path / "copy")
 
 
-def test_a_changed_configuration_is_not_the_one_that_was_trained(run):
+def test_a_modified_configuration_is_not_trusted(run):
     trust.mark_trusted(run)
     config = run / trust.CONFIG_FILE
     config.write_text(config.read_text(encoding="utf-8").replace("lab.task", "bad.task"), encoding="utf-8")
     assert not trust.is_trusted(run)
 
 
-def test_another_user_remembers_nothing(run, tmp_path, monkeypatch):
+def test_another_user_does_not_trust_the_run(run, tmp_path, monkeypatch):
     trust.mark_trusted(run)
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "another"))
     assert not trust.is_trusted(run)
 
 
-def test_what_cannot_be_remembered_is_no_error(run, tmp_path, monkeypatch):
+def test_a_run_that_cannot_be_recorded_is_not_an_error(run, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "file"))
     trust.mark_trusted(run)
@@ -55,7 +55,7 @@ def test_what_cannot_be_remembered_is_no_error(run, tmp_path, monkeypatch):
     assert not trust.is_trusted(run) and trust.external_modules(run) == []
 
 
-def test_nothing_is_imported_for_a_stranger_and_all_of_it_is_named(run):
+def test_imports_of_an_untrusted_run_are_refused_and_listed(run):
     with trust.trust_scope(run, trusted=False):
         with pytest.raises(
             TrustError, match=r"import code from outside regard: json\.tool, lab\.task, lab\.model, other"
@@ -65,10 +65,10 @@ def test_nothing_is_imported_for_a_stranger_and_all_of_it_is_named(run):
             find("regard.tasks", "json.tool")
     with trust.trust_scope(run, trusted=True):
         assert find("regard.tasks", "json.tool")
-    assert find("regard.tasks", "json.tool")  # typed by the user, for no run
+    assert find("regard.tasks", "json.tool")  # given by the user, not by a run
 
 
-def test_nothing_is_fetched_for_a_stranger(run):
+def test_network_access_of_an_untrusted_run_is_refused(run):
     trust.check_network("https://example.org/x")
     with (
         trust.trust_scope(run, trusted=False),

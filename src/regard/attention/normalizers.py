@@ -94,8 +94,8 @@ class SoftOrHard(nn.Module):
 def fully_masked_rows(allowed: Tensor) -> Tensor | None:
     """Bool (… t s) -> bool (… t 1): the queries without an allowed key; None if there is certainly none.
 
-    None is the usual case and saves two passes over the weights. It needs a look at the values, which is cheap on a CPU
-    only.
+    None is the usual case and saves two passes over the weights. The values are only checked on a CPU, where it is
+    cheap.
     """
     empty = ~allowed.any(dim=-1, keepdim=True)
     if allowed.device.type == "cpu" and not is_tracing() and not empty.any():

@@ -130,7 +130,7 @@ class Task:
         """Write the files needed to read new inputs (a tokenizer, class names) into the run folder."""
 
     def parse_input(self, text: str) -> Any:
-        """Text from the user (the input itself, or the path of a file) -> a parsed input; raise a DataError if invalid."""
+        """Text from the user (the input, or the path of a file) -> a parsed input; invalid text is a DataError."""
         return text
 
     def parse_untrusted_text(self, text: str) -> Any:

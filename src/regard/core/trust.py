@@ -91,8 +91,8 @@ def check_network(address: str) -> None:
     run = _untrusted_run.get()
     if run is not None:
         raise TrustError(
-            f"{run}: this run would fetch {address} over the network; it was not trained here, or its {CONFIG_FILE} has "
-            "changed since; if you trust it, use --trust, or trust=True in Python"
+            f"{run}: this run would fetch {address} over the network; it was not trained here, or its {CONFIG_FILE} "
+            "has changed since; if you trust it, use --trust, or trust=True in Python"
         )
 
 

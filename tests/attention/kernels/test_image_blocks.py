@@ -1,4 +1,4 @@
-"""Block by block is exactly the dense mask: outputs and gradients, odd sizes, borders, images that are not whole."""
+"""Image blocks equal the dense mask: outputs and gradients, odd sizes, borders, incomplete images."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from regard.attention.kernels.image_blocks import block_plan, use_image_blocks
 from regard.attention.masks import Mask
 from regard.attention.record import record
 
-SMALL = st.builds(
+SMALL_LAYOUTS = st.builds(
     ImageBlocks2D,
     height=st.integers(2, 7),
     width=st.integers(2, 7),
@@ -37,28 +37,26 @@ def attend():
 
 
 @settings(max_examples=60)
-@given(c=SMALL, share=st.floats(0.05, 1.0))
-def test_blocks_are_the_dense_mask(c, share):
-    t = max(1, round(c.places * share))
+@given(c=SMALL_LAYOUTS, fraction=st.floats(0.05, 1.0))
+def test_blocks_equal_the_dense_mask(c, fraction):
+    t = max(1, round(c.length * fraction))
     attend, mask = Attend(scores.build("scaled_dot", 4)).double(), Mask.image_blocks(c) & Mask.causal()
     q, k, v = inputs(t)
     fast, plain = attend(q, k, v, mask), by_definition(attend, q, k, v, mask)
     torch.testing.assert_close(fast, plain)
-    weights = torch.randn_like(plain)
-    gradients = [torch.autograd.grad((out * weights).sum(), (q, k, v)) for out in (fast, plain)]
-    for ours, theirs in zip(*gradients, strict=True):
-        torch.testing.assert_close(ours, theirs)
+    grad = torch.randn_like(plain)
+    torch.testing.assert_close(*(torch.autograd.grad(output, (q, k, v), grad) for output in (fast, plain)))
 
 
-def test_the_block_path_is_taken(attend, monkeypatch):
+def test_attend_uses_the_blocks(attend, monkeypatch):
     mask = Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal()
     calls = []
-    monkeypatch.setattr("regard.attention.attend.attend_painted", lambda *given: calls.append(given) or given[1])
+    monkeypatch.setattr("regard.attention.attend.attend_image_blocks", lambda *args: calls.append(args) or args[1])
     attend(*inputs(90), mask)
     assert len(calls) == 1
     assert (
         block_plan(mask.layout, 90).keys.shape[1] <= 40
-    )  # (2 + 2) x (2 + 3 + 2), less what is not made, in whole vectors
+    )  # (2 + 2) x (2 + 3 + 2), without positions not yet generated, in full vectors
 
 
 @pytest.mark.parametrize(
@@ -68,7 +66,7 @@ def test_the_block_path_is_taken(attend, monkeypatch):
         (
             Mask.image_blocks(image_blocks_2d(9, 10, query=(9, 10), memory=(2, 2))) & Mask.causal(),
             90,
-        ),  # one block: nothing is saved
+        ),  # one block saves nothing
         (
             Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal() & Mask.local(back=3),
             90,
@@ -76,7 +74,7 @@ def test_the_block_path_is_taken(attend, monkeypatch):
         (Mask.image_blocks(image_blocks_2d(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal(), 4),
     ],
 )
-def test_other_masks_are_dense(attend, mask, t):
+def test_other_masks_do_not_use_the_blocks(attend, mask, t):
     assert not use_image_blocks(mask, t, t)
     q, k, v = inputs(t)
     torch.testing.assert_close(attend(q, k, v, mask), by_definition(attend, q, k, v, mask))
@@ -90,11 +88,11 @@ def test_any_score_and_dropout(monkeypatch):
         q, k, v = inputs(30)
         k = attend.project(k)
         torch.testing.assert_close(attend(q, k, v, mask), by_definition(attend, q, k.tensor, v, mask))
-    dropping = Attend(scores.build("scaled_dot", 4), dropout=0.5).double().train()
-    assert not dropping(*inputs(30), mask).equal(dropping(*inputs(30), mask))
+    with_dropout = Attend(scores.build("scaled_dot", 4), dropout=0.5).double().train()
+    assert not with_dropout(*inputs(30), mask).equal(with_dropout(*inputs(30), mask))
 
 
-def test_looking_changes_nothing_and_shows_the_dense_map(attend):
+def test_recording_does_not_change_the_output_and_gives_the_dense_map(attend):
     c = image_blocks_2d(5, 6, query=(2, 3), memory=(1, 1))
     mask = Mask.image_blocks(c) & Mask.causal()
     q, k, v = inputs(30)
@@ -106,9 +104,9 @@ def test_looking_changes_nothing_and_shows_the_dense_map(attend):
     torch.testing.assert_close(weights @ v, plain)
 
 
-def test_plans_are_made_once():
+def test_plans_are_cached():
     c = image_blocks_2d(8, 8, query=(4, 4), memory=(2, 2))
     assert block_plan(c, 64) is block_plan(c, 64)
     assert (
-        image_blocks._most(c) == 16 + 2 * 6 + 4 * 2
-    )  # its own, two rows above with a column more, two columns on the left
+        image_blocks._max_block_keys(c) == 16 + 2 * 6 + 4 * 2
+    )  # the block, two rows above with one more column, two columns on the left

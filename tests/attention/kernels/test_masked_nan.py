@@ -1,4 +1,4 @@
-"""What nobody may look at leaves no trace, whatever it holds: in values, in gradients, on every path."""
+"""Masked keys do not affect outputs or gradients, even if they contain NaN or infinity, in any kernel."""
 
 from __future__ import annotations
 
@@ -13,57 +13,61 @@ from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 from regard.layers.positions.relative import Relative
 
-HIDING = {
+HIDING_MASKS = {
     "lengths": lambda n: Mask.lengths(torch.tensor([n, 3]), n),
     "start": lambda n: Mask.left_padded(torch.tensor([0, n - 3])),
     "pairs": lambda n: Mask.explicit(torch.arange(n).expand(n, n) < 3),
 }
 
 
-def spoilt(x, mask, *, value):
-    seen, _ = zero_hidden_keys(torch.ones_like(x), x, mask)
-    return torch.where(seen > 0, x, value)
+def fill_hidden(x, mask, *, value):
+    visible, _ = zero_hidden_keys(torch.ones_like(x), x, mask)
+    return torch.where(visible > 0, x, value)
 
 
-@pytest.mark.parametrize("n", [6, 80])  # few keys, and many
-@pytest.mark.parametrize("hiding", HIDING.values(), ids=HIDING)
+@pytest.mark.parametrize("n", [6, 80])  # the short kernel, and the fused one
+@pytest.mark.parametrize("make_mask", HIDING_MASKS.values(), ids=HIDING_MASKS)
 @pytest.mark.parametrize("name", ["scaled_dot", "cosine", "additive"])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-@pytest.mark.parametrize("both", [True, False], ids=["keys and values", "keys alone"])
-def test_padding_may_hold_anything(name, hiding, n, value, both):
-    attend, mask = Attend(scores.build(name, 4)), hiding(n)
+@pytest.mark.parametrize("both", [True, False], ids=["keys and values", "only keys"])
+def test_padding_may_hold_anything(name, make_mask, n, value, both):
+    attend, mask = Attend(scores.build(name, 4)), make_mask(n)
     q, k, v = (torch.randn(2, 1, n, 4) for _ in range(3))
-    found = []
+    results = []
     for fill in (0.0, value):
-        values = spoilt(v, mask, value=fill if both else 0.0)
-        leaves = [x.clone().requires_grad_() for x in (q, spoilt(k, mask, value=fill), values)]
-        mixed = attend(leaves[0], attend.project(leaves[1]), leaves[2], mask)
-        gradients = torch.autograd.grad(mixed.square().sum(), [leaves[0], *attend.parameters()])
-        found.append([mixed, *gradients])
-    assert found[1][0].isfinite().all()
-    torch.testing.assert_close(found[1][:2], found[0][:2])  # weights of a score meet the padding before the mask does
+        values = fill_hidden(v, mask, value=fill if both else 0.0)
+        leaves = [x.clone().requires_grad_() for x in (q, fill_hidden(k, mask, value=fill), values)]
+        output = attend(leaves[0], attend.project(leaves[1]), leaves[2], mask)
+        gradients = torch.autograd.grad(output.square().sum(), [leaves[0], *attend.parameters()])
+        results.append([output, *gradients])
+    assert results[1][0].isfinite().all()
+    torch.testing.assert_close(
+        results[1][:2], results[0][:2]
+    )  # without the score's weights, which multiply the padding
 
 
-def test_of_the_function_too_and_what_is_seen_is_named():
+def test_the_function_ignores_hidden_keys_and_names_visible_ones():
     q, k, v = (torch.randn(2, 1, 6, 4) for _ in range(3))
-    mask = HIDING["lengths"](6)
+    mask = HIDING_MASKS["lengths"](6)
     clean = attend_once(q, k, v, mask=mask)
     k[1, :, 4], v[1, :, 3] = torch.nan, torch.inf
     torch.testing.assert_close(attend_once(q, k, v, mask=mask), clean)
     v[0, 0, 0, 0] = torch.nan
-    with pytest.raises(ShapeError, match=r"^attend: key has NaN or infinity in it; look for a division by zero before"):
+    with pytest.raises(ShapeError, match=r"^attend: key contains NaN or infinity; check for a division by zero before"):
         attend_once(q, k, v, mask=mask)
 
 
-def test_without_looking_it_is_never_certain():
+def test_values_that_cannot_be_inspected_are_not_assumed_finite():
     assert is_finite(torch.ones(2)) and not is_finite(torch.tensor([1.0, torch.nan]))
     assert not torch.vmap(lambda x: torch.ones(()) * is_finite(x))(torch.ones(2, 2)).any()
-    assert not may_hide_keys(Mask.causal() & Mask.local(2)) and all(may_hide_keys(make(6)) for make in HIDING.values())
+    assert not may_hide_keys(Mask.causal() & Mask.local(2)) and all(
+        may_hide_keys(make(6)) for make in HIDING_MASKS.values()
+    )
 
 
-def test_positions_inside_the_score_too():
-    mask, place = HIDING["lengths"](6), Relative(1, 4, max_distance=3)
-    attend = Attend(scores.build("scaled_dot", 4), position_bias=place)
+def test_position_biases_ignore_hidden_keys():
+    mask, bias = HIDING_MASKS["lengths"](6), Relative(1, 4, max_distance=3)
+    attend = Attend(scores.build("scaled_dot", 4), position_bias=bias)
     q, k, v = (torch.randn(2, 1, 6, 4) for _ in range(3))
     q.requires_grad_()
     k[1, :, 3:] = torch.nan

@@ -1,4 +1,4 @@
-"""Attention over few keys: equal to the plain formula, whatever is padded."""
+"""Attention over few keys equals the fused kernel, with any padding."""
 
 import pytest
 import torch
@@ -8,14 +8,14 @@ from regard.attention.masks import Mask
 from regard.attention.score import Dot
 
 
-@pytest.mark.parametrize(("length", "room"), [(0, 16), (1, 16), (16, 16), (17, 24), (24, 24), (100, 104)])
-def test_room_is_made_of_whole_vectors(length, room):
-    assert short_keys.padded_length(length) == room
+@pytest.mark.parametrize(("length", "padded"), [(0, 16), (1, 16), (16, 16), (17, 24), (24, 24), (100, 104)])
+def test_lengths_are_padded_to_full_vectors(length, padded):
+    assert short_keys.padded_length(length) == padded
 
 
 def test_the_bias_of_a_mask_of_keys():
     hidden = -torch.inf
-    plain = short_keys.key_bias(Mask.causal(), 1, 3, 5, 2)  # one query may look at all that was before it
+    plain = short_keys.key_bias(Mask.causal(), 1, 3, 5, 2)  # one query attends to all cached keys
     assert plain.tolist() == [[[0, 0, 0, hidden, hidden]]]
     padded = short_keys.key_bias(Mask.lengths(torch.tensor([1, 2])), 4, 2, 3, 2)
     assert padded.tolist() == 2 * [[[0, hidden, hidden]]] + 2 * [[[0, 0, hidden]]]
@@ -27,7 +27,7 @@ def test_the_bias_of_a_mask_of_keys():
     "mask",
     [Mask.local(back=3), Mask.block(2, 1), Mask.explicit(torch.ones(1, 3) > 0), Mask.lengths(torch.tensor([0, 3]))],
 )
-def test_masks_that_have_no_such_bias(mask):
+def test_masks_without_a_bias_of_keys(mask):
     assert short_keys.key_bias(mask, 1, 3, 16, 2) is None
     assert short_keys.key_bias(Mask.causal(), 2, 3, 16, 2) is None
     assert short_keys.key_bias(Mask(), 1, 0, 16, 2) is None
@@ -35,23 +35,20 @@ def test_masks_that_have_no_such_bias(mask):
 
 @pytest.mark.parametrize(("t", "s"), [(1, 1), (1, 15), (5, 5), (7, 16), (16, 16), (3, 33)])
 @pytest.mark.parametrize("mask", [Mask(), Mask.causal(), Mask.local(back=20)])
-def test_heads_are_mixed_as_by_the_fused_kernel_in_value_and_gradient(t, s, mask):
+def test_output_and_gradient_equal_the_fused_kernel(t, s, mask):
     torch.manual_seed(0)
-    given = [torch.randn(2, 3, size, 4, dtype=torch.float64, requires_grad=True) for size in (t, s, s)]
+    inputs = [torch.randn(2, 3, size, 4, dtype=torch.float64, requires_grad=True) for size in (t, s, s)]
     allowed = mask.dense(t, s)
-    q, k, v = given
-    found = short_keys.attend_short(Dot(q, k, 0.3), v, allowed)
+    q, k, v = inputs
+    output = short_keys.attend_short(Dot(q, k, 0.3), v, allowed)
     expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=0.3)
-    torch.testing.assert_close(found, expected)
-    change = torch.randn_like(found)
-    for ours, theirs in zip(
-        torch.autograd.grad(found, given, change), torch.autograd.grad(expected, given, change), strict=True
-    ):
-        torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(output, expected)
+    grad = torch.randn_like(output)
+    torch.testing.assert_close(torch.autograd.grad(output, inputs, grad), torch.autograd.grad(expected, inputs, grad))
 
 
-def test_short_is_what_was_measured(monkeypatch):
-    monkeypatch.setattr(short_keys, "WIDE", True)
+def test_short_lengths_use_the_kernel(monkeypatch):
+    monkeypatch.setattr(short_keys, "HAS_AVX512", True)
     few, many = torch.zeros(1, 1, short_keys.MAX_SHORT_LENGTH, 4), torch.zeros(1, 1, short_keys.MAX_SHORT_LENGTH + 1, 4)
     assert short_keys.use_short_kernel(few, few)
     assert (
@@ -61,7 +58,7 @@ def test_short_is_what_was_measured(monkeypatch):
     )
 
 
-def test_without_wide_vectors_the_fused_kernel_is_faster(monkeypatch):
-    monkeypatch.setattr(short_keys, "WIDE", False)
+def test_without_avx512_the_fused_kernel_is_used(monkeypatch):
+    monkeypatch.setattr(short_keys, "HAS_AVX512", False)
     few = torch.zeros(1, 1, 8, 4)
     assert not short_keys.use_short_kernel(few, few)

@@ -1,4 +1,4 @@
-"""Concat: the formula with the inputs joined; equal to additive when its W is [W U]."""
+"""Concat score: the formula with concatenated inputs; equal to the additive score if its W is [W U]."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from regard.attention import scores
 def test_the_formula():
     score = scores.build("concat", 4, 3)
     q, k = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 6, 3)
-    found = score(q, score.project_keys(k))
+    result = score(q, score.project_keys(k))
     for i in range(5):
         for j in range(6):
             joined = torch.cat([q[:, :, i], k[:, :, j]], dim=-1)
             expected = torch.tanh(score.joined(joined)) @ score.weight.weight[0]
-            torch.testing.assert_close(found[:, :, i, j], expected)
+            torch.testing.assert_close(result[:, :, i, j], expected)
 
 
 def test_splitting_w_makes_it_additive():

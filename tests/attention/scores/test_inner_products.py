@@ -1,4 +1,4 @@
-"""Dot, scaled dot, general and cosine: each as its formula says; widths that must agree."""
+"""Dot, scaled dot, general and cosine scores: their formulas, and the check of widths."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from regard.attention import scores
 from regard.core.errors import ConfigError, ShapeError
 
 
-def both():
+def query_and_key():
     return torch.randn(2, 2, 3, 4), torch.randn(2, 2, 5, 4)
 
 
 def test_dot_and_scaled_dot():
-    q, k = both()
+    q, k = query_and_key()
     expected = torch.einsum("bhtd,bhsd->bhts", q, k)
     torch.testing.assert_close(scores.build("dot", 4)(q, k), expected)
     torch.testing.assert_close(scores.build("scaled_dot", 4)(q, k), expected / 2)
@@ -28,7 +28,7 @@ def test_general_with_keys_of_another_width():
 
 
 def test_cosine():
-    q, k = both()
+    q, k = query_and_key()
     score = scores.build("cosine", 4)
     expected = torch.cosine_similarity(q[..., :, None, :], k[..., None, :, :], dim=-1)
     torch.testing.assert_close(score(q, score.project_keys(k)), 10 * expected)

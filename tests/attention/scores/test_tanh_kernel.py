@@ -1,4 +1,4 @@
-"""Blocks of tanh scores equal the plain formula, forward and gradient, near and far, in bounded memory."""
+"""Blocks of tanh scores equal the plain formula, forward and backward, for small and large inputs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def plain(a, c, weight):
     return torch.tanh(a[..., :, None, :] + c[..., None, :, :]) @ weight
 
 
-def leaves(b, h, t, s, *, d=3, far=1.0, dtype=torch.float64):
-    a, c, weight = (torch.randn(shape, dtype=dtype) * far for shape in ((b, t, h, d), (b, s, h, d), (d,)))
-    return [x.requires_grad_() for x in (a.transpose(1, 2), c.transpose(1, 2), weight)]  # laid out as heads are
+def leaves(b, h, t, s, *, d=3, size=1.0, dtype=torch.float64):
+    a, c, weight = (torch.randn(shape, dtype=dtype) * size for shape in ((b, t, h, d), (b, s, h, d), (d,)))
+    return [x.requires_grad_() for x in (a.transpose(1, 2), c.transpose(1, 2), weight)]  # the memory layout of heads
 
 
 @given(
@@ -26,33 +26,33 @@ def leaves(b, h, t, s, *, d=3, far=1.0, dtype=torch.float64):
     st.sampled_from([0.1, 1.0, 30.0]),
     st.sampled_from([0, 32]),
 )
-def test_blocks_are_the_formula(shape, block, far, few):
+def test_blocks_equal_the_formula(shape, block, size, max_loop_rows):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_tanh_kernel, "BLOCK", block)
-        patch.setattr(_tanh_kernel, "FEW", few)
-        given_ = leaves(*shape, far=far)
+        patch.setattr(_tanh_kernel, "BLOCK_ELEMENTS", block)
+        patch.setattr(_tanh_kernel, "MAX_LOOP_ROWS", max_loop_rows)
+        inputs = leaves(*shape, size=size)
         apply = _tanh_kernel._TanhScores.apply
-        found, expected = apply(*given_), plain(*given_)
-    torch.testing.assert_close(found, expected)
-    change = torch.randn_like(expected)
+        result, expected = apply(*inputs), plain(*inputs)
+    torch.testing.assert_close(result, expected)
+    grad = torch.randn_like(expected)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_tanh_kernel, "BLOCK", block)
-        patch.setattr(_tanh_kernel, "FEW", few)
-        gradients = torch.autograd.grad(found, given_, change)
-    torch.testing.assert_close(gradients, torch.autograd.grad(expected, given_, change))
+        patch.setattr(_tanh_kernel, "BLOCK_ELEMENTS", block)
+        patch.setattr(_tanh_kernel, "MAX_LOOP_ROWS", max_loop_rows)
+        gradients = torch.autograd.grad(result, inputs, grad)
+    torch.testing.assert_close(gradients, torch.autograd.grad(expected, inputs, grad))
 
 
-def test_small_and_large_agree_in_float32(monkeypatch):
-    given_ = leaves(1, 2, 5, 6, d=8, dtype=torch.float32)
-    small = tanh_scores(*given_)
-    monkeypatch.setattr(_tanh_kernel, "BLOCK", 10)
-    monkeypatch.setattr(_tanh_kernel, "SMALL", 0)
-    large = tanh_scores(*given_)
-    torch.testing.assert_close(large, small, atol=1e-5, rtol=1e-5)
+def test_plain_and_block_kernels_agree_in_float32(monkeypatch):
+    inputs = leaves(1, 2, 5, 6, d=8, dtype=torch.float32)
+    plain_scores = tanh_scores(*inputs)
+    monkeypatch.setattr(_tanh_kernel, "BLOCK_ELEMENTS", 10)
+    monkeypatch.setattr(_tanh_kernel, "MAX_PLAIN_ELEMENTS", 0)
+    block_scores = tanh_scores(*inputs)
+    torch.testing.assert_close(block_scores, plain_scores, atol=1e-5, rtol=1e-5)
 
 
-def test_opposite_and_far_features_do_not_overflow(monkeypatch):
-    monkeypatch.setattr(_tanh_kernel, "SMALL", 0)
+def test_large_and_opposite_features_do_not_overflow(monkeypatch):
+    monkeypatch.setattr(_tanh_kernel, "MAX_PLAIN_ELEMENTS", 0)
     a = torch.tensor([100.0, -100.0, 15.0]).view(1, 1, 3, 1)
     assert tanh_scores(a, -a, torch.ones(1)).diagonal(dim1=-2, dim2=-1).eq(0).all()
     a = a.clamp(-19, 19)
@@ -60,12 +60,12 @@ def test_opposite_and_far_features_do_not_overflow(monkeypatch):
 
 
 def test_gradcheck(monkeypatch):
-    monkeypatch.setattr(_tanh_kernel, "SMALL", 0)
-    monkeypatch.setattr(_tanh_kernel, "BLOCK", 12)
+    monkeypatch.setattr(_tanh_kernel, "MAX_PLAIN_ELEMENTS", 0)
+    monkeypatch.setattr(_tanh_kernel, "BLOCK_ELEMENTS", 12)
     assert torch.autograd.gradcheck(tanh_scores, leaves(1, 2, 3, 4))
 
 
-def test_half_precision_is_left_to_tanh(monkeypatch):
-    monkeypatch.setattr(_tanh_kernel, "SMALL", 0)
-    given_ = leaves(1, 2, 5, 6, d=8, dtype=torch.bfloat16)
-    assert tanh_scores(*given_).equal(plain(*given_))
+def test_half_precision_uses_tanh(monkeypatch):
+    monkeypatch.setattr(_tanh_kernel, "MAX_PLAIN_ELEMENTS", 0)
+    inputs = leaves(1, 2, 5, 6, d=8, dtype=torch.bfloat16)
+    assert tanh_scores(*inputs).equal(plain(*inputs))

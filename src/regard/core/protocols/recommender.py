@@ -1,4 +1,4 @@
-"""Interface between recommendation models and the recommendation task: user and item batches, and the model's methods."""
+"""Interface between recommendation models and the recommendation task: user and item batches, and model methods."""
 
 from __future__ import annotations
 
