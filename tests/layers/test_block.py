@@ -1,4 +1,4 @@
-"""A block is the paper's formula: attention, attention over a source, a feed-forward network, each with its norm."""
+"""A block is the formula of the paper: self-attention, cross-attention and feed-forward network, each with its norm."""
 
 from functools import partial
 
@@ -22,9 +22,9 @@ def heads():
 
 
 def block(norm="pre", cross=False, **settings):
-    around = partial(NORMS[norm], DIM, 0.1)
+    make_norm = partial(NORMS[norm], DIM, 0.1)
     network = FeedForward(DIM, 12, **settings)
-    return Block(heads(), network, make_norm=around, cross_attention=heads() if cross else None).eval()
+    return Block(heads(), network, make_norm=make_norm, cross_attention=heads() if cross else None).eval()
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -32,19 +32,19 @@ def block(norm="pre", cross=False, **settings):
 @pytest.mark.parametrize("mask", [Mask(), Mask.causal()])
 def test_the_parts_in_their_order(norm, cross, mask):
     layer, x, source = block(norm, cross), torch.randn(2, 4, DIM), torch.randn(2, 3, DIM)
-    there = Mask.lengths(torch.tensor([3, 1]))
-    found, memory = layer(x, mask, source=layer.project_kv(source, there) if cross else None)
+    source_mask = Mask.lengths(torch.tensor([3, 1]))
+    output, cache = layer(x, mask, source=layer.project_kv(source, source_mask) if cross else None)
     expected = layer.around_self(x, lambda y: layer.self_attn(y, layer.self_attn.project_kv(y), mask))
     if cross:
-        seen = layer.cross_attn.project_kv(source)
-        expected = layer.around_cross(expected, lambda y: layer.cross_attn(y, seen, there))
+        source_kv = layer.cross_attn.project_kv(source)
+        expected = layer.around_cross(expected, lambda y: layer.cross_attn(y, source_kv, source_mask))
     expected = layer.around_feedforward(expected, layer.feedforward)
-    torch.testing.assert_close(found, expected)
-    assert memory.length == 4
+    torch.testing.assert_close(output, expected)
+    assert cache.length == 4
 
 
 @pytest.mark.parametrize("cut", [0, 1, 3])
-def test_the_past_stands_for_what_was_read(cut):
+def test_the_cache_replaces_earlier_tokens(cut):
     layer, x = block(), torch.randn(2, 4, DIM)
     whole, _ = layer(x, Mask.causal())
     first, past = layer(x[:, :cut], Mask.causal(), past=layer.empty_cache(x))
@@ -53,7 +53,7 @@ def test_the_past_stands_for_what_was_read(cut):
     assert past.length == 4
 
 
-def test_its_weights_keep_their_names():
+def test_parameter_names():
     names = {name.split(".")[0] for name, _ in block(cross=True).named_parameters()}
     assert names == {"self_attn", "cross_attn", "feedforward", "around_self", "around_cross", "around_feedforward"}
     assert not hasattr(block(), "cross_attn")

@@ -1,4 +1,4 @@
-"""Images to grids."""
+"""Images to grids of features."""
 
 import pytest
 import torch
@@ -18,13 +18,13 @@ def test_each_side_is_divided_and_rounded_up(stride):
     )
 
 
-def test_cells_come_row_by_row_and_know_their_place():
+def test_cells_are_in_raster_order_and_have_positions():
     grid = GridEncoder(nn.Identity(), 3, Position2D("sinusoidal", 8, height=2, width=3)).eval()
     image = torch.randn(1, 3, 2, 3)
     cells = grid(image)
     assert cells.shape == (1, 6, 8)
-    other = image.clone()
-    other[:, :, 1, 0] += 1.0  # the fourth cell
-    assert ((grid(other) - cells).abs().amax(dim=-1)[0] > 1e-6).tolist() == [False, False, False, True, False, False]
+    changed = image.clone()
+    changed[:, :, 1, 0] += 1.0  # the fourth cell
+    assert ((grid(changed) - cells).abs().amax(dim=-1)[0] > 1e-6).tolist() == [False, False, False, True, False, False]
     same = grid(torch.zeros_like(image))[0]
     assert (same[0] - same[5]).abs().max() > 0.1

@@ -1,3 +1,5 @@
+"""The CRF compared with enumeration of all tag sequences."""
+
 from itertools import pairwise, product
 
 import pytest
@@ -23,22 +25,22 @@ RULES = [BIO, IOBES, FREE]
 
 
 def chain(rules):
-    made = LinearChain(rules).double()
-    for weight in made.parameters():
+    crf = LinearChain(rules).double()
+    for weight in crf.parameters():
         torch.nn.init.normal_(weight)
-    return made
+    return crf
 
 
-def kept(tags, rules):
+def is_allowed(tags, rules):
     pairs = pairwise(tags)
     return rules.first[tags[0]] and rules.last[tags[-1]] and all(rules.follows[a][b] for a, b in pairs)
 
 
-def enumerated(made, logits, rules):
-    """Every sequence that keeps the rules, with its score."""
-    first, follows, last = made.transitions()
+def enumerated(crf, logits, rules):
+    """Yield every allowed sequence with its score."""
+    first, follows, last = crf.transitions()
     for tags in product(range(logits.shape[1]), repeat=logits.shape[0]):
-        if kept(tags, rules):
+        if is_allowed(tags, rules):
             score = first[tags[0]] + last[tags[-1]] + sum(logits[i, tag] for i, tag in enumerate(tags))
             yield tags, score + sum(follows[a, b] for a, b in pairwise(tags))
 
@@ -46,36 +48,36 @@ def enumerated(made, logits, rules):
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("length", [1, 2, 4])
 def test_the_partition_function_is_the_sum_over_all_sequences(rules, length):
-    made, logits = chain(rules), torch.randn(1, length, len(rules.first), dtype=torch.double)
-    scores = torch.stack([score for _, score in enumerated(made, logits[0], rules)])
-    torch.testing.assert_close(made.log_partition(logits, torch.tensor([length]))[0], scores.logsumexp(0))
+    crf, logits = chain(rules), torch.randn(1, length, len(rules.first), dtype=torch.double)
+    scores = torch.stack([score for _, score in enumerated(crf, logits[0], rules)])
+    torch.testing.assert_close(crf.log_partition(logits, torch.tensor([length]))[0], scores.logsumexp(0))
 
 
 @pytest.mark.parametrize("rules", RULES)
-def test_the_loss_is_the_log_probability_and_the_best_is_the_likeliest(rules):
-    made, logits = chain(rules), torch.randn(1, 4, len(rules.first), dtype=torch.double)
+def test_the_loss_is_the_log_probability_and_viterbi_finds_the_best(rules):
+    crf, logits = chain(rules), torch.randn(1, 4, len(rules.first), dtype=torch.double)
     lengths = torch.tensor([4])
-    all_of_them = list(enumerated(made, logits[0], rules))
-    total = torch.stack([score for _, score in all_of_them]).logsumexp(0)
-    for tags, score in all_of_them[:5]:
-        torch.testing.assert_close(made.log_probability(logits, torch.tensor([tags]), lengths)[0], score - total)
-    best = max(all_of_them, key=lambda pair: pair[1])[0]
-    assert tuple(viterbi(logits, made.transitions(), lengths)[0].tolist()) == best
+    sequences = list(enumerated(crf, logits[0], rules))
+    total = torch.stack([score for _, score in sequences]).logsumexp(0)
+    for tags, score in sequences[:5]:
+        torch.testing.assert_close(crf.log_probability(logits, torch.tensor([tags]), lengths)[0], score - total)
+    best = max(sequences, key=lambda pair: pair[1])[0]
+    assert tuple(viterbi(logits, crf.transitions(), lengths)[0].tolist()) == best
 
 
 def test_marginals_are_sums_of_probabilities():
-    made, logits = chain(BIO), torch.randn(1, 3, 3, dtype=torch.double)
-    found = list(enumerated(made, logits[0], BIO))
-    odds = torch.stack([score for _, score in found]).softmax(0)
-    wanted = torch.zeros(3, 3, dtype=torch.double)
-    for (tags, _), p in zip(found, odds, strict=True):
-        for place, tag in enumerate(tags):
-            wanted[place, tag] += p
-    torch.testing.assert_close(made.marginals(logits, torch.tensor([3]))[0], wanted.detach())
+    crf, logits = chain(BIO), torch.randn(1, 3, 3, dtype=torch.double)
+    sequences = list(enumerated(crf, logits[0], BIO))
+    probabilities = torch.stack([score for _, score in sequences]).softmax(0)
+    expected = torch.zeros(3, 3, dtype=torch.double)
+    for (tags, _), p in zip(sequences, probabilities, strict=True):
+        for position, tag in enumerate(tags):
+            expected[position, tag] += p
+    torch.testing.assert_close(crf.marginals(logits, torch.tensor([3]))[0], expected.detach())
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_padding_changes_nothing(name):
+def test_padding_has_no_effect(name):
     readout = TagReadout(6, 5, CHAINS[name](IOBES)).double()
     features = torch.randn(3, 5, 6, dtype=torch.double)
     lengths, tags = torch.tensor([5, 3, 1]), torch.tensor([[0, 1, 2, 3, 4], [4, 1, 3, 9, 9], [0, 9, 9, 9, 9]])
@@ -97,35 +99,35 @@ def test_an_invalid_sequence_is_never_the_best(name, rules):
     size = len(rules.first)
     readout = TagReadout(4, size, CHAINS[name](rules))
     lengths = torch.randint(1, 9, (50,))
-    found = readout.decode(30 * torch.randn(50, 8, 4), lengths)
-    for tags, length in zip(found.tolist(), lengths.tolist(), strict=True):
-        assert kept(tags[:length], rules)
+    decoded = readout.decode(30 * torch.randn(50, 8, 4), lengths)
+    for tags, length in zip(decoded.tolist(), lengths.tolist(), strict=True):
+        assert is_allowed(tags[:length], rules)
 
 
 def test_an_empty_sequence_costs_nothing():
-    made = chain(BIO)
+    crf = chain(BIO)
     logits = torch.randn(2, 3, 3, dtype=torch.double, requires_grad=True)
     tags, lengths = torch.zeros(2, 3, dtype=torch.long), torch.tensor([0, 2])
-    loss = -made.log_probability(logits, tags, lengths)
+    loss = -crf.log_probability(logits, tags, lengths)
     assert loss[0] == 0
     loss.sum().backward()
     assert logits.grad[0].eq(0).all() and logits.grad.isfinite().all()
 
 
 def test_gradients_are_right():
-    made = chain(IOBES)
+    crf = chain(IOBES)
     logits = torch.randn(2, 3, 5, dtype=torch.double, requires_grad=True)
     tags, lengths = torch.tensor([[1, 2, 3], [0, 4, 0]]), torch.tensor([3, 2])
-    assert torch.autograd.gradcheck(lambda x: made.log_probability(x, tags, lengths).sum(), logits)
-    made.log_probability(logits, tags, lengths).sum().backward()
-    assert all(weight.grad.isfinite().all() for weight in made.parameters())
+    assert torch.autograd.gradcheck(lambda x: crf.log_probability(x, tags, lengths).sum(), logits)
+    crf.log_probability(logits, tags, lengths).sum().backward()
+    assert all(weight.grad.isfinite().all() for weight in crf.parameters())
 
 
-def test_the_rules_are_not_saved_with_the_weights():
+def test_allowed_transitions_are_not_saved():
     assert set(LinearChain(BIO).state_dict()) == {"first", "follows", "last"}
     assert set(IndependentTags(BIO).state_dict()) == set()
 
 
-def test_rules_that_allow_nothing_are_an_error():
-    with pytest.raises(ConfigError, match="the rules of the tags allow no sequence: some tag has nothing"):
+def test_transitions_that_allow_no_sequence():
+    with pytest.raises(ConfigError, match="allowed transitions: no sequence is possible; every tag needs"):
         LinearChain(TagTransitions((True, True), ((True, False), (False, False)), (True, True)))

@@ -1,3 +1,5 @@
+"""Grouping of sentences by document and of tokens by unit."""
+
 import torch
 
 from regard.core.data_specs import SpecialTokens
@@ -14,8 +16,8 @@ from regard.layers.document_batch import (
 
 def test_sentences_are_grouped_by_document():
     x = torch.arange(1.0, 6.0)[:, None]
-    found = group_by_document(x, torch.tensor([2, 0, 3]))
-    assert found[..., 0].tolist() == [[1, 2, 0], [0, 0, 0], [3, 4, 5]]
+    actual = group_by_document(x, torch.tensor([2, 0, 3]))
+    assert actual[..., 0].tolist() == [[1, 2, 0], [0, 0, 0], [3, 4, 5]]
 
 
 def test_gradients_reach_every_sentence():
@@ -24,29 +26,29 @@ def test_gradients_reach_every_sentence():
     assert x.grad.eq(1).all()
 
 
-def test_documents_are_joined_without_cuts():
+def test_sentences_are_concatenated():
     tokens = torch.tensor([[5, 6, 0], [7, 0, 0], [8, 9, 4], [3, 0, 0]])
     documents = SentenceBatch(tokens, torch.tensor([2, 1, 3, 1]), torch.tensor([2, 0, 1, 1]))
-    whole = concat_sentences(documents)
-    assert whole.lengths.tolist() == [3, 0, 3, 1]
-    assert whole.tokens.tolist() == [[5, 6, 7], [0, 0, 0], [8, 9, 4], [3, 0, 0]]
+    text = concat_sentences(documents)
+    assert text.lengths.tolist() == [3, 0, 3, 1]
+    assert text.tokens.tolist() == [[5, 6, 7], [0, 0, 0], [8, 9, 4], [3, 0, 0]]
 
 
-def test_wider_padding_changes_nothing():
+def test_wider_padding_has_no_effect():
     tokens = torch.tensor([[5, 6, 0, 0, 0], [7, 0, 0, 0, 0]])
-    whole = concat_sentences(SentenceBatch(tokens, torch.tensor([2, 1]), torch.tensor([2])))
-    assert whole.tokens.tolist() == [[5, 6, 7]]
+    text = concat_sentences(SentenceBatch(tokens, torch.tensor([2, 1]), torch.tensor([2])))
+    assert text.tokens.tolist() == [[5, 6, 7]]
 
 
 def test_no_documents():
     assert group_by_document(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long)).shape == (0, 0, 3)
 
 
-def test_marks_stand_around_every_row():
-    marks = SpecialTokens()
-    found = add_bos_eos(Padded(torch.tensor([[7, 8, 9], [7, 0, 0]]), torch.tensor([3, 1])), marks)
-    assert found.tokens.tolist() == [[2, 7, 8, 9, 3], [2, 7, 3, 0, 0]]
-    assert found.lengths.tolist() == [5, 3]
+def test_bos_and_eos_are_added_to_every_row():
+    special_tokens = SpecialTokens()
+    actual = add_bos_eos(Padded(torch.tensor([[7, 8, 9], [7, 0, 0]]), torch.tensor([3, 1])), special_tokens)
+    assert actual.tokens.tolist() == [[2, 7, 8, 9, 3], [2, 7, 3, 0, 0]]
+    assert actual.lengths.tolist() == [5, 3]
 
 
 def test_a_unit_has_the_features_of_its_first_token():

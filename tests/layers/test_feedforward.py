@@ -1,4 +1,4 @@
-"""The position-wise network: the formula, each place for itself."""
+"""The position-wise network: the formula, applied to each position separately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_the_formula():
     torch.testing.assert_close(network(x), hidden @ network.down.weight.mT + network.down.bias)
 
 
-def test_each_place_for_itself():
+def test_positions_are_independent():
     network, x = FeedForward(6, 10), torch.randn(1, 4, 6)
     order = torch.tensor([2, 0, 3, 1])
     torch.testing.assert_close(network(x[:, order]), network(x)[:, order])

@@ -1,4 +1,4 @@
-"""Losses over items agree with their definitions; the best items in chunks are those of a whole sort."""
+"""Losses over items equal their definitions; top items in chunks equal those of a full sort."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ ITEMS, WIDTH = 23, 5
 
 
 class Table(nn.Module):
-    """A model of choices that is a table for each head."""
+    """A recommender with a table of item vectors per head."""
 
     def __init__(self, heads=1, dot=True):
         super().__init__()
@@ -30,96 +30,96 @@ class Table(nn.Module):
     def gates(self, states):
         return self.gate(states).log_softmax(dim=-1)
 
-    def scores(self, states, shelf):
-        return torch.einsum("md,hnd->mhn", states, self.keys[:, shelf.numbers])
+    def scores(self, states, catalog):
+        return torch.einsum("md,hnd->mhn", states, self.keys[:, catalog.ids])
 
-    def vectors(self, states, shelf):
-        return (states.expand(len(self.keys), -1, -1), self.keys[:, shelf.numbers]) if self.dot else None
-
-
-SHELF = ItemCatalog(torch.arange(ITEMS), torch.zeros(ITEMS, 0))
+    def query_key_vectors(self, states, catalog):
+        return (states.expand(len(self.keys), -1, -1), self.keys[:, catalog.ids]) if self.dot else None
 
 
-def asked(count=7):
+CATALOG = ItemCatalog(torch.arange(ITEMS), torch.zeros(ITEMS, 0))
+
+
+def examples(count=7):
     generator = torch.Generator().manual_seed(1)
     return torch.randn(count, WIDTH, generator=generator), torch.randint(ITEMS, (count,), generator=generator)
 
 
-def defined(model, states, chosen):
+def by_definition(model, states, targets):
     """-log of the mixture, written out."""
-    mixed = (model.scores(states, SHELF).softmax(dim=-1) * model.gates(states).exp()[..., None]).sum(dim=1)
-    return -mixed[torch.arange(len(chosen)), chosen].log().sum()
+    probabilities = (model.scores(states, CATALOG).softmax(dim=-1) * model.gates(states).exp()[..., None]).sum(dim=1)
+    return -probabilities[torch.arange(len(targets)), targets].log().sum()
 
 
 @pytest.mark.parametrize(("heads", "dot"), [(1, True), (1, False), (3, True), (3, False)])
 def test_the_full_softmax_is_its_definition_in_value_and_gradient(heads, dot, monkeypatch):
-    monkeypatch.setattr(item_softmax, "SCORES", 2 * ITEMS)  # several chunks
-    model, (states, chosen) = Table(heads, dot), asked()
+    monkeypatch.setattr(item_softmax, "MAX_SCORES", 2 * ITEMS)  # several chunks
+    model, (states, targets) = Table(heads, dot), examples()
     states.requires_grad_()
-    losses = [FullSoftmax()(model, states, SHELF, chosen), defined(model, states, chosen)]
-    slopes = [torch.autograd.grad(loss, [states, model.keys]) for loss in losses]
+    losses = [FullSoftmax()(model, states, CATALOG, targets), by_definition(model, states, targets)]
+    gradients = [torch.autograd.grad(loss, [states, model.keys]) for loss in losses]
     assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5)
-    for one, other in zip(*slopes, strict=True):
-        assert (one - other).abs().max() < 1e-4
+    for gradient, expected in zip(*gradients, strict=True):
+        assert (gradient - expected).abs().max() < 1e-4
 
 
 def test_smoothing_needs_one_product():
-    with pytest.raises(ConfigError, match=r"smoothing=0.1 needs one head and a score that is an inner product"):
-        FullSoftmax(0.1)(Table(2), *asked()[:1], SHELF, asked()[1])
+    with pytest.raises(ConfigError, match=r"smoothing=0.1 needs one head and a dot-product score"):
+        FullSoftmax(0.1)(Table(2), *examples()[:1], CATALOG, examples()[1])
 
 
 def test_sampling_every_item_is_the_full_softmax():
-    model, (states, chosen) = Table(2), asked()
-    sampled = SampledSoftmax(ITEMS)(model, states, SHELF, chosen)
-    assert sampled.item() == pytest.approx(defined(model, states, chosen).item(), rel=1e-4)
+    model, (states, targets) = Table(2), examples()
+    sampled = SampledSoftmax(ITEMS)(model, states, CATALOG, targets)
+    assert sampled.item() == pytest.approx(by_definition(model, states, targets).item(), rel=1e-4)
 
 
 def test_sampling_is_near_the_full_softmax_on_average():
-    model, (states, chosen) = Table(1), asked()
+    model, (states, targets) = Table(1), examples()
     torch.manual_seed(0)
-    mean = sum(SampledSoftmax(12)(model, states, SHELF, chosen).item() for _ in range(60)) / 60
-    assert mean == pytest.approx(defined(model, states, chosen).item(), rel=0.15)
-    with pytest.raises(ConfigError, match="negatives=0: draw at least one item"):
+    mean = sum(SampledSoftmax(12)(model, states, CATALOG, targets).item() for _ in range(60)) / 60
+    assert mean == pytest.approx(by_definition(model, states, targets).item(), rel=0.15)
+    with pytest.raises(ConfigError, match="num_negatives=0 must be at least 1"):
         SampledSoftmax(0)
 
 
 @pytest.mark.parametrize("dot", [True, False])
-def test_one_negative_falls_when_the_chosen_item_suits(dot):
-    model, (states, chosen) = Table(2, dot), asked(200)
+def test_single_negative_decreases_for_the_best_item(dot):
+    model, (states, targets) = Table(2, dot), examples(200)
     torch.manual_seed(0)
-    before = SingleNegative()(model, states, SHELF, chosen).item()
+    before = SingleNegative()(model, states, CATALOG, targets).item()
     with torch.no_grad():
-        suited = model.scores(states, SHELF).mean(dim=1).argmax(dim=1)
+        best = model.scores(states, CATALOG).mean(dim=1).argmax(dim=1)
     torch.manual_seed(0)
-    assert SingleNegative()(model, states, SHELF, suited).item() < before
+    assert SingleNegative()(model, states, CATALOG, best).item() < before
 
 
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("size", [1, 10, 10**6])
-@pytest.mark.parametrize("group", [1, 2, 5, 64])  # by maxima of groups where they divide a chunk, else by sorting
-def test_the_best_in_chunks_are_the_best(heads, size, group, monkeypatch):
-    monkeypatch.setattr(item_softmax, "SCORES", 7 * size)
-    monkeypatch.setattr(item_softmax, "GROUP", group)
-    model, (states, _) = Table(heads), asked()
-    seen = torch.tensor([[0, 1], [5, -1]] + [[-1, -1]] * 5)
+@pytest.mark.parametrize("group", [1, 2, 5, 64])  # by group maxima if they divide a chunk, else by sorting
+def test_top_items_in_chunks(heads, size, group, monkeypatch):
+    monkeypatch.setattr(item_softmax, "MAX_SCORES", 7 * size)
+    monkeypatch.setattr(item_softmax, "GROUP_ITEMS", group)
+    model, (states, _) = Table(heads), examples()
+    excluded = torch.tensor([[0, 1], [5, -1]] + [[-1, -1]] * 5)
     with torch.no_grad():
-        found, whole = (
-            top_items(model, states, SHELF, count=4, excluded=seen),
-            all_log_probabilities(model, states, SHELF),
+        top, log_probs = (
+            top_items(model, states, CATALOG, count=4, excluded=excluded),
+            all_log_probabilities(model, states, CATALOG),
         )
-    assert whole.exp().sum(dim=1).allclose(torch.ones(7), atol=1e-5)
-    whole[0, :2], whole[1, 5] = -torch.inf, -torch.inf
-    wanted = whole.topk(4, dim=1)
-    assert torch.equal(found.indices, wanted.indices) and found.scores.allclose(wanted.values, atol=1e-5)
+    assert log_probs.exp().sum(dim=1).allclose(torch.ones(7), atol=1e-5)
+    log_probs[0, :2], log_probs[1, 5] = -torch.inf, -torch.inf
+    expected = log_probs.topk(4, dim=1)
+    assert torch.equal(top.indices, expected.indices) and top.scores.allclose(expected.values, atol=1e-5)
 
 
-def test_the_largest_by_groups_are_the_largest():
+def test_largest_by_groups():
     scores = torch.randn(5, 64 * 12, generator=torch.Generator().manual_seed(0))
-    found, wanted = item_softmax._largest(scores, 7), scores.topk(7, dim=1)
-    assert torch.equal(found.indices, wanted.indices) and torch.equal(found.scores, wanted.values)
+    top, expected = item_softmax._largest(scores, 7), scores.topk(7, dim=1)
+    assert torch.equal(top.indices, expected.indices) and torch.equal(top.scores, expected.values)
 
 
-def test_nothing_to_choose_from():
-    empty, (states, _) = ItemCatalog(torch.zeros(0, dtype=torch.long), torch.zeros(0, 0)), asked()
+def test_an_empty_catalog():
+    empty, (states, _) = ItemCatalog(torch.zeros(0, dtype=torch.long), torch.zeros(0, 0)), examples()
     assert top_items(Table(), states, empty, count=3).indices.shape == (7, 0)
-    assert log_probability(Table(), states[:0], SHELF, torch.zeros(0, dtype=torch.long)).shape == (0,)
+    assert log_probability(Table(), states[:0], CATALOG, torch.zeros(0, dtype=torch.long)).shape == (0,)

@@ -1,4 +1,4 @@
-"""Large products by oneDNN: the numbers and gradients of nn.Linear, and nn.Linear itself where that is better."""
+"""Large products by oneDNN equal nn.Linear in values and gradients; small ones use nn.Linear."""
 
 import pytest
 import torch
@@ -11,57 +11,57 @@ needs_one_dnn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), rea
 
 
 @pytest.fixture
-def everything(monkeypatch):
-    """Every product is large, on a processor with wide vectors."""
-    monkeypatch.setattr(linear, "LARGE", 1)
-    monkeypatch.setattr(linear, "has_wide_vectors", lambda: True)
+def always_onednn(monkeypatch):
+    """Use oneDNN for every product."""
+    monkeypatch.setattr(linear, "MIN_ONEDNN_WORK", 1)
+    monkeypatch.setattr(linear, "has_avx512", lambda: True)
 
 
-def twins(*, bias):
+def layer_and_reference(*, bias):
     torch.manual_seed(0)
-    ours = Linear(12, 20, bias=bias)
-    theirs = nn.Linear(12, 20, bias=bias)
-    theirs.load_state_dict(ours.state_dict())
-    return ours, theirs
+    layer = Linear(12, 20, bias=bias)
+    reference = nn.Linear(12, 20, bias=bias)
+    reference.load_state_dict(layer.state_dict())
+    return layer, reference
 
 
 @needs_one_dnn
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(7, 12), (2, 5, 12), (1, 12)])
-def test_numbers_and_gradients_are_those_of_linear(everything, monkeypatch, shape, bias):
-    made_by_us = []
-    monkeypatch.setattr(linear, "one_dnn", lambda *given: made_by_us.append(1) or linear_one_dnn(*given))
-    ours, theirs = twins(bias=bias)
+def test_values_and_gradients_equal_linear(always_onednn, monkeypatch, shape, bias):
+    calls = []
+    monkeypatch.setattr(linear, "linear_one_dnn", lambda *args: calls.append(1) or linear_one_dnn(*args))
+    onednn_layer, reference = layer_and_reference(bias=bias)
     x, weights = torch.randn(shape), torch.randn(*shape[:-1], 20)
-    found = []
-    for layer in (ours, theirs):
-        given = x.clone().requires_grad_()
-        made = layer(given)
-        (made * weights).sum().backward()
-        found.append([made.detach(), given.grad, *(parameter.grad for parameter in layer.parameters())])
-    assert len(made_by_us) == 2  # forward and back
-    for mine, expected in zip(*found, strict=True):
-        torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-5)
+    results = []
+    for layer in (onednn_layer, reference):
+        leaf = x.clone().requires_grad_()
+        output = layer(leaf)
+        (output * weights).sum().backward()
+        results.append([output.detach(), leaf.grad, *(parameter.grad for parameter in layer.parameters())])
+    assert len(calls) == 2  # forward and backward
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 @needs_one_dnn
-def test_only_gradients_that_are_wanted_are_made(everything):
-    layer, _ = twins(bias=True)
+def test_only_needed_gradients_are_computed(always_onednn):
+    layer, _ = layer_and_reference(bias=True)
     layer.weight.requires_grad_(False)
     x = torch.randn(3, 12, requires_grad=True)
     layer(x).sum().backward()
     assert layer.weight.grad is None and layer.bias.grad is not None and x.grad is not None
 
 
-def test_small_products_are_linears_own(monkeypatch):
-    monkeypatch.setattr(linear, "has_wide_vectors", lambda: True)
-    ours, theirs = twins(bias=True)
+def test_small_products_use_linear(monkeypatch):
+    monkeypatch.setattr(linear, "has_avx512", lambda: True)
+    layer, reference = layer_and_reference(bias=True)
     x = torch.randn(4, 12)
-    assert not use_one_dnn(x, ours.weight)
-    assert torch.equal(ours(x), theirs(x))
+    assert not use_one_dnn(x, layer.weight)
+    assert torch.equal(layer(x), reference(x))
 
 
-def test_what_one_dnn_is_not_asked_for(everything):
+def test_inputs_that_onednn_does_not_support(always_onednn):
     weight = nn.Parameter(torch.randn(20, 12))
     assert use_one_dnn(torch.randn(3, 12), weight)
     assert not use_one_dnn(torch.randn(3, 12).double(), weight.detach().double())
@@ -72,8 +72,8 @@ def test_what_one_dnn_is_not_asked_for(everything):
         assert not use_one_dnn(torch.randn(3, 12), weight)
 
 
-def test_without_wide_vectors_nothing_is_large(monkeypatch):
-    monkeypatch.setattr(linear, "LARGE", 1)
+def test_without_avx512_onednn_is_not_used(monkeypatch):
+    monkeypatch.setattr(linear, "MIN_ONEDNN_WORK", 1)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     assert not has_avx512()
     assert not use_one_dnn(torch.randn(3, 12), torch.randn(20, 12))

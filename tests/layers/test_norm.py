@@ -1,4 +1,4 @@
-"""Before and after: where the norm stands, and what ends a stack."""
+"""Pre-norm and post-norm: position of the norm, and the final norm of a stack."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_post_norm():
     assert isinstance(around.final_norm(8), nn.Identity)
 
 
-@pytest.mark.parametrize("kind", [PreNorm, PostNorm])
-def test_what_was_there_is_never_dropped(kind):
-    x, around = torch.randn(4, 50, 8), kind(8, 1.0).train()
-    expected = x if kind is PreNorm else layer_norm(x, (8,))
+@pytest.mark.parametrize("norm_class", [PreNorm, PostNorm])
+def test_the_residual_is_never_dropped(norm_class):
+    x, around = torch.randn(4, 50, 8), norm_class(8, 1.0).train()
+    expected = x if norm_class is PreNorm else layer_norm(x, (8,))
     torch.testing.assert_close(around(x, torch.sin), expected)

@@ -1,4 +1,4 @@
-"""Readouts over levels are distributions, and their losses the likelihoods of what is drawn from them."""
+"""Output layers over levels are distributions, and their losses are likelihoods."""
 
 import pytest
 import torch
@@ -6,26 +6,28 @@ from torch.nn.functional import cross_entropy
 
 from regard.layers.pixel_readout import Categorical, LogisticMixture
 
-KINDS = {"categorical": Categorical, "logistic": LogisticMixture}
+READOUTS = {"categorical": Categorical, "logistic": LogisticMixture}
 
 
-@pytest.fixture(params=[(kind, levels, channels) for kind in KINDS for levels in (2, 5, 256) for channels in (1, 2, 3)])
+@pytest.fixture(
+    params=[(kind, levels, channels) for kind in READOUTS for levels in (2, 5, 256) for channels in (1, 2, 3)]
+)
 def readout(request):
     kind, levels, channels = request.param
     torch.manual_seed(0)
-    return KINDS[kind](7, levels=levels, channels=channels).double()
+    return READOUTS[kind](7, levels=levels, channels=channels).double()
 
 
 def labels(readout, n):
-    drawn = torch.randint(readout.levels, (n, readout.channels))
-    return drawn[:, 0] if readout.channels == 1 else drawn
+    levels = torch.randint(readout.levels, (n, readout.channels))
+    return levels[:, 0] if readout.channels == 1 else levels
 
 
 def test_probabilities_sum_to_one(readout):
     features = torch.randn(6, 7, dtype=torch.float64) * 4
-    given = labels(readout, 6).view(6, -1)
+    channels = labels(readout, 6).view(6, -1)
     for channel in range(readout.channels):
-        scores = readout.logits(features, given[:, :channel])
+        scores = readout.logits(features, channels[:, :channel])
         assert scores.shape == (6, readout.levels)
         if isinstance(readout, LogisticMixture):
             torch.testing.assert_close(scores.exp().sum(dim=1), torch.ones(6, dtype=torch.float64))
@@ -33,9 +35,9 @@ def test_probabilities_sum_to_one(readout):
 
 def test_the_loss_is_the_sum_over_channels(readout):
     features, values = torch.randn(6, 7, dtype=torch.float64), labels(readout, 6)
-    each = values.view(6, -1)
+    channels = values.view(6, -1)
     total = sum(
-        cross_entropy(readout.logits(features, each[:, :channel]), each[:, channel], reduction="sum")
+        cross_entropy(readout.logits(features, channels[:, :channel]), channels[:, channel], reduction="sum")
         for channel in range(readout.channels)
     )
     torch.testing.assert_close(readout.loss(features, values), total)
@@ -46,13 +48,13 @@ def test_gradients_are_right(readout):
     assert torch.autograd.gradcheck(lambda x: readout.loss(x, values), (features,))
 
 
-def test_the_first_channel_is_what_a_decoder_sees(readout):
+def test_forward_gives_the_first_channel(readout):
     features = torch.randn(2, 3, 7, dtype=torch.float64)
     expected = readout.logits(features[1, 2:], torch.zeros(1, 0, dtype=torch.long))
     torch.testing.assert_close(readout(features)[1, 2:], expected)
 
 
-def test_a_mixture_is_finite_far_out():
+def test_a_mixture_is_finite_in_the_tails():
     readout = LogisticMixture(4, levels=256, channels=3, mixtures=2)
     features = (torch.randn(50, 4) * 100).requires_grad_()
     loss = readout.loss(features, torch.randint(256, (50, 3)))
@@ -60,8 +62,8 @@ def test_a_mixture_is_finite_far_out():
     assert loss.isfinite() and features.grad.isfinite().all()
 
 
-def test_neighbouring_levels_are_alike_in_a_mixture():
-    """A mixture knows that brightness has an order: what it learns of one level it knows of the next."""
+def test_a_mixture_generalizes_to_neighbouring_levels():
+    """The mixture uses the order of brightness: levels between the trained ones get probability too."""
     readout = LogisticMixture(4, levels=64, channels=1, mixtures=3)
     optimizer = torch.optim.Adam(readout.parameters(), lr=0.05)
     features = torch.ones(1, 4)
@@ -70,5 +72,5 @@ def test_neighbouring_levels_are_alike_in_a_mixture():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    shares = readout.logits(features, torch.zeros(1, 0, dtype=torch.long)).exp()[0]
-    assert shares[22] > 10 * shares[50]
+    probabilities = readout.logits(features, torch.zeros(1, 0, dtype=torch.long)).exp()[0]
+    assert probabilities[22] > 10 * probabilities[50]

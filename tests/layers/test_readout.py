@@ -1,4 +1,4 @@
-"""The chunked loss equals PyTorch's cross entropy of a linear layer, forward and gradient, at every chunk edge."""
+"""The chunked loss equals PyTorch's cross entropy of a linear layer, in value and gradient, at every chunk boundary."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from regard.layers import readout
-from regard.layers.readout import Readout, linear_cross_entropy
+from regard.layers.readout import MultiLabelReadout, Readout, linear_cross_entropy, make_readout
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 9])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("biased", [True, False])
-def test_equals_the_two_steps(n, smoothing, biased, monkeypatch):
-    monkeypatch.setattr(readout, "ROWS", 4)
-    monkeypatch.setattr(readout, "LOGITS", 4)
+def test_equals_linear_and_cross_entropy(n, smoothing, biased, monkeypatch):
+    monkeypatch.setattr(readout, "MIN_CHUNK_ROWS", 4)
+    monkeypatch.setattr(readout, "MAX_CHUNK_LOGITS", 4)
     x, weight, bias = (torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in ((n, 3), (7, 3), (7,)))
     labels = torch.randint(0, 7, (n,))
     leaves = [x, weight, bias] if biased else [x, weight]
-    found = linear_cross_entropy(x, weight, bias if biased else None, labels, smoothing)
+    actual = linear_cross_entropy(x, weight, bias if biased else None, labels, smoothing)
     logits = x @ weight.mT + (bias if biased else 0)
     expected = cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(torch.autograd.grad(3 * found, leaves), torch.autograd.grad(3 * expected, leaves))
+    torch.testing.assert_close(actual, expected)
+    torch.testing.assert_close(torch.autograd.grad(3 * actual, leaves), torch.autograd.grad(3 * expected, leaves))
 
 
 def test_gradcheck(monkeypatch):
-    monkeypatch.setattr(readout, "ROWS", 2)
-    monkeypatch.setattr(readout, "LOGITS", 2)
+    monkeypatch.setattr(readout, "MIN_CHUNK_ROWS", 2)
+    monkeypatch.setattr(readout, "MAX_CHUNK_LOGITS", 2)
     leaves = tuple(torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in ((3, 2), (4, 2), (4,)))
     labels = torch.tensor([0, 3, 1])
     assert torch.autograd.gradcheck(lambda x, w, b: linear_cross_entropy(x, w, b, labels, 0.1), leaves)
@@ -58,3 +58,17 @@ def test_a_readout_gives_logits_and_their_loss(biased):
     expected = cross_entropy(layer(features), labels, reduction="sum", label_smoothing=0.1)
     torch.testing.assert_close(layer.loss(features, labels, smoothing=0.1), expected)
     assert set(layer.state_dict()) == ({"weight", "bias"} if biased else {"weight"})
+
+
+def test_make_readout():
+    assert isinstance(make_readout(4, 3, multi_label=False), Readout)
+    assert isinstance(make_readout(4, 3, multi_label=True), MultiLabelReadout)
+
+
+def test_the_multi_label_loss_is_the_log_probability_of_all_labels():
+    layer = MultiLabelReadout(4, 3)
+    x, labels = torch.randn(5, 4), torch.randint(0, 2, (5, 3))
+    p = torch.sigmoid(layer(x))
+    expected = -torch.where(labels == 1, p, 1 - p).log().sum()
+    torch.testing.assert_close(layer.loss(x, labels), expected)
+    assert layer.loss(x, labels, smoothing=0.2) != expected

@@ -187,7 +187,7 @@ class Search:
             for part in (search_state, incoming)
         ]
         merged = state_tree.concat_states(
-            *(part._replace(ended=None, num_started=0, min_steps_to_limit=0) for part in parts)
+            *(part._replace(ended=None, num_started=0, min_steps_to_limit=0) for part in parts)  # type: ignore[arg-type]  # set below
         )
         ended = search_state.ended | incoming.ended
         return merged._replace(

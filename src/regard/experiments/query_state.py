@@ -52,7 +52,7 @@ class PreviousStateLuong(Luong):
     def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
         before = state.rnn_state.hidden[:, -1:]
         hidden, memory = self.decoder(torch.cat([words, state.attentional_state[:, None]], dim=-1), state.rnn_state)
-        context = self._look(before, state.source.value)
+        context = self._attend(before, state.source.value)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))
         return attentional, state._replace(rnn_state=memory, attentional_state=attentional[:, -1])
 

@@ -88,7 +88,7 @@ class LogisticMixture(LevelReadout):
             self.numbers.bias.view(-1, mixtures)[1 + channels : 1 + 2 * channels] = -1.5
 
     def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
-        log_weights, means, scales, coefficients = self._parameters(features)
+        log_weights, means, scales, coefficients = self._mixture_parameters(features)
         brightness = self._brightness(previous_channels)  # (n j)
         for channel in range(previous_channels.shape[1]):  # posterior of the mixture component given these channels
             mean = self._conditional_mean(means, coefficients, brightness, channel=channel)
@@ -100,14 +100,14 @@ class LogisticMixture(LevelReadout):
 
     def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
         labels = labels.view(len(labels), -1)
-        log_weights, means, scales, coefficients = self._parameters(features)
+        log_weights, means, scales, coefficients = self._mixture_parameters(features)
         total, brightness = log_weights.log_softmax(-1), self._brightness(labels)
         for channel in range(self.channels):
             mean = self._conditional_mean(means, coefficients, brightness, channel=channel)
             total = total + self._log_p(labels[:, channel, None], mean, scales[:, channel])
         return -total.logsumexp(-1).sum()
 
-    def _parameters(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _mixture_parameters(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """(n d) -> log weights (n k), means and log scales (n c k), and coefficients of earlier channels (n pairs
         k)."""
         c = self.channels

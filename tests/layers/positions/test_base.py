@@ -1,4 +1,4 @@
-"""The base of position schemes: nothing added, nothing inside the score, places counted from anywhere."""
+"""Base class of position schemes: adds nothing, no position bias, positions counted from any start."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import torch
 from regard.layers.positions._base import PositionScheme
 
 
-class Shown(PositionScheme):
-    """Adds the place, and keeps what it was told."""
+class Recording(PositionScheme):
+    """Adds the position, and records its arguments."""
 
-    def encode(self, places, length):
-        self.told = (places.tolist(), length)
-        return places[..., None].double()
+    def encode(self, positions, length):
+        self.arguments = (positions.tolist(), length)
+        return positions[..., None].double()
 
 
 def test_the_base_adds_nothing():
@@ -22,15 +22,15 @@ def test_the_base_adds_nothing():
     assert scheme.position_bias(heads=1, dim=3) is None and scheme.encode_sequence(4) is None
 
 
-def test_places_are_counted_from_the_start():
-    scheme, x = Shown(3, max_length=5), torch.zeros(2, 2, 3)
-    assert scheme(x, 4)[0, :, 0].tolist() == [4.0, 5.0] and scheme.told == ([4, 5], 6)
+def test_positions_are_counted_from_the_start():
+    scheme, x = Recording(3, max_length=5), torch.zeros(2, 2, 3)
+    assert scheme(x, 4)[0, :, 0].tolist() == [4.0, 5.0] and scheme.arguments == ([4, 5], 6)
     assert scheme(x).dtype == x.dtype
     scheme(x, torch.tensor([0, 3]))
-    assert scheme.told[0] == [[0, 1], [3, 4]] and scheme.told[1].tolist() == [2, 5]
+    assert scheme.arguments[0] == [[0, 1], [3, 4]] and scheme.arguments[1].tolist() == [2, 5]
 
 
-def test_padding_on_the_left_is_at_place_zero():
-    scheme = Shown(3, max_length=5)
+def test_padding_on_the_left_has_position_zero():
+    scheme = Recording(3, max_length=5)
     scheme(torch.zeros(2, 3, 3), torch.tensor([-2, 0]))
-    assert scheme.told[0] == [[0, 0, 0], [0, 1, 2]]
+    assert scheme.arguments[0] == [[0, 0, 0], [0, 1, 2]]
