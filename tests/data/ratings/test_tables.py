@@ -166,7 +166,8 @@ def test_column_indices_with_a_header(tmp_path):
 def test_a_first_line_with_numbers_is_a_rating(tmp_path):
     message = (
         r"x\.csv: its first line, 'u4', 'item-6', '5', '1000', is a rating and does not name the columns; "
-        r"give their indices: data\.user=1 data\.item=2 data\.rating=3 data\.time=4; or if it is a header: data\.header=true$"
+        r"give their indices: data\.user=1 data\.item=2 data\.rating=3 data\.time=4; or if it is a header: "
+        r"data\.header=true$"
     )
     with pytest.raises(DataError, match=message):
         rating_files.find_tables(write_rows(tmp_path / "x.csv", None), Columns())
