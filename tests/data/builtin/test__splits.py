@@ -6,7 +6,7 @@ from regard.core.errors import DataError
 from regard.data.builtin._splits import split_of, split_rng
 
 
-def test_a_tenth_is_held_out_for_each():
+def test_valid_and_test_are_a_tenth_each():
     counts = Counter(split_of(f"text {i}") for i in range(5000))
     assert 400 < counts["valid"] < 600 and 400 < counts["test"] < 600
 

@@ -11,7 +11,7 @@ def examples():
     return grammar.generate("train", 6000, seed=1)
 
 
-def test_there_are_a_few_hundred_thousand_sentences_and_more():
+def test_there_are_more_than_300_000_sentences():
     assert grammar.min_num_statements() > 300_000
 
 
@@ -20,22 +20,21 @@ def test_examples_are_different(examples):
 
 
 def test_one_english_sentence_has_one_translation(examples):
-    other = grammar.generate("train", 6000, seed=2)
-    known = {example.source: example.target for example in examples}
-    shared = [example for example in other if example.source in known]
-    assert shared and all(known[example.source] == example.target for example in shared)
+    translations = {example.source: example.target for example in examples}
+    shared = [example for example in grammar.generate("train", 6000, seed=2) if example.source in translations]
+    assert shared and all(translations[example.source] == example.target for example in shared)
 
 
-def test_no_split_holds_a_sentence_of_another(examples):
+def test_splits_are_disjoint(examples):
     valid, test = (grammar.generate(name, 300, seed=1) for name in ("valid", "test"))
     texts = [{example.source for example in part} for part in (examples, valid, test)]
     assert not (texts[0] & texts[1] or texts[0] & texts[2] or texts[1] & texts[2])
     assert all(grammar.split_of(text) == "valid" for text in texts[1])
 
 
-def test_the_seed_decides():
-    first, again, other = (grammar.generate("test", 20, seed=seed) for seed in (1, 1, 2))
-    assert first == again != other
+def test_examples_depend_on_the_seed():
+    first, same, different = (grammar.generate("test", 20, seed=seed) for seed in (1, 1, 2))
+    assert first == same != different
 
 
 def test_an_unknown_split_is_an_error():
@@ -43,7 +42,7 @@ def test_an_unknown_split_is_an_error():
         grammar.generate("dev", 1, seed=1)
 
 
-def test_sentences_look_like_sentences(examples):
+def test_sentences_are_well_formed(examples):
     for example in examples:
         assert example.source[0].isupper() and example.source.endswith(".") and "  " not in example.source
         assert example.target.endswith(".") and "  " not in example.target
@@ -57,34 +56,27 @@ def test_alignment_points_at_words(examples):
         assert all(0 <= i < source and 0 <= j < target for i, j in example.alignment)
 
 
-def test_every_korean_word_comes_from_an_english_one(examples):
+def test_every_korean_word_is_aligned(examples):
     for example in examples:
         assert {j for _, j in example.alignment} == set(range(len(example.target.split())))
 
 
-def test_only_articles_are_without_counterpart(examples):
+def test_only_articles_are_unaligned(examples):
     for example in examples:
         words = example.source.split()
-        loose = set(range(len(words))) - {i for i, _ in example.alignment}
-        assert {words[i].lower() for i in loose} <= {"a", "an", "the"}
+        unaligned = set(range(len(words))) - {i for i, _ in example.alignment}
+        assert {words[i].lower() for i in unaligned} <= {"a", "an", "the"}
 
 
-def aligned(source):
-    found = next(e for e in grammar.generate("train", 9000, seed=1) if source(e))
-    words = found.source.split(), found.target.split()
-    return found, {(words[0][i], words[1][j]) for i, j in found.alignment}
-
-
-def test_the_order_turns_round():
-    def simple(example):
-        return "ate the" in example.source and len(example.source.split()) == 4
-
-    found, links = aligned(simple)
-    subject, _, _, thing = found.source.split()
-    assert [pair[1] for pair in sorted(links, key=lambda pair: found.target.index(pair[1]))][-1] == "먹었어요."
+def test_the_verb_moves_to_the_end(examples):
+    example = next(e for e in examples if "ate the" in e.source and len(e.source.split()) == 4)
+    english, korean = example.source.split(), example.target.split()
+    links = {(english[i], korean[j]) for i, j in example.alignment}
+    subject, _, _, noun = english
+    assert [pair[1] for pair in sorted(links, key=lambda pair: example.target.index(pair[1]))][-1] == "먹었어요."
     assert ("ate", "먹었어요.") in links
-    assert found.target.split()[0] in {korean for english, korean in links if english == subject}
-    assert {korean for english, korean in links if english == thing} == {found.target.split()[-2]}
+    assert korean[0] in {target for source, target in links if source == subject}
+    assert {target for source, target in links if source == noun} == {korean[-2]}
 
 
 @pytest.mark.parametrize(
@@ -95,10 +87,10 @@ def test_the_order_turns_round():
         ("Note:", "메모:", ("다.",)),
     ],
 )
-def test_the_cue_decides_how_polite(examples, cue, korean, endings):
-    found = [example for example in examples if example.source.startswith(cue)]
-    assert found
-    for example in found:
+def test_the_cue_selects_the_speech_level(examples, cue, korean, endings):
+    with_cue = [example for example in examples if example.source.startswith(cue)]
+    assert with_cue
+    for example in with_cue:
         assert example.target.startswith(korean) and example.target.endswith(endings)
         assert not (cue == "Note:" and example.target.endswith("니다."))
 

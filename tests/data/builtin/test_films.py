@@ -1,15 +1,15 @@
-"""Users and films made by code: what is chosen follows from what is known to decide."""
+"""Generated users and films: choices and ratings follow the true preferences."""
 
 import numpy as np
 
 from regard.data.builtin import films
 
 
-def test_the_same_seed_makes_the_same():
+def test_tables_depend_on_the_seed():
     assert films.generate(20, 30, seed=1) == films.generate(20, 30, seed=1) != films.generate(20, 30, seed=2)
 
 
-def test_no_film_is_seen_twice_and_times_grow():
+def test_no_film_is_rated_twice_and_times_increase():
     table = films.generate(40, 30, seed=1).ratings[0].columns
     pairs = list(zip(table["user"], table["item"], strict=True))
     assert len(set(pairs)) == len(pairs)
@@ -18,7 +18,7 @@ def test_no_film_is_seen_twice_and_times_grow():
         assert times == sorted(times) and len(times) >= films.MIN_RATINGS
 
 
-def test_what_is_liked_is_chosen_and_rated_better():
+def test_preferred_films_are_chosen_and_rated_higher():
     _, _, truth = films.generate_profiles(200, 60, seed=1)
     table = films.generate(200, 60, seed=1).ratings[0].columns
     users, items, stars = (np.array([int(x) for x in table[name]]) for name in ("user", "item", "rating"))
@@ -27,6 +27,6 @@ def test_what_is_liked_is_chosen_and_rated_better():
     assert np.corrcoef(chosen, stars)[0, 1] > 0.3
 
 
-def test_titles_are_different_however_many():
+def test_titles_are_unique():
     titles = films.generate_profiles(3, 600, seed=1)[1]["title"]
     assert len(set(titles)) == 600

@@ -4,7 +4,7 @@ from regard.data.builtin._korean_morphology import Verb, connective_form, partic
 
 
 @pytest.mark.parametrize(
-    ("noun", "choice", "whole"),
+    ("noun", "choice", "expected"),
     [
         ("학생", "은/는", "학생은"),
         ("의사", "은/는", "의사는"),
@@ -18,8 +18,8 @@ from regard.data.builtin._korean_morphology import Verb, connective_form, partic
         ("볼펜", "으로/로", "볼펜으로"),
     ],
 )
-def test_particles_follow_the_last_syllable(noun, choice, whole):
-    assert particle(noun, choice) == whole
+def test_particles_follow_the_last_syllable(noun, choice, expected):
+    assert particle(noun, choice) == expected
 
 
 FORMS = [  # past polite, present polite, present formal, present plain, future polite, request
@@ -51,13 +51,13 @@ FORMS = [  # past polite, present polite, present formal, present plain, future 
 
 @pytest.mark.parametrize(("verb", "forms"), FORMS, ids=lambda value: value.stem if isinstance(value, Verb) else "")
 def test_verbs_are_conjugated_as_in_a_grammar_book(verb, forms):
-    found = [
+    conjugated = [
         sentence_final_form(verb, tense="past", register="polite"),
         *(sentence_final_form(verb, tense="present", register=register) for register in ("polite", "formal", "plain")),
         sentence_final_form(verb, tense="future", register="polite"),
         request(verb, "polite"),
     ]
-    assert found == [form.replace("_", " ") for form in forms.split()]
+    assert conjugated == [form.replace("_", " ") for form in forms.split()]
 
 
 def test_clauses_are_joined():

@@ -1,4 +1,4 @@
-"""Scenes: boxes hold their shapes, words their regions, and no split sees another's pairs."""
+"""Scenes: boxes enclose their shapes, words have regions, and held-out traits are in one split only."""
 
 from itertools import product
 
@@ -25,24 +25,24 @@ def text(caption):
     return " ".join(word.text for word in caption)
 
 
-def thing(size, colour, shape, cell):
+def make_object(size, colour, shape, cell):
     return SceneObject(size, colour, shape, cell, (cell[1] / 3, cell[0] / 3, (cell[1] + 1) / 3, (cell[0] + 1) / 3))
 
 
-TWO = (thing("small", "red", "circle", (0, 2)), thing("large", "blue", "square", (1, 0)))
+TWO = (make_object("small", "red", "circle", (0, 2)), make_object("large", "blue", "square", (1, 0)))
 
 
 def test_captions_in_both_languages():
     scene = Scene(np.zeros((64, 64, 3), np.uint8), TWO)
     assert text(scene.caption("en")) == "a small red circle above a large blue square"
     assert text(scene.caption("ko")) == "큰 파란 사각형 위에 있는 작은 빨간 원"
-    turned = Scene(scene.pixels, TWO[::-1])
-    assert text(turned.caption("en")) == "a large blue square below a small red circle"
-    assert text(turned.caption("ko")) == "작은 빨간 원 아래에 있는 큰 파란 사각형"
+    swapped = Scene(scene.pixels, TWO[::-1])
+    assert text(swapped.caption("en")) == "a large blue square below a small red circle"
+    assert text(swapped.caption("ko")) == "작은 빨간 원 아래에 있는 큰 파란 사각형"
 
 
-def test_one_and_three_things():
-    three = (*TWO, thing("small", "white", "ring", (1, 2)))
+def test_one_and_three_objects():
+    three = (*TWO, make_object("small", "white", "ring", (1, 2)))
     assert text(Scene(np.zeros(0), three[:1]).caption()) == "a small red circle"
     scene = Scene(np.zeros(0), three)
     assert text(scene.caption()) == "a small red circle above a large blue square left of a small white ring"
@@ -64,34 +64,36 @@ def test_every_word_has_its_region():
 
 @pytest.mark.parametrize("held", ["pairs", "triples"])
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_splits_share_no_kind_but_those_of_train(split, held):
-    own = set(trait_combinations(split, held))
+def test_scenes_combine_traits_of_their_split_and_of_train(split, held):
+    split_traits = set(trait_combinations(split, held))
     for scene in generate(split, 200, held=held):
-        kinds = [thing[:3] for thing in scene.objects]
-        assert len({kind[1:] for kind in kinds}) == len(kinds) and 1 <= len(kinds) <= 3
-        assert own & set(kinds) and set(kinds) <= own | set(trait_combinations("train", held))
+        traits = [item[:3] for item in scene.objects]
+        assert len({trait[1:] for trait in traits}) == len(traits) and 1 <= len(traits) <= 3
+        assert split_traits & set(traits) and set(traits) <= split_traits | set(trait_combinations("train", held))
 
 
 @pytest.mark.parametrize("held", ["pairs", "triples"])
 def test_every_size_colour_and_shape_is_in_every_split(held):
     for split in ("train", "valid", "test"):
-        sizes, colours, shapes = (set(each) for each in zip(*trait_combinations(split, held), strict=True))
+        sizes, colours, shapes = (set(values) for values in zip(*trait_combinations(split, held), strict=True))
         assert (sizes, colours, shapes) == (set(SIZES), set(COLOURS), set(SHAPES))
     assert split_of("small", "red", "circle", held) == "test" and split_of("small", "red", "square", held) == "valid"
 
 
-def test_pairs_of_kept_triples_are_known_in_the_other_size():
+def test_pairs_of_held_out_triples_are_in_train_in_the_other_size():
     pairs = {split: {kind[1:] for kind in trait_combinations(split, "triples")} for split in ("train", "valid", "test")}
     assert pairs["train"] == set(product(COLOURS, SHAPES)) and not pairs["valid"] & pairs["test"]
-    apart = {split: {kind[1:] for kind in trait_combinations(split, "pairs")} for split in ("train", "valid", "test")}
-    assert not apart["train"] & (apart["valid"] | apart["test"])
+    held_out_pairs = {
+        split: {kind[1:] for kind in trait_combinations(split, "pairs")} for split in ("train", "valid", "test")
+    }
+    assert not held_out_pairs["train"] & (held_out_pairs["valid"] | held_out_pairs["test"])
 
 
-def test_boxes_hold_just_their_shapes():
-    """What differs from the background lies inside the boxes, and touches each side of them."""
+def test_boxes_enclose_their_shapes_tightly():
+    """Pixels that differ from the background are inside the boxes, and touch each side of them."""
     for scene in generate("train", 60, side=96):
-        paper = np.median(scene.pixels.reshape(-1, 3), axis=0)
-        drawn = np.abs(scene.pixels.astype(float) - paper).max(axis=2) > 45
+        background = np.median(scene.pixels.reshape(-1, 3), axis=0)
+        drawn = np.abs(scene.pixels.astype(float) - background).max(axis=2) > 45
         rest = drawn.copy()
         for item in scene.objects:
             left, top, right, bottom = (edge * 96 for edge in item.box)
@@ -101,13 +103,13 @@ def test_boxes_hold_just_their_shapes():
         assert not rest.any()
 
 
-def test_colours_are_those_that_are_named():
+def test_colours_match_their_names():
     for scene in generate("test", 40):
         for item in scene.objects:
             if item.shape in ("circle", "square", "diamond", "cross"):
                 x, y = (item.box[0] + item.box[2]) / 2, (item.box[1] + item.box[3]) / 2
-                seen = scene.pixels[int(y * 64), int(x * 64)].astype(int)
-                nearest = min(COLOUR_RGB, key=lambda name: np.abs(seen - COLOUR_RGB[name]).sum())
+                pixel = scene.pixels[int(y * 64), int(x * 64)].astype(int)
+                nearest = min(COLOUR_RGB, key=lambda name: np.abs(pixel - COLOUR_RGB[name]).sum())
                 assert nearest == item.colour
 
 
@@ -122,14 +124,14 @@ def test_reading_order_and_relations():
                 assert relation(first, second) == "left of" and middle[0][0] < middle[1][0]
 
 
-def test_the_same_seed_gives_the_same_scenes():
-    once, again, other = (generate("train", 3, seed=seed) for seed in (1, 1, 2))
-    assert all((a.pixels == b.pixels).all() and a.objects == b.objects for a, b in zip(once, again, strict=True))
-    assert any(a.objects != b.objects for a, b in zip(once, other, strict=True))
+def test_scenes_depend_on_the_seed():
+    first, same, different = (generate("train", 3, seed=seed) for seed in (1, 1, 2))
+    assert all((a.pixels == b.pixels).all() and a.objects == b.objects for a, b in zip(first, same, strict=True))
+    assert any(a.objects != b.objects for a, b in zip(first, different, strict=True))
 
 
-def test_what_cannot_be_drawn():
-    with pytest.raises(ConfigError, match=r"^things=\(0, 3\): a scene has 1 … 9 things, the least not above the most$"):
+def test_invalid_sizes_are_refused():
+    with pytest.raises(ConfigError, match=r"^objects_per_scene=\(0, 3\): give minimum and maximum, both in 1 … 9$"):
         generate("train", 1, things=(0, 3))
-    with pytest.raises(ConfigError, match=r"^side=10: shapes are told apart from 24 pixels on; give a larger side$"):
+    with pytest.raises(ConfigError, match=r"^side=10: shapes need at least 24 pixels; give a larger side$"):
         generate("train", 1, side=10)

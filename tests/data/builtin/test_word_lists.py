@@ -1,14 +1,14 @@
 from regard.data.builtin import word_lists
 
 
-def test_likeness_is_said_of_many_different_pairs():
+def test_similarity_pairs_are_unique():
     pairs = word_lists.similarities()
     assert len(pairs) > 120 and len({frozenset(pair[:2]) for pair in pairs}) == len(pairs)
-    assert all(0 <= likeness <= 10 and one != other for one, other, likeness in pairs)
+    assert all(0 <= score <= 10 and first != second for first, second, score in pairs)
     assert all(word.isalpha() and word.islower() for pair in pairs for word in pair[:2])
 
 
-def test_analogies_ask_each_pair_of_a_group_with_each_other():
+def test_analogies_combine_all_pairs_of_a_group():
     groups = word_lists.analogies()
     assert ("man", "woman", "king", "queen") in groups["family"]
     assert sum(map(len, groups.values())) > 1000

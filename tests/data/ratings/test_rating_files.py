@@ -1,4 +1,4 @@
-"""MovieLens 100K, 1M and ratings.csv, and tables of one's own: the same columns come out."""
+"""MovieLens 100K, 1M and CSV, and custom tables: all give the same columns."""
 
 from pathlib import Path
 
@@ -26,10 +26,13 @@ def test_movielens_100k(tmp_path):
         u__item=ITEM,
         u__genre="unknown|0\nComedy|1\nDrama|2\n",
     )
-    found = rating_files.find_tables(path, Columns())
-    assert found.scale == (1.0, 5.0) and found.splits == () and found.items is not None and found.users is not None
-    assert found.items.columns["genres"] == ["Comedy|Drama", "unknown"] and found.items.columns["year"] == ["1995", ""]
-    assert list(found.users.columns) == ["user", "age", "gender", "occupation"] and found.items.encoding == "Latin-1"
+    result = rating_files.find_tables(path, Columns())
+    assert result.scale == (1.0, 5.0) and result.splits == () and result.items is not None and result.users is not None
+    assert result.items.columns["genres"] == ["Comedy|Drama", "unknown"] and result.items.columns["year"] == [
+        "1995",
+        "",
+    ]
+    assert list(result.users.columns) == ["user", "age", "gender", "occupation"] and result.items.encoding == "Latin-1"
 
 
 def test_movielens_100k_in_two_parts(tmp_path):
@@ -52,29 +55,31 @@ def test_movielens_1m_and_csv(tmp_path):
         movies__csv='movieId,title,genres\n1,"Postman, The (1997)",Drama\n',
     )
     for path, year, scale in ((million, "1995", (1.0, 5.0)), (later, "1997", (0.5, 5.0))):
-        found = rating_files.find_tables(path, Columns())
-        assert found.items is not None and found.items.columns["year"] == [year] and found.scale == scale
-        assert {"user", "item", "rating", "time"} <= set(found.ratings[0].columns)
+        result = rating_files.find_tables(path, Columns())
+        assert result.items is not None and result.items.columns["year"] == [year] and result.scale == scale
+        assert {"user", "item", "rating", "time"} <= set(result.ratings[0].columns)
 
 
-def test_tables_of_ones_own(tmp_path):
+def test_custom_tables(tmp_path):
     path = folder(
         tmp_path,
         clicks__tsv="who\twhat\n1\ta\n",
         users__csv="who,town\n1,Seoul\n",
         items__csv="what,title,price\na,Apple,2.5\n",
     )
-    found = rating_files.find_tables(path, Columns("who", "what", "", "", "title"))
-    assert rating_files.profile_columns(found.items, ("what", "title")) == {"price": ["2.5"]}
+    result = rating_files.find_tables(path, Columns("who", "what", "", "", "title"))
+    assert rating_files.profile_columns(result.items, ("what", "title")) == {"price": ["2.5"]}
     assert rating_files.find_tables(path / "clicks.tsv", Columns("who", "what", "", "")).users is None
 
 
-@pytest.mark.parametrize(("rated", "listed"), [("{}.0", "{}"), ("{}", "{}.0"), ("{}.0", "{}.0"), ("{}", "{}")], ids=str)
-def test_ids_that_pandas_wrote_as_decimals_are_the_same(tmp_path, rated, listed):
+@pytest.mark.parametrize(
+    ("rating_id", "user_id"), [("{}.0", "{}"), ("{}", "{}.0"), ("{}.0", "{}.0"), ("{}", "{}")], ids=str
+)
+def test_ids_that_pandas_wrote_as_decimals_are_the_same(tmp_path, rating_id, user_id):
     rows = [(user, user + item, item % 5 + 1) for user in (1, 2, 3) for item in range(4)]
-    lines = [f"{rated.format(user)},{rated.format(item)},{stars}" for user, item, stars in rows]
+    lines = [f"{rating_id.format(user)},{rating_id.format(item)},{stars}" for user, item, stars in rows]
     (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *lines]))
-    ages = [f"{listed.format(user)},{20 + user}" for user in (1, 2, 3)]
+    ages = [f"{user_id.format(user)},{20 + user}" for user in (1, 2, 3)]
     (tmp_path / "users.csv").write_text("\n".join(["user,age", *ages]))
     data = dataset.build_collection(rating_files.find_tables(tmp_path, Columns(time="")), dataset.DatasetOptions())
     assert data.users.ids == ("1", "2", "3") and data.items.ids == tuple("123456")
@@ -83,13 +88,13 @@ def test_ids_that_pandas_wrote_as_decimals_are_the_same(tmp_path, rated, listed)
         assert user_query.resolve(data, user=name, profile="", history="").user == 1
 
 
-def test_ids_that_are_no_numbers_stay_as_they_are(tmp_path):
+def test_ids_that_are_not_numbers_are_unchanged(tmp_path):
     (tmp_path / "ratings.csv").write_text("user,item,rating\n1.0,1.0,3\nann,2.5,4\n")
     table = rating_files.find_tables(tmp_path, Columns(time="")).ratings[0]
     assert table.column("user") == ["1.0", "ann"] and table.column("item") == ["1.0", "2.5"]
 
 
-def test_the_row_numbers_of_pandas_are_no_profile(tmp_path):
+def test_the_row_index_of_pandas_is_not_a_profile_column(tmp_path):
     (tmp_path / "ratings.csv").write_text(",user,item,rating\n0,1,a,3\n1,1,b,4\n2,1,c,5\n")
     (tmp_path / "users.csv").write_text(",user,age\n0,1,20\n")
     (tmp_path / "items.csv").write_text("Unnamed: 0,item,price\n0,a,1\n1,b,2\n2,c,3\n")
@@ -97,7 +102,7 @@ def test_the_row_numbers_of_pandas_are_no_profile(tmp_path):
     assert [field.name for field in (*data.users.fields, *data.items.fields)] == ["age", "price"]
 
 
-def test_a_wrong_column_name_suggests_the_nearest(tmp_path):
+def test_an_unknown_column_name_gets_a_suggestion(tmp_path):
     path = folder(tmp_path, ratings__csv="user,item,stars,time\n1,a,3,0\n")
     with pytest.raises(DataError, match="no column 'star'; did you mean 'stars'"):
         rating_files.find_tables(path, Columns(rating="star"))
@@ -105,7 +110,7 @@ def test_a_wrong_column_name_suggests_the_nearest(tmp_path):
 
 @pytest.mark.parametrize(
     ("files", "message"),
-    [({}, "no ratings; expected ratings.csv"), ({"u__item": ITEM}, "u.item is there, but no u.data")],
+    [({}, "no ratings; expected ratings.csv"), ({"u__item": ITEM}, "has u.item, but neither u.data")],
 )
 def test_a_folder_without_ratings(tmp_path, files, message):
     with pytest.raises(DataError, match=message):
@@ -118,11 +123,11 @@ def test_no_such_folder(tmp_path):
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="MovieLens 100K is not there")
-def test_movielens_100k_as_it_is():
-    found = rating_files.find_tables(REAL, Columns())
-    data = dataset.build_collection(found, dataset.DatasetOptions())
+def test_the_real_movielens_100k():
+    result = rating_files.find_tables(REAL, Columns())
+    data = dataset.build_collection(result, dataset.DatasetOptions())
     assert (len(data.users.ids), len(data.items.ids), len(data.events.users)) == (943, 1682, 90570)
-    assert [(data.split_ids == part).sum() for part in (1, 2)] == [943, 943]
+    assert [(data.split_ids == split_id).sum() for split_id in (1, 2)] == [943, 943]
     assert [field.kind for field in data.users.fields] == ["number", "category", "category"]
-    with pytest.raises(DataError, match="training ratings come from the future"):  # its own test part is no later
-        dataset.build_collection(found, dataset.DatasetOptions("files"))
+    with pytest.raises(DataError, match="training ratings come from the future"):  # its test part is not later
+        dataset.build_collection(result, dataset.DatasetOptions("files"))

@@ -1,4 +1,4 @@
-"""Users, profiles and titles as people write them."""
+"""Queries: users, profiles and titles in various notations."""
 
 import pytest
 
@@ -14,16 +14,18 @@ def data():
     return dataset.build_collection(films.generate(30, 24, seed=3), DatasetOptions())
 
 
-def titled(*titles):
+def items_with_titles(*titles):
     ids = tuple(str(1000 + i) for i in range(len(titles)))
     return EntityTable(ids, titles, (), {}, None, None)
 
 
-ITEMS = titled("Alien (1979)", "Postman, The (1997)", "Good, The Bad and The Ugly, The (1966)", "Alien (1999)")
+ITEMS = items_with_titles(
+    "Alien (1979)", "Postman, The (1997)", "Good, The Bad and The Ugly, The (1966)", "Alien (1999)"
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "places"),
+    ("text", "indices"),
     [
         ("Alien (1979),The Postman (1997)", [0, 1]),
         ("postman, the (1997), alien (1979)", [1, 0]),
@@ -32,52 +34,54 @@ ITEMS = titled("Alien (1979)", "Postman, The (1997)", "Good, The Bad and The Ugl
         ('"Postman, The (1997)","Alien (1979)"', [1, 0]),
     ],
 )
-def test_titles_with_commas_articles_ids(text, places):
-    assert user_query.parse_items(text, ITEMS) == places
+def test_titles_with_commas_articles_ids(text, indices):
+    assert user_query.parse_items(text, ITEMS) == indices
 
 
 def test_a_value_of_a_profile_may_have_commas():
     town = Field("town", "category", ("Seoul, Korea", "Paris"))
     users = EntityTable((), (), (town, Field("age", "number")), {}, None, None)
-    found, remarks = user_query._profile(users, "town=Seoul, Korea, age=30")
-    assert found == {"town": "Seoul, Korea", "age": "30"} and not remarks
-    assert user_query._profile(users, "age=30;\n town=Paris, ")[0] == {"age": "30", "town": "Paris"}
+    cells, remarks = user_query._parse_profile(users, "town=Seoul, Korea, age=30")
+    assert cells == {"town": "Seoul, Korea", "age": "30"} and not remarks
+    assert user_query._parse_profile(users, "age=30;\n town=Paris, ")[0] == {"age": "30", "town": "Paris"}
     with pytest.raises(DataError, match=r"profile: 'artist' is not of the form name=value, for example age=30"):
-        user_query._profile(users, "age=30, artist")
+        user_query._parse_profile(users, "age=30, artist")
 
 
-def test_titles_with_quotation_marks_as_they_are_and_as_csv_has_them():
-    items = titled('The "Big" One, Part 2', '"Quoted"')
+def test_titles_with_quotation_marks_plain_and_as_in_csv():
+    items = items_with_titles('The "Big" One, Part 2', '"Quoted"')
     assert user_query.parse_items('The "Big" One, Part 2', items) == [0]
     assert user_query.parse_items('"The ""Big"" One, Part 2";"Quoted"', items) == [0, 1]
 
 
-def test_an_unknown_title_suggests_the_nearest():
+def test_an_unknown_title_gets_a_suggestion():
     with pytest.raises(DataError, match=r"no item 'Alein \(1979\)' in the data; did you mean 'Alien \(1979\)'"):
         user_query.parse_items("Alein (1979)", ITEMS)
     with pytest.raises(DataError, match="no item 'qqqq' in the data; give a title or an id"):
         user_query.parse_items("qqqq", ITEMS)
 
 
-def test_an_unknown_user_is_told_how_to_ask(data):
-    with pytest.raises(DataError, match=r"no user .99. in the data .*; a new one is told by profile=… and history=…"):
+def test_an_unknown_user_is_refused(data):
+    with pytest.raises(
+        DataError, match=r"no user .99. in the data .*; describe a new user with profile=… and history=…"
+    ):
         user_query.resolve(data, user="99", profile="", history="")
 
 
-def test_a_profile_told_in_part(data):
-    asked = user_query.resolve(data, user="", profile="age=30", history=data.items.titles[3])
-    assert asked.profile == {"age": "30"} and asked.history == (3,) and asked.remarks == ("not told: occupation",)
+def test_an_incomplete_profile(data):
+    query = user_query.resolve(data, user="", profile="age=30", history=data.items.titles[3])
+    assert query.profile == {"age": "30"} and query.history == (3,) and query.remarks == ("not specified: occupation",)
     with pytest.raises(DataError, match="profile: 'age' is not of the form name=value"):
         user_query.resolve(data, user="", profile="age", history="")
     with pytest.raises(DataError, match="profile: users have no 'agee'; did you mean 'age'"):
         user_query.resolve(data, user="", profile="agee=3", history="")
 
 
-def test_a_value_never_seen_counts_as_not_told(data):
-    asked = user_query.resolve(data, user="", profile="occupation=astronaut, age=old", history="")
-    assert asked.profile == {}
-    assert "occupation='astronaut' was never seen" in asked.remarks[0]
-    assert asked.remarks[1] == "age='old' is no number, so it counts as not told"
+def test_an_unknown_value_is_ignored(data):
+    query = user_query.resolve(data, user="", profile="occupation=astronaut, age=old", history="")
+    assert query.profile == {}
+    assert "occupation='astronaut' is not in the training data" in query.remarks[0]
+    assert query.remarks[1] == "age='old' is not a number and is ignored"
 
 
 def test_forms_of_an_input():
@@ -86,6 +90,6 @@ def test_forms_of_an_input():
     assert user_query.parse("| A") == ("", "", "A") and user_query.parse("") == ("", "", "")
 
 
-def test_a_known_user_keeps_the_history(data):
-    asked = user_query.resolve(data, user=data.users.ids[4], profile="", history="")
-    assert asked.user == 4 and asked.uses_stored_history and asked.profile == data.users.profile(4)
+def test_a_user_of_the_data_keeps_the_stored_history(data):
+    query = user_query.resolve(data, user=data.users.ids[4], profile="", history="")
+    assert query.user == 4 and query.uses_stored_history and query.profile == data.users.profile(4)

@@ -1,4 +1,4 @@
-"""A clause and its verb in both languages, with what each word is about."""
+"""Clauses of the built-in English-Korean grammar: verb phrases in both languages, with alignment keys per word."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Literal, NamedTuple
 from regard.data.builtin._en_ko_lexicon import Action, Moment
 from regard.data.builtin._korean_morphology import Register, Verb, connective_form, sentence_final_form
 
-NOT, BEING, NOT_BEING = Verb("않"), Verb("있", "stative"), Verb("않", "stative")
+NEGATION, PROGRESSIVE, NEGATED_PROGRESSIVE = Verb("않"), Verb("있", "stative"), Verb("않", "stative")
 
 
 class Word(NamedTuple):
-    """A word and what it is about; words of the two languages about the same thing are aligned."""
+    """A word and its alignment keys; words of the two languages with a common key are aligned."""
 
     text: str
-    about: frozenset[str]
+    keys: frozenset[str]
 
 
 class BilingualPhrase(NamedTuple):
@@ -25,7 +25,7 @@ class BilingualPhrase(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """Who acts; `person` is I, s (third singular) or p (all others), for the English verb."""
+    """The subject of a clause; `person` is I, s (third singular) or p (all others), for the English verb."""
 
     phrase: BilingualPhrase
     person: Literal["I", "s", "p"]
@@ -44,7 +44,7 @@ class Clause(NamedTuple):
 
 
 def verb_words(clause: Clause) -> tuple[Word, ...]:
-    """A clause -> its English verb with its auxiliary and `not`."""
+    """Return the English verb of a clause with its auxiliary and `not`."""
     action, moment, person = clause.action, clause.moment, clause.subject.person
     auxiliary = _auxiliary(moment, person, negated=clause.negated)
     if moment.ongoing:
@@ -73,35 +73,37 @@ def _auxiliary(moment: Moment, person: Literal["I", "s", "p"], *, negated: bool)
 
 
 def _korean_verb(clause: Clause) -> tuple[tuple[Word, ...], Verb, frozenset[str]]:
-    """A clause -> the words before its last verb, that verb, and what it is about besides the tense."""
+    """Return the words before the last Korean verb of a clause, that verb, and its keys without the tense."""
     verb, negation = frozenset({f"verb{clause.name}"}), frozenset({f"not{clause.name}"})
     tense, korean = frozenset({f"tense{clause.name}"}), clause.action.korean
     if clause.moment.ongoing:
-        going = Word(korean.stem + "고", verb)
+        main_verb = Word(korean.stem + "고", verb)
         if clause.negated:
-            return (going, Word("있지", tense)), NOT_BEING, negation
-        return (going,), BEING, frozenset()
+            return (main_verb, Word("있지", tense)), NEGATED_PROGRESSIVE, negation
+        return (main_verb,), PROGRESSIVE, frozenset()
     if clause.negated:
-        return (Word(korean.stem + "지", verb),), NOT, negation
+        return (Word(korean.stem + "지", verb),), NEGATION, negation
     return (), korean, verb
 
 
 def final_verb(clause: Clause, register: Register) -> tuple[Word, ...]:
-    """A clause -> the Korean verb that ends the sentence."""
-    before, verb, about = _korean_verb(clause)
-    return (*before, *_ending(sentence_final_form(verb, tense=clause.moment.tense, register=register), clause, about))
+    """Return the Korean verb that ends the sentence."""
+    before, verb, keys = _korean_verb(clause)
+    form = sentence_final_form(verb, tense=clause.moment.tense, register=register)
+    return (*before, *_align_form(form, clause, keys))
 
 
 def connective_verb(clause: Clause, conjunction: str) -> tuple[Word, ...]:
-    """A clause -> the Korean verb that leads on to the next clause, by `and` (고) or `but` (지만)."""
+    """Return the Korean verb that connects a clause to the next one, by `and` (고) or `but` (지만)."""
     ending: Literal["고", "지만"] = "고" if conjunction == "and" else "지만"
-    before, verb, about = _korean_verb(clause)
-    *inner, last = _ending(connective_form(verb, tense=clause.moment.tense, ending=ending), clause, about)
-    return (*before, *inner, last._replace(about=last.about | {"joint"}))
+    before, verb, keys = _korean_verb(clause)
+    form = connective_form(verb, tense=clause.moment.tense, ending=ending)
+    *inner, last = _align_form(form, clause, keys)
+    return (*before, *inner, last._replace(keys=last.keys | {"joint"}))
 
 
-def _ending(form: str, clause: Clause, about: frozenset[str]) -> tuple[Word, ...]:
-    """A verb form of one word (about action and tense) or of two (about the one, then the other)."""
+def _align_form(form: str, clause: Clause, keys: frozenset[str]) -> tuple[Word, ...]:
+    """Add keys to a verb form: of one word (action and tense) or of two (action, then tense)."""
     first, *rest = form.split()
     tense = frozenset({f"tense{clause.name}"})
-    return (Word(first, about), Word(rest[0], tense)) if rest else (Word(first, about | tense),)
+    return (Word(first, keys), Word(rest[0], tense)) if rest else (Word(first, keys | tense),)

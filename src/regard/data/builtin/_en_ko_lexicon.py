@@ -1,4 +1,4 @@
-"""The words of the built-in English -> Korean grammar."""
+"""Lexicon of the built-in English-Korean grammar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from regard.data.builtin._korean_morphology import Register, Tense, Verb
 
 
 class Noun(NamedTuple):
-    """A noun; without a plural it is not counted and takes no `a`."""
+    """A noun; without a plural it is uncountable and has no article `a`."""
 
     english: str
     plural: str
@@ -28,7 +28,7 @@ class Action(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A tense, whether the action is going on, and a word for the time (perhaps none)."""
+    """A tense, whether it is progressive, and a time expression ("" for none)."""
 
     tense: Tense
     ongoing: bool
@@ -37,7 +37,7 @@ class Moment(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A phrase for where, with whom or how: `in the park` -> 공원에서."""
+    """A phrase of place, company or means: `in the park` -> 공원에서."""
 
     english: str
     noun: str
@@ -212,7 +212,7 @@ MEANS = tuple(
 )
 COMPANY = tuple(Setting(f"with {english}", korean, "과/와") for english, korean in COMPANIONS)
 
-# What shows in English how polite the Korean is; without a cue it is polite (해요체).
+# English cues that select the Korean speech level; without a cue it is polite (해요체).
 CUES: tuple[tuple[str, str, Register], ...] = (
     ("", "", "polite"),
     ("Sir,", "선생님,", "formal"),

@@ -1,7 +1,7 @@
-"""The words and sentences of the built-in sentences with entities. {P} a person, {L} a place, {T} a time.
+"""Words and templates of the built-in sentences with entities. {P} is a person, {L} a place, {T} a time.
 
-Some words are one thing here and another there: May, Jordan and Paris; 파리 is Paris or a fly, 아름 a name or the
-beginning of 아름다운 (beautiful), 2018 a year or a number. What stands around them decides.
+Some words are ambiguous without their context: May, Jordan and Paris; 파리 is Paris or a fly, 아름 is a name or the
+start of 아름다운 (beautiful), 2018 is a year or an amount.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ KOREAN_TIMES = (
     "{hour}시",
     "작년",
 )
-KOREAN_TEMPLATES = (  # 은/는 and the like are chosen by the syllable before them
+KOREAN_TEMPLATES = (  # particles such as 은/는 are chosen by the preceding syllable
     "{P}[은/는] {T}에 {L}에서 일했다.",
     "{T}에 {P}[이/가] {L}[으로/로] 떠났어요.",
     "{P}[과/와] {P}[은/는] {L}에서 만났다.",

@@ -1,4 +1,4 @@
-"""Korean word forms: particles by the last syllable, verbs by tense and politeness, irregular stems included."""
+"""Korean morphology: particles by the last syllable, verb forms by tense and speech level, with irregular stems."""
 
 from __future__ import annotations
 
@@ -6,38 +6,37 @@ from typing import Literal, NamedTuple
 
 Register = Literal["polite", "formal", "plain"]  # 해요체, 합니다체, 해라체
 Tense = Literal["past", "present", "future"]
-VerbClass = Literal[
-    "", "ㄷ", "ㅂ", "ㅅ", "르", "stative"
-]  # how a stem departs from the rule; ㄹ, ㅡ and 하 are told by its last syllable
+# conjugation class; ㄹ, ㅡ and 하 stems are recognized by their last syllable
+VerbClass = Literal["", "ㄷ", "ㅂ", "ㅅ", "르", "stative"]
 
 FIRST, VOWELS, TAILS = 0xAC00, 21, 28
 TAIL = {"": 0, "ㄴ": 4, "ㄷ": 7, "ㄹ": 8, "ㅂ": 17, "ㅅ": 19, "ㅆ": 20}
 BRIGHT = (0, 2, 8)  # ㅏ ㅑ ㅗ take 아, the others 어
 MERGED = {8: 9, 13: 14, 20: 6}  # ㅗ+ㅏ=ㅘ, ㅜ+ㅓ=ㅝ, ㅣ+ㅓ=ㅕ
-ABSORBING_VOWELS = (0, 1, 4, 5, 6)  # ㅏ ㅐ ㅓ ㅔ ㅕ: nothing is added
+ABSORBING_VOWELS = (0, 1, 4, 5, 6)  # ㅏ ㅐ ㅓ ㅔ ㅕ: no vowel is added
 EU = 18
 
 
 class Verb(NamedTuple):
-    """A verb stem, dictionary form without 다."""
+    """A verb stem: the dictionary form without 다."""
 
     stem: str
     kind: VerbClass = ""
 
 
 def decompose_syllable(syllable: str) -> tuple[int, int, int]:
-    """A syllable -> the numbers of its first consonant, vowel and last consonant (0 if none)."""
-    number = ord(syllable) - FIRST
-    return number // (VOWELS * TAILS), number // TAILS % VOWELS, number % TAILS
+    """Syllable -> the indices of its first consonant, vowel and last consonant (0 if none)."""
+    index = ord(syllable) - FIRST
+    return index // (VOWELS * TAILS), index // TAILS % VOWELS, index % TAILS
 
 
 def final_consonant(word: str) -> int:
-    """The number of a word's last consonant, 0 if it ends in a vowel."""
+    """Return the index of a word's last consonant, 0 if it ends in a vowel."""
     return decompose_syllable(word[-1])[2]
 
 
 def with_tail(word: str, tail: str) -> str:
-    """The word with another last consonant: 가 + ㅆ -> 갔."""
+    """Replace the last consonant of a word: 가 + ㅆ -> 갔."""
     first, vowel, _ = decompose_syllable(word[-1])
     return word[:-1] + _syllable(first, vowel, TAIL[tail])
 
@@ -47,7 +46,7 @@ def _syllable(first: int, vowel: int, tail: int = 0) -> str:
 
 
 def particle(noun: str, choice: str) -> str:
-    """A noun and a choice (after a consonant / after a vowel: 은/는, 이/가, 을/를, 과/와, 으로/로) -> both in one."""
+    """Append a particle; `choice` has the forms after a consonant and a vowel: 은/는, 이/가, 을/를, 과/와, 으로/로."""
     after_consonant, after_vowel = choice.split("/")
     closed = final_consonant(noun) != 0
     if choice == "으로/로":
@@ -56,29 +55,29 @@ def particle(noun: str, choice: str) -> str:
 
 
 def infinitive(verb: Verb) -> str:
-    """The 아/어 form: 가, 먹어, 봐, 마셔, 들어, 도와, 써, 골라, 해."""
+    """Return the 아/어 form: 가, 먹어, 봐, 마셔, 들어, 도와, 써, 골라, 해."""
     stem = verb.stem
     if stem.endswith("하"):
         return stem[:-1] + "해"
     if verb.kind in ("ㄷ", "ㅂ", "ㅅ", "르"):
-        return _irregular(stem, verb.kind)
-    return stem + _bright(stem[-1], "아", "어") if final_consonant(stem) else _contracted(stem)
+        return _irregular_infinitive(stem, verb.kind)
+    return stem + _by_vowel_harmony(stem[-1], "아", "어") if final_consonant(stem) else _contract(stem)
 
 
-def _bright(syllable: str, yes: str, no: str) -> str:
-    return yes if decompose_syllable(syllable)[1] in BRIGHT else no
+def _by_vowel_harmony(syllable: str, bright: str, dark: str) -> str:
+    return bright if decompose_syllable(syllable)[1] in BRIGHT else dark
 
 
-def _irregular(stem: str, kind: str) -> str:
+def _irregular_infinitive(stem: str, kind: str) -> str:
     if kind == "르":
-        return with_tail(stem[:-1], "ㄹ") + _bright(stem[-2], "라", "러")
+        return with_tail(stem[:-1], "ㄹ") + _by_vowel_harmony(stem[-2], "라", "러")
     if kind == "ㅂ":
         return with_tail(stem, "") + ("와" if stem[-1] in "돕곱" else "워")
-    return with_tail(stem, "ㄹ" if kind == "ㄷ" else "") + _bright(stem[-1], "아", "어")
+    return with_tail(stem, "ㄹ" if kind == "ㄷ" else "") + _by_vowel_harmony(stem[-1], "아", "어")
 
 
-def _contracted(stem: str) -> str:
-    """A stem that ends in a vowel, merged with 아 or 어."""
+def _contract(stem: str) -> str:
+    """Merge a stem that ends in a vowel with 아 or 어."""
     first, vowel, _ = decompose_syllable(stem[-1])
     if vowel in ABSORBING_VOWELS:
         return stem
@@ -90,7 +89,7 @@ def _contracted(stem: str) -> str:
 
 
 def before_vowel(verb: Verb) -> str:
-    """The stem before endings that begin with (으): 가, 먹으, 파 (팔다), 들으, 도우, 지으."""
+    """Return the stem before endings that start with (으): 가, 먹으, 파 (팔다), 들으, 도우, 지으."""
     tail = final_consonant(verb.stem)
     if tail == TAIL["ㄹ"]:
         return with_tail(verb.stem, "")
@@ -104,7 +103,7 @@ def before_vowel(verb: Verb) -> str:
 
 
 def sentence_final_form(verb: Verb, *, tense: Tense, register: Register) -> str:
-    """The verb as the end of a statement; the future takes two words."""
+    """Return the verb form that ends a statement; the future has two words."""
     if tense == "past":
         return with_tail(infinitive(verb), "ㅆ") + {"polite": "어요", "formal": "습니다", "plain": "다"}[register]
     if tense == "future":
@@ -113,24 +112,24 @@ def sentence_final_form(verb: Verb, *, tense: Tense, register: Register) -> str:
         return infinitive(verb) + "요"
     if register == "plain" and verb.kind == "stative":
         return verb.stem + "다"
-    drops = final_consonant(verb.stem) in (0, TAIL["ㄹ"])
+    has_open_stem = final_consonant(verb.stem) in (0, TAIL["ㄹ"])
     if register == "formal":
-        return with_tail(verb.stem, "ㅂ") + "니다" if drops else verb.stem + "습니다"
-    return with_tail(verb.stem, "ㄴ") + "다" if drops else verb.stem + "는다"
+        return with_tail(verb.stem, "ㅂ") + "니다" if has_open_stem else verb.stem + "습니다"
+    return with_tail(verb.stem, "ㄴ") + "다" if has_open_stem else verb.stem + "는다"
 
 
 def future_modifier(verb: Verb) -> str:
-    """The form before 것: 갈, 먹을, 팔, 들을, 도울."""
+    """Return the form before 것: 갈, 먹을, 팔, 들을, 도울."""
     return with_tail(before_vowel(verb), "ㄹ")
 
 
 def connective_form(verb: Verb, *, tense: Tense, ending: Literal["고", "지만"]) -> str:
-    """The verb as the end of a first clause: 먹고, 먹었지만, 먹을 것이고."""
+    """Return the verb form that ends a first clause: 먹고, 먹었지만, 먹을 것이고."""
     if tense == "past":
         return with_tail(infinitive(verb), "ㅆ") + ending
     return f"{future_modifier(verb)} 것이{ending}" if tense == "future" else verb.stem + ending
 
 
 def request(verb: Verb, register: Register) -> str:
-    """The verb as a polite request: 읽으세요, 파세요, formally 읽으십시오."""
+    """Return the verb form of a polite request: 읽으세요, 파세요, formally 읽으십시오."""
     return before_vowel(verb) + ("십시오" if register == "formal" else "세요")

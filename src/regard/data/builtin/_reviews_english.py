@@ -1,4 +1,4 @@
-"""The words and sentences of the built-in English reviews. *Stars* are set around the words that decide."""
+"""Words and templates of the built-in English reviews. The evidence words are between *stars*."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OPINION_TEMPLATES = (
     "What stays is that {aspect} was {degree}*{word}*.",
     "{aspect} was {degree}*{word}*.",
 )
-NEGATED_TEMPLATES = (  # the word is turned round by another one
+NEGATED_TEMPLATES = (  # another word negates the opinion
     "I thought that {aspect} was *not* {degree}*{word}*.",
     "For me {aspect} was *never* {degree}*{word}*.",
     "{aspect} was *not* {degree}*{word}* at all.",

@@ -1,4 +1,4 @@
-"""The words and sentences of the built-in Korean reviews. *Stars* are set around the words that decide."""
+"""Words and templates of the built-in Korean reviews. The evidence words are between *stars*."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEEDS = (
     *("십 년 만에 집으로 돌아오", "오래된 집을 팔려고 하", "이상한 지도를 따라가", "작은 식당을 여"),
 )
 PLACES = ("파리", "노르웨이의 마을", "서울", "산속", "항구 도시", "뉴욕", "사막", "리스본")
-FACT_TEMPLATES = (  # each ends in the stem of a verb in the past, to which 다 or 어요 is added
+FACT_TEMPLATES = (  # end in the past stem of a verb, to which 다 or 어요 is added
     "{moment} {company} {film_object} 봤",
     "우리는 {moment} {seat} {film_object} 봤",
     "{person}의 이야기가 {place}에서 시작됐",
@@ -47,10 +47,10 @@ OPINION_TEMPLATES = (
 
 
 def past(verb: Verb, register: Register) -> str:
-    """An adjective in the past: 지루했다, 아름다웠어요."""
+    """Return the past form of an adjective: 지루했다, 아름다웠어요."""
     return sentence_final_form(verb, tense="past", register=register)
 
 
 def denied(verb: Verb, register: Register) -> tuple[str, str]:
-    """The same denied, in two words: 지루하지 않았다."""
+    """Return the two words of the negated past form: 지루하지 않았다."""
     return f"{verb.stem}지", sentence_final_form(Verb("않"), tense="past", register=register)

@@ -1,9 +1,9 @@
-"""Reviews of films from a grammar, in English and in Korean: which sentence and which words decide is known.
+"""Generated film reviews in English and Korean, with the sentence and the words that determine the label.
 
-A review has four to seven sentences. One of them is an opinion about the film and decides; its words may be turned
-round by `not`. The others tell facts, and some have an opinion about something else (the popcorn, the weather), made of
-the same words, so that counting words is not enough. The split of a review is that of its deciding sentence, which is
-decided by a hash: no sentence that decides in one split decides in another.
+A review has four to seven sentences. One of them, the evidence sentence, is an opinion about the film and determines
+the label; it may be negated by `not`. The others state facts or opinions about something else (the popcorn, the
+weather) in the same words, so that counting words is not enough. The split of a review depends on a hash of its
+evidence sentence, so that no evidence sentence is in two splits.
 """
 
 from __future__ import annotations
@@ -21,48 +21,48 @@ from regard.data.builtin._splits import split_of, split_rng
 Language = Literal["en", "ko"]
 Span = tuple[int, int]
 LABELS = ("negative", "positive")
-MIN_SENTENCES, MAX_SENTENCES = 4, 7  # sentences
-NEGATION_RATE, OFF_TOPIC_RATE = 0.3, 0.25  # how often a word is denied, and an opinion is about something else
+MIN_SENTENCES, MAX_SENTENCES = 4, 7
+NEGATION_RATE, OFF_TOPIC_RATE = 0.3, 0.25  # probabilities of a negation, and of an opinion about something else
 EVIDENCE_PATTERN = re.compile(r"\*([^*]+)\*")
 
 
 class Review(NamedTuple):
-    """A text, its label, and what decides it."""
+    """A text, its label, and the evidence for it."""
 
     text: str
     label: str
-    sentences: tuple[Span, ...]  # places in the text
-    evidence_sentence: int  # the number of the sentence that decides
-    evidence_words: tuple[Span, ...]  # the deciding words: places in the text
+    sentences: tuple[Span, ...]  # character spans
+    evidence_sentence: int  # index of the sentence that determines the label
+    evidence_words: tuple[Span, ...]  # character spans of the words that determine the label
 
 
 def generate(split: str, count: int, *, language: Language, seed: int) -> list[Review]:
-    """A split (`train`, `valid`, `test`) -> `count` different reviews, half of them positive; the same for a seed."""
-    chance = split_rng(split, language=language, seed=seed)
+    """Return `count` different reviews of a split (`train`, `valid`, `test`), half of them positive."""
+    rng = split_rng(split, language=language, seed=seed)
     reviews: dict[str, Review] = {}
     while len(reviews) < count:
-        review = _review(chance, language, positive=len(reviews) % 2 == 1, split=split)
+        review = _review(rng, language, positive=len(reviews) % 2 == 1, split=split)
         reviews.setdefault(review.text, review)
     return list(reviews.values())
 
 
-def _review(chance: random.Random, language: Language, *, positive: bool, split: str) -> Review:
-    decide, fill = GENERATORS[language]
-    register: Register = chance.choice(("plain", "polite"))
-    starred = decide(chance, positive, register)
-    while split_of(EVIDENCE_PATTERN.sub(r"\1", starred)) != split:
-        starred = decide(chance, positive, register)
-    length, different = chance.randint(MIN_SENTENCES, MAX_SENTENCES) - 1, set[str]()
-    while len(different) < length:
-        different.add(fill(chance, register))
-    others = sorted(different)  # the order of a set is not the same in every process
-    chance.shuffle(others)
-    deciding = chance.randint(0, len(others))
-    return _joined([*others[:deciding], starred, *others[deciding:]], deciding, LABELS[positive])
+def _review(rng: random.Random, language: Language, *, positive: bool, split: str) -> Review:
+    generate_opinion, generate_filler = GENERATORS[language]
+    register: Register = rng.choice(("plain", "polite"))
+    evidence = generate_opinion(rng, positive, register)
+    while split_of(EVIDENCE_PATTERN.sub(r"\1", evidence)) != split:
+        evidence = generate_opinion(rng, positive, register)
+    num_fillers, distinct = rng.randint(MIN_SENTENCES, MAX_SENTENCES) - 1, set[str]()
+    while len(distinct) < num_fillers:
+        distinct.add(generate_filler(rng, register))
+    fillers = sorted(distinct)  # the order of a set differs between processes
+    rng.shuffle(fillers)
+    index = rng.randint(0, len(fillers))
+    return _join_sentences([*fillers[:index], evidence, *fillers[index:]], index, LABELS[positive])
 
 
-def _joined(sentences: list[str], deciding: int, label: str) -> Review:
-    """Sentences, the words that decide between stars -> the review."""
+def _join_sentences(sentences: list[str], evidence_sentence: int, label: str) -> Review:
+    """Join sentences, with the evidence words between stars, to a review."""
     text, spans, words = "", list[Span](), list[Span]()
     for sentence in sentences:
         plain, end = "", 0
@@ -75,71 +75,69 @@ def _joined(sentences: list[str], deciding: int, label: str) -> Review:
         plain += sentence[end:]
         text = f"{text} {plain}" if text else plain
         spans.append((first, len(text)))
-    return Review(text, label, tuple(spans), deciding, tuple(words))
+    return Review(text, label, tuple(spans), evidence_sentence, tuple(words))
 
 
-def _decide_english(chance: random.Random, positive: bool, register: Register) -> str:
-    turned = chance.random() < NEGATION_RATE
-    word = chance.choice(english.GOOD if positive != turned else english.BAD)
-    template = chance.choice(english.NEGATED_TEMPLATES if turned else english.OPINION_TEMPLATES)
-    sentence = template.format(aspect=chance.choice(english.ASPECTS), degree=chance.choice(english.DEGREES), word=word)
+def _english_opinion(rng: random.Random, positive: bool, register: Register) -> str:
+    negated = rng.random() < NEGATION_RATE
+    word = rng.choice(english.GOOD if positive != negated else english.BAD)
+    template = rng.choice(english.NEGATED_TEMPLATES if negated else english.OPINION_TEMPLATES)
+    sentence = template.format(aspect=rng.choice(english.ASPECTS), degree=rng.choice(english.DEGREES), word=word)
     return sentence[0].upper() + sentence[1:]
 
 
-def _fill_english(chance: random.Random, register: Register) -> str:
-    if chance.random() < OFF_TOPIC_RATE:
-        word = chance.choice((*english.GOOD, *english.BAD))
-        return chance.choice(english.OFF_TOPIC_TEMPLATES).format(degree=chance.choice(english.DEGREES), word=word)
-    return chance.choice(english.FACT_TEMPLATES).format(
-        film=chance.choice(english.FILMS),
-        moment=chance.choice(english.MOMENTS),
-        company=chance.choice(english.COMPANY),
-        seat=chance.choice(english.SEATS),
-        person=chance.choice(english.PEOPLE),
-        deed=chance.choice(english.DEEDS),
-        place=chance.choice(english.PLACES),
-        number=chance.randint(2, 180),
+def _english_filler(rng: random.Random, register: Register) -> str:
+    if rng.random() < OFF_TOPIC_RATE:
+        word = rng.choice((*english.GOOD, *english.BAD))
+        return rng.choice(english.OFF_TOPIC_TEMPLATES).format(degree=rng.choice(english.DEGREES), word=word)
+    return rng.choice(english.FACT_TEMPLATES).format(
+        film=rng.choice(english.FILMS),
+        moment=rng.choice(english.MOMENTS),
+        company=rng.choice(english.COMPANY),
+        seat=rng.choice(english.SEATS),
+        person=rng.choice(english.PEOPLE),
+        deed=rng.choice(english.DEEDS),
+        place=rng.choice(english.PLACES),
+        number=rng.randint(2, 180),
     )
 
 
-def _decide_korean(chance: random.Random, positive: bool, register: Register) -> str:
-    turned = chance.random() < NEGATION_RATE
-    verb = chance.choice(korean.GOOD if positive != turned else korean.BAD)
-    word = "* *".join(korean.denied(verb, register)) if turned else korean.past(verb, register)
-    aspect = particle(chance.choice(korean.ASPECTS), "이/가")
-    return chance.choice(korean.OPINION_TEMPLATES).format(
-        aspect=aspect, degree=chance.choice(korean.DEGREES), word=word
-    )
+def _korean_opinion(rng: random.Random, positive: bool, register: Register) -> str:
+    negated = rng.random() < NEGATION_RATE
+    verb = rng.choice(korean.GOOD if positive != negated else korean.BAD)
+    word = "* *".join(korean.denied(verb, register)) if negated else korean.past(verb, register)
+    aspect = particle(rng.choice(korean.ASPECTS), "이/가")
+    return rng.choice(korean.OPINION_TEMPLATES).format(aspect=aspect, degree=rng.choice(korean.DEGREES), word=word)
 
 
-def _fill_korean(chance: random.Random, register: Register) -> str:
-    if chance.random() < OFF_TOPIC_RATE:
-        word = korean.past(chance.choice((*korean.GOOD, *korean.BAD)), register)
-        return f"{particle(chance.choice(korean.OFF_TOPIC_SUBJECTS), '이/가')} {chance.choice(korean.DEGREES)}{word}."
-    film, person, place = (chance.choice(each) for each in (korean.FILMS, korean.PEOPLE, korean.PLACES))
-    stem = chance.choice(korean.FACT_TEMPLATES).format(
-        film_object=_titled(film, "을/를"),
-        film_topic=_titled(film, "은/는"),
-        moment=chance.choice(korean.MOMENTS),
-        company=chance.choice(korean.COMPANY),
-        seat=chance.choice(korean.SEATS),
+def _korean_filler(rng: random.Random, register: Register) -> str:
+    if rng.random() < OFF_TOPIC_RATE:
+        word = korean.past(rng.choice((*korean.GOOD, *korean.BAD)), register)
+        return f"{particle(rng.choice(korean.OFF_TOPIC_SUBJECTS), '이/가')} {rng.choice(korean.DEGREES)}{word}."
+    film, person, place = (rng.choice(options) for options in (korean.FILMS, korean.PEOPLE, korean.PLACES))
+    stem = rng.choice(korean.FACT_TEMPLATES).format(
+        film_object=_quote_title(film, "을/를"),
+        film_topic=_quote_title(film, "은/는"),
+        moment=rng.choice(korean.MOMENTS),
+        company=rng.choice(korean.COMPANY),
+        seat=rng.choice(korean.SEATS),
         person=person,
         person_subject=particle(person, "이/가"),
-        deed=chance.choice(korean.DEEDS),
+        deed=rng.choice(korean.DEEDS),
         place=place,
         place_was=particle(place, "이었/였"),
-        number=chance.randint(2, 180),
+        number=rng.randint(2, 180),
     )
     return stem + ("다." if register == "plain" else "어요.")
 
 
-def _titled(film: str, choice: str) -> str:
-    """A title in quotes with the particle that its last syllable asks for: '밤 버스'를."""
+def _quote_title(film: str, choice: str) -> str:
+    """Return a title in quotes with the particle for its last syllable: '밤 버스'를."""
     return f"'{film}'{particle(film, choice).removeprefix(film)}"
 
 
 OpinionGenerator = Callable[[random.Random, bool, Register], str]
 GENERATORS: dict[str, tuple[OpinionGenerator, Callable[[random.Random, Register], str]]] = {
-    "en": (_decide_english, _fill_english),
-    "ko": (_decide_korean, _fill_korean),
+    "en": (_english_opinion, _english_filler),
+    "ko": (_korean_opinion, _korean_filler),
 }

@@ -1,8 +1,8 @@
-"""Scenes made by code: coloured shapes in relation, with the box of each and captions whose words know their region.
+"""Generated scenes of coloured shapes, with a box per shape and captions whose words are aligned to regions.
 
-"a small red circle above a large blue square", and in Korean "큰 파란 사각형 위에 있는 작은 빨간 원". Some kinds of
-things are kept for valid and some for test: pairs of colour and shape, or triples of size, colour and shape, the pair
-known from training in the other size. Every size, colour and shape is in all three splits.
+A caption is "a small red circle above a large blue square", or in Korean "큰 파란 사각형 위에 있는 작은 빨간 원". Some
+combinations of traits are held out for valid and for test: pairs of colour and shape, or triples of size, colour and
+shape whose pair is in train in the other size. Every size, colour and shape is in all three splits.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from regard.core.errors import ConfigError
 
-Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the side
+Box = tuple[float, float, float, float]  # left, top, right, bottom, as fractions of the side
 WordKind = Literal["article", "size", "colour", "shape", "relation"]
 HeldOut = Literal["pairs", "triples"]
 Trait = tuple[str, str, str]  # size, colour and shape
 SIDE = 64  # pixels
-CELLS = 3  # the scene is divided in 3 x 3 cells, a shape in each at most
-JITTER = 0.15  # of a cell, by which a shape may lie beside the cell's middle
-SUPERSAMPLING = 3  # along each axis of a pixel: how much of it a shape covers
+CELLS = 3  # the scene is divided into 3 x 3 cells, with at most one shape each
+JITTER = 0.15  # maximum offset of a shape from the center of its cell, in cells
+SUPERSAMPLING = 3  # samples per pixel along each axis
 SHAPES = {
     "circle": "원",
     "square": "사각형",
@@ -60,7 +60,7 @@ class SceneObject(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word of a caption and what it speaks of: the box of its thing, or of both where it relates two."""
+    """A word of a caption and its region: the box of its object, or of both objects of a relation."""
 
     text: str
     kind: WordKind
@@ -68,20 +68,23 @@ class Word(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """An image and what is in it, in reading order."""
+    """An image and its objects in reading order."""
 
     pixels: NDArray[np.uint8]  # (side side 3)
     objects: tuple[SceneObject, ...]
 
     def caption(self, language: Literal["en", "ko"] = "en") -> tuple[Word, ...]:
-        """The things in reading order, each related to the next. One order alone: the attention of Xu et al. 2015 asks
-        with the state before the last word, so it could not know which of two things that word has begun with."""
-        write = {"en": _english, "ko": _korean}[language]
-        return tuple(write(self.objects))
+        """Describe the objects in reading order, each related to the next.
+
+        There is only one order: the attention of Xu et al. 2015 queries with the state before the last word, so it
+        could not know which of two objects that word describes.
+        """
+        describe = {"en": _english_caption, "ko": _korean_caption}[language]
+        return tuple(describe(self.objects))
 
 
 def split_of(size: str, colour: str, shape: str, held: HeldOut = "pairs") -> str:
-    """The split that a kind of things is kept for."""
+    """Return the split of a combination of traits."""
     distance = list(SHAPES).index(shape) - list(COLOURS).index(colour)
     if held == "triples":
         distance += len(SHAPES) // len(SIZES) * list(SIZES).index(size)
@@ -97,74 +100,81 @@ def generate(
     things: tuple[int, int] = (1, 3),
     held: HeldOut = "pairs",
 ) -> list[Scene]:
-    """`count` scenes with at least and at most so many things; of valid and test, one at least is of a kept kind."""
-    least, most = things
-    if not 1 <= least <= most <= CELLS**2:
-        raise ConfigError(f"things={things}: a scene has 1 … {CELLS**2} things, the least not above the most")
+    """Generate `count` scenes with `things` (minimum, maximum) objects.
+
+    Scenes of valid and test contain at least one held-out combination of traits.
+    """
+    minimum, maximum = things
+    if not 1 <= minimum <= maximum <= CELLS**2:
+        raise ConfigError(f"objects_per_scene={things}: give minimum and maximum, both in 1 … {CELLS**2}")
     if side < 8 * CELLS:
-        raise ConfigError(f"side={side}: shapes are told apart from {8 * CELLS} pixels on; give a larger side")
-    random = np.random.default_rng([seed, SPLITS.index(split)])
-    own, common = trait_combinations(split, held), trait_combinations("train", held)
-    numbers = (int(random.integers(least, most + 1)) for _ in range(count))
-    return [_scene(random, _chosen(random, own, common, number), side=side) for number in numbers]
+        raise ConfigError(f"side={side}: shapes need at least {8 * CELLS} pixels; give a larger side")
+    rng = np.random.default_rng([seed, SPLITS.index(split)])
+    split_traits, train_traits = trait_combinations(split, held), trait_combinations("train", held)
+    counts = (int(rng.integers(minimum, maximum + 1)) for _ in range(count))
+    return [
+        _draw_scene(rng, _sample_traits(rng, split_traits, train_traits, num_objects), side=side)
+        for num_objects in counts
+    ]
 
 
 @lru_cache(maxsize=2 * len(SPLITS))
 def trait_combinations(split: str, held: HeldOut = "pairs") -> tuple[Trait, ...]:
-    """The kinds of things that are kept for a split."""
-    return tuple(kind for kind in product(SIZES, COLOURS, SHAPES) if split_of(*kind, held) == split)
+    """Return the combinations of traits of a split."""
+    return tuple(trait for trait in product(SIZES, COLOURS, SHAPES) if split_of(*trait, held) == split)
 
 
-def _chosen(random: np.random.Generator, own: Sequence[Trait], common: Sequence[Trait], number: int) -> list[Trait]:
-    """So many kinds, the first of the split's own; no two have the same colour and shape."""
-    chosen = [own[int(random.integers(len(own)))]]
-    while len(chosen) < number:
-        kind = common[int(random.integers(len(common)))]
-        if kind[1:] not in [other[1:] for other in chosen]:
-            chosen.append(kind)
-    return chosen
+def _sample_traits(
+    rng: np.random.Generator, split_traits: Sequence[Trait], train_traits: Sequence[Trait], count: int
+) -> list[Trait]:
+    """Sample `count` traits, the first of the split and the others of train; no two share colour and shape."""
+    sampled = [split_traits[int(rng.integers(len(split_traits)))]]
+    while len(sampled) < count:
+        trait = train_traits[int(rng.integers(len(train_traits)))]
+        if trait[1:] not in [previous[1:] for previous in sampled]:
+            sampled.append(trait)
+    return sampled
 
 
-def _scene(random: np.random.Generator, chosen: Sequence[Trait], *, side: int) -> Scene:
-    number = len(chosen)
-    order = random.permutation(number)
-    cells = sorted(random.choice(CELLS**2, number, replace=False).tolist())
-    things = [_thing(random, chosen[place], cell) for place, cell in zip(order, cells, strict=True)]
-    paper = np.full((side, side, 3), random.uniform(15, 80), dtype=np.float32)
-    paper += random.normal(0, 6, (side, side, 1)).astype(np.float32)
-    for thing in things:
-        _draw(paper, thing, COLOUR_RGB[thing.colour] + random.normal(0, 10, 3))
-    return Scene(paper.clip(0, 255).astype(np.uint8), tuple(things))
+def _draw_scene(rng: np.random.Generator, traits: Sequence[Trait], *, side: int) -> Scene:
+    count = len(traits)
+    order = rng.permutation(count)
+    cells = sorted(rng.choice(CELLS**2, count, replace=False).tolist())
+    objects = [_place_object(rng, traits[index], cell) for index, cell in zip(order, cells, strict=True)]
+    canvas = np.full((side, side, 3), rng.uniform(15, 80), dtype=np.float32)
+    canvas += rng.normal(0, 6, (side, side, 1)).astype(np.float32)
+    for scene_object in objects:
+        _draw_object(canvas, scene_object, COLOUR_RGB[scene_object.colour] + rng.normal(0, 10, 3))
+    return Scene(canvas.clip(0, 255).astype(np.uint8), tuple(objects))
 
 
-def _thing(random: np.random.Generator, kind: Trait, cell: int) -> SceneObject:
-    radius = random.uniform(*RADII[kind[0]]) / CELLS
+def _place_object(rng: np.random.Generator, trait: Trait, cell: int) -> SceneObject:
+    radius = rng.uniform(*RADII[trait[0]]) / CELLS
     row, column = divmod(cell, CELLS)
-    reach = min(JITTER, 0.5 - radius * CELLS)
-    y, x = ((place + 0.5 + random.uniform(-reach, reach)) / CELLS for place in (row, column))
-    return SceneObject(*kind, (row, column), (x - radius, y - radius, x + radius, y + radius))
+    max_offset = min(JITTER, 0.5 - radius * CELLS)
+    y, x = ((index + 0.5 + rng.uniform(-max_offset, max_offset)) / CELLS for index in (row, column))
+    return SceneObject(*trait, (row, column), (x - radius, y - radius, x + radius, y + radius))
 
 
-def _draw(paper: NDArray[np.float32], thing: SceneObject, colour: NDArray[np.float64]) -> None:
-    """Lay a shape on the paper, its edges smooth."""
-    side = len(paper)
-    left, top, right, bottom = (edge * side for edge in thing.box)
+def _draw_object(canvas: NDArray[np.float32], scene_object: SceneObject, colour: NDArray[np.float64]) -> None:
+    """Draw a shape with anti-aliased edges on the canvas."""
+    side = len(canvas)
+    left, top, right, bottom = (edge * side for edge in scene_object.box)
     rows, columns = slice(int(top), int(np.ceil(bottom))), slice(int(left), int(np.ceil(right)))
     y = (np.arange(rows.start * SUPERSAMPLING, rows.stop * SUPERSAMPLING) + 0.5) / SUPERSAMPLING
     x = (np.arange(columns.start * SUPERSAMPLING, columns.stop * SUPERSAMPLING) + 0.5) / SUPERSAMPLING
     down, across = 2 * (y - top) / (bottom - top) - 1, 2 * (x - left) / (right - left) - 1
-    inside = _covers(thing.shape, across[None, :], down[:, None])
-    cover = inside.reshape(rows.stop - rows.start, SUPERSAMPLING, columns.stop - columns.start, SUPERSAMPLING).mean(
-        axis=(1, 3)
-    )
-    paper[rows, columns] += cover[..., None].astype(np.float32) * (colour - paper[rows, columns])
+    inside = _inside_shape(scene_object.shape, across[None, :], down[:, None])
+    samples = inside.reshape(rows.stop - rows.start, SUPERSAMPLING, columns.stop - columns.start, SUPERSAMPLING)
+    coverage = samples.mean(axis=(1, 3))
+    canvas[rows, columns] += coverage[..., None].astype(np.float32) * (colour - canvas[rows, columns])
 
 
-def _covers(shape: str, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where a shape is, in coordinates -1 … 1 to the right and down; every shape touches all four sides."""
+def _inside_shape(shape: str, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return True inside a shape, in coordinates -1 … 1 to the right and down; shapes touch all four sides."""
     if shape in ("circle", "ring"):
-        far = x**2 + y**2
-        return (far <= 1) & (far >= (0.3 if shape == "ring" else 0))
+        squared_radius = x**2 + y**2
+        return (squared_radius <= 1) & (squared_radius >= (0.3 if shape == "ring" else 0))
     if shape == "triangle":
         return (abs(y) <= 1) & (2 * abs(x) <= 1 + y)
     if shape == "diamond":
@@ -174,37 +184,39 @@ def _covers(shape: str, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArr
 
 
 def relation(first: SceneObject, second: SceneObject) -> str:
-    """How the first lies to the second: by rows if they differ, else by columns."""
+    """Return the relation of the first object to the second: by rows if they differ, else by columns."""
     if first.cell[0] != second.cell[0]:
         return "above" if first.cell[0] < second.cell[0] else "below"
     return "left of" if first.cell[1] < second.cell[1] else "right of"
 
 
-def _named(thing: SceneObject) -> list[Word]:
+def _trait_words(scene_object: SceneObject) -> list[Word]:
     kinds: tuple[WordKind, ...] = ("size", "colour", "shape")
-    return [Word(text, kind, thing.box) for text, kind in zip(thing[:3], kinds, strict=True)]
+    return [Word(text, kind, scene_object.box) for text, kind in zip(scene_object[:3], kinds, strict=True)]
 
 
-def _related(first: SceneObject, second: SceneObject, text: str) -> list[Word]:
+def _relation_words(first: SceneObject, second: SceneObject, text: str) -> list[Word]:
     pairs = list(zip(first.box, second.box, strict=True))
-    both = (min(pairs[0]), min(pairs[1]), max(pairs[2]), max(pairs[3]))
-    return [Word(word, "relation", both) for word in text.split()]
+    union = (min(pairs[0]), min(pairs[1]), max(pairs[2]), max(pairs[3]))
+    return [Word(word, "relation", union) for word in text.split()]
 
 
-def _english(chain: Sequence[SceneObject]) -> list[Word]:
-    words = [Word("a", "article", chain[0].box), *_named(chain[0])]
-    for first, second in pairwise(chain):
-        words += [*_related(first, second, relation(first, second)), Word("a", "article", second.box), *_named(second)]
+def _english_caption(objects: Sequence[SceneObject]) -> list[Word]:
+    words = [Word("a", "article", objects[0].box), *_trait_words(objects[0])]
+    for first, second in pairwise(objects):
+        words += _relation_words(first, second, relation(first, second))
+        words += [Word("a", "article", second.box), *_trait_words(second)]
     return words
 
 
-def _korean(chain: Sequence[SceneObject]) -> list[Word]:
-    """What is said last in English comes first: [B 위에 있는] A."""
-    words = _translated(chain[-1])
-    for first, second in reversed(list(pairwise(chain))):
-        words += _related(first, second, f"{KOREAN_WORDS[relation(first, second)]} 있는") + _translated(first)
+def _korean_caption(objects: Sequence[SceneObject]) -> list[Word]:
+    """Describe the objects in the reverse order of English: [B 위에 있는] A."""
+    words = _korean_trait_words(objects[-1])
+    for first, second in reversed(list(pairwise(objects))):
+        words += _relation_words(first, second, f"{KOREAN_WORDS[relation(first, second)]} 있는")
+        words += _korean_trait_words(first)
     return words
 
 
-def _translated(thing: SceneObject) -> list[Word]:
-    return [word._replace(text=KOREAN_WORDS[word.text]) for word in _named(thing)]
+def _korean_trait_words(scene_object: SceneObject) -> list[Word]:
+    return [word._replace(text=KOREAN_WORDS[word.text]) for word in _trait_words(scene_object)]

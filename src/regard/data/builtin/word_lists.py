@@ -1,15 +1,16 @@
-"""Small lists to score English word vectors by, made for this package: how alike two words are, and analogies.
+"""Small benchmarks for English word vectors, written for this package: word similarity and analogies.
 
-The figures of likeness are one person's judgement, 0 (nothing in common) to 10 (the same): enough to rank by, not to
-compare with published scores. Both lists have everyday words, so that a small corpus covers most of them.
+The similarities are the judgement of one person, from 0 (nothing in common) to 10 (the same). They suffice for rank
+correlations, but not for a comparison with published scores. Both lists contain everyday words, so that a small corpus
+covers most of them.
 """
 
 from __future__ import annotations
 
 from itertools import permutations
 
-# likeness: pairs of words
-_ALIKE = {
+# similarity: pairs of words
+_SIMILARITIES = {
     9.5: "big large, movie film, begin start, car automobile, quick fast, sick ill, house home, shop store, boy lad",
     9.0: "happy glad, road street, child kid, doctor physician, job work, smart clever, funny amusing, awful terrible",
     8.5: "king queen, man woman, father mother, brother sister, actor actress, husband wife, son daughter, boy girl",
@@ -28,7 +29,7 @@ _ALIKE = {
     0.0: "king butter, july glass, horse comedy, daughter steel, plot cow, tuesday river, gold soup, aunt engine",
 }
 
-# pairs in which the second word is to the first what it is in every other pair of the group
+# pairs with the same relation between their words within a group
 _ANALOGIES = {
     "family": "man woman, king queen, boy girl, brother sister, father mother, son daughter, husband wife, he she, "
     "his her, uncle aunt, actor actress, prince princess, himself herself, boys girls, men women, brothers sisters",
@@ -51,16 +52,16 @@ _ANALOGIES = {
 
 
 def similarities() -> list[tuple[str, str, float]]:
-    """Two words and how alike they are, 0 to 10."""
-    return [(*_two(pair), likeness) for likeness, pairs in _ALIKE.items() for pair in pairs.split(",")]
+    """Return pairs of words with their similarity, 0 to 10."""
+    return [(*_split_pair(pair), score) for score, pairs in _SIMILARITIES.items() for pair in pairs.split(",")]
 
 
 def analogies() -> dict[str, list[tuple[str, str, str, str]]]:
-    """Group -> questions a : b = c : d, each pair of the group with each other one."""
-    groups = {name: [_two(pair) for pair in pairs.split(",")] for name, pairs in _ANALOGIES.items()}
-    return {name: [(*one, *two) for one, two in permutations(pairs, 2)] for name, pairs in groups.items()}
+    """Return questions a : b = c : d by group, for all ordered combinations of two pairs of the group."""
+    groups = {name: [_split_pair(pair) for pair in pairs.split(",")] for name, pairs in _ANALOGIES.items()}
+    return {name: [(*first, *second) for first, second in permutations(pairs, 2)] for name, pairs in groups.items()}
 
 
-def _two(pair: str) -> tuple[str, str]:
+def _split_pair(pair: str) -> tuple[str, str]:
     first, second = pair.split()
     return first, second

@@ -1,1 +1,1 @@
-"""Who rated what: tables of users, items and ratings, with profiles; nothing is learnt from the future."""
+"""Ratings datasets: tables of users, items and ratings with profiles, and splits without leakage from the future."""

@@ -1,6 +1,6 @@
-"""What is learnt from and what is asked: leave one out, by time, at random, as files say; users and items held out.
+"""Splits of rating events: leave-one-out, by time, at random or by files; cold-start users and items.
 
-Nothing is learnt from the future: what a user did after the rating that is asked for is never in training.
+Training never uses events of a user that are later than the user's held-out events, except in random splits.
 """
 
 from __future__ import annotations
@@ -14,78 +14,78 @@ from regard.core.errors import ConfigError, DataError
 from regard.data.ratings.events import Events, IntArray
 
 Split = Literal["leave_one_out", "time", "random", "files"]
-TRAIN, VALID, TEST, COLD = 0, 1, 2, 3  # COLD: of a user or an item that is held out entirely
+TRAIN, VALID, TEST, COLD = 0, 1, 2, 3  # COLD: events of a user or an item that is held out entirely
 SPLIT_IDS = {"train": TRAIN, "valid": VALID, "test": TEST}
-HELD_OUT_SHARE = 0.1  # of the ratings, for valid and for test each, by time and at random
+HELD_OUT_SHARE = 0.1  # fraction of the ratings in valid, and in test, for splits by time and at random
 BoolArray = NDArray[np.bool_]
 
 
 def assign(events: Events, split: Split, *, names: tuple[str, ...] = (), seed: int = 0) -> IntArray:
-    """Events -> for each the part it belongs to: TRAIN, VALID or TEST."""
+    """Return the split of each event: TRAIN, VALID or TEST."""
     if split == "files":
         if not names:
             raise ConfigError("split=files: the data has no files named after splits; choose leave_one_out or time")
         return np.array([SPLIT_IDS[name] for name in names])[events.splits]
     if split == "time":
-        return _by_time(events)
+        return _split_by_time(events)
     if split == "random":
         draws = np.random.default_rng(seed).random(len(events.users))
-        return np.where(draws < HELD_OUT_SHARE, TEST, np.where(draws < 2 * HELD_OUT_SHARE, VALID, TRAIN)).astype(
-            np.int64
-        )
+        valid_or_train = np.where(draws < 2 * HELD_OUT_SHARE, VALID, TRAIN)
+        return np.where(draws < HELD_OUT_SHARE, TEST, valid_or_train).astype(np.int64)
     return _leave_one_out(events)
 
 
 def _leave_one_out(events: Events) -> IntArray:
-    """The last of each user is for testing, the one before for validation; whoever has fewer than three only trains."""
+    """Assign each user's last event to test and the one before to valid; users with fewer than three only train."""
     counts = np.bincount(events.users)[events.users]
     ends = np.cumsum(np.bincount(events.users))[events.users]
-    left = ends - 1 - np.arange(len(events.users))  # how many of the user's come later
-    parts = np.where(left == 0, TEST, np.where(left == 1, VALID, TRAIN))
-    return np.where(counts < 3, TRAIN, parts).astype(np.int64)
+    remaining = ends - 1 - np.arange(len(events.users))  # later events of the same user
+    split_ids = np.where(remaining == 0, TEST, np.where(remaining == 1, VALID, TRAIN))
+    return np.where(counts < 3, TRAIN, split_ids).astype(np.int64)
 
 
-def _by_time(events: Events) -> IntArray:
-    """The last tenth of all ratings is for testing, the tenth before for validation."""
-    first, second = np.quantile(events.times, [1 - 2 * HELD_OUT_SHARE, 1 - HELD_OUT_SHARE], method="higher")
-    parts = np.where(events.times >= second, TEST, np.where(events.times >= first, VALID, TRAIN))
-    if not (parts == TRAIN).any() or not (parts == TEST).any():
-        raise DataError("split=time: the ratings have too few different times to be cut; choose leave_one_out")
-    return parts.astype(np.int64)
+def _split_by_time(events: Events) -> IntArray:
+    """Assign the last tenth of all ratings to test, and the tenth before to valid."""
+    valid_start, test_start = np.quantile(events.times, [1 - 2 * HELD_OUT_SHARE, 1 - HELD_OUT_SHARE], method="higher")
+    split_ids = np.where(events.times >= test_start, TEST, np.where(events.times >= valid_start, VALID, TRAIN))
+    if not (split_ids == TRAIN).any() or not (split_ids == TEST).any():
+        raise DataError("split=time: the ratings have too few different times to be split; choose leave_one_out")
+    return split_ids.astype(np.int64)
 
 
 def hold_out(split_ids: IntArray, events: Events, *, users: BoolArray, items: BoolArray) -> IntArray:
-    """The same, but nothing of these users (u) and of these items (i) is learnt from."""
+    """Assign all events of these users (u) and of these items (i) to COLD."""
     cold = users[events.users] | items[events.items]
     return np.where(cold, COLD, split_ids)
 
 
 def sample_held_out(count: int, share: float, *, seed: int) -> BoolArray:
-    """(n) which are held out entirely."""
-    chosen = np.zeros(count, dtype=np.bool_)
-    chosen[np.random.default_rng(seed).permutation(count)[: round(share * count)]] = True
-    return chosen
+    """Sample a fraction of `count` entities to hold out entirely, as a mask (n)."""
+    held_out = np.zeros(count, dtype=np.bool_)
+    held_out[np.random.default_rng(seed).permutation(count)[: round(share * count)]] = True
+    return held_out
 
 
 def check_no_leakage(events: Events, split_ids: IntArray, ids: list[str]) -> None:
-    """An error that names a user unless all that is learnt from lies before what is asked for, for each user."""
-    asked = np.full(int(events.users.max()) + 1, np.inf)
-    held = (split_ids == VALID) | (split_ids == TEST)
-    np.minimum.at(asked, events.users[held], events.times[held])
-    late = np.flatnonzero((split_ids == TRAIN) & (events.times > asked[events.users]))
+    """Raise a DataError that names a user if a training event is later than a held-out event of the user."""
+    first_held_out = np.full(int(events.users.max()) + 1, np.inf)  # time by user
+    held_out = (split_ids == VALID) | (split_ids == TEST)
+    np.minimum.at(first_held_out, events.users[held_out], events.times[held_out])
+    late = np.flatnonzero((split_ids == TRAIN) & (events.times > first_held_out[events.users]))
     if len(late):
         row = int(late[0])
         user = ids[events.users[row]]
         raise DataError(
             f"{len(late)} training ratings come from the future: user {user!r} has one at {events.times[row]:.0f}, "
-            f"after one that is held out at {asked[events.users[row]]:.0f}; choose split=leave_one_out or split=time"
+            f"after one that is held out at {first_held_out[events.users[row]]:.0f}; "
+            "choose split=leave_one_out or split=time"
         )
 
 
 def check_has_validation(split_ids: IntArray, split: Split) -> None:
-    """An error unless something is held out to choose weights by."""
+    """Raise a DataError unless there are validation events."""
     if (split_ids == VALID).any():
         return
     if split == "files":
-        raise DataError("split=files: there is no file of the ratings of valid; give one, or choose leave_one_out")
-    raise DataError("no rating is held out for 'valid': users have too few; give more, or split=time")
+        raise DataError("split=files: there is no file with the ratings of valid; give one, or choose leave_one_out")
+    raise DataError("no rating is held out for 'valid': users have too few ratings; give more, or choose split=time")

@@ -1,4 +1,4 @@
-"""What somebody asks for in words - a user, a profile, films seen - and what it means in a collection."""
+"""Queries for recommendations: parse a user id, a profile and a history of titles, and resolve them in a collection."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
 
 
 class UserQuery(NamedTuple):
-    """A user to recommend something to: a known one, or one who is told of."""
+    """A user to recommend items to: a user of the data, or a new one described by profile and history."""
 
-    user: int | None  # the place of a known user
+    user: int | None  # index of a user of the data
     profile: Mapping[str, str]  # cells by column
-    history: tuple[int, ...]  # places of items, oldest first; of a known user None means as in the data
-    uses_stored_history: bool  # the history is that of the data
+    history: tuple[int, ...]  # item indices, oldest first
+    uses_stored_history: bool  # use the user's history in the data
     remarks: tuple[str, ...] = ()
 
 
 def parse(text: str) -> tuple[str, str, str]:
-    """'42', or 'age=30, occupation=artist | Alien (1979); Blade Runner (1982)' -> user, profile, history as texts."""
+    """'42', or 'age=30, occupation=artist | Alien (1979); Blade Runner (1982)' -> user, profile, history as text."""
     profile, bar, history = text.partition("|")
     if not bar and "=" not in profile:
         return text.strip(), "", ""
@@ -34,27 +34,27 @@ def parse(text: str) -> tuple[str, str, str]:
 
 
 def resolve(collection: RatingsCollection, *, user: str, profile: str, history: str) -> UserQuery:
-    """Texts -> who is asked for; what is not known is an error or a remark, with the nearest that there is."""
-    place = _user(collection.users, user) if user else None
-    told, remarks = _profile(collection.users, profile)
-    cells = {} if place is None else collection.users.profile(place)
+    """Resolve user, profile and history texts; unknown names are an error or a remark with the closest match."""
+    index = _find_user(collection.users, user) if user else None
+    new_cells, remarks = _parse_profile(collection.users, profile)
+    cells = {**({} if index is None else collection.users.profile(index)), **new_cells}
     items = tuple(parse_items(history, collection.items)) if history else ()
-    missing = [field.name for field in collection.users.fields if not {**cells, **told}.get(field.name, "")]
-    if missing and (profile or place is not None):
-        remarks.append(f"not told: {', '.join(missing)}")
-    return UserQuery(place, {**cells, **told}, items, place is not None and not history, tuple(remarks))
+    missing = [field.name for field in collection.users.fields if not cells.get(field.name, "")]
+    if missing and (profile or index is not None):
+        remarks.append(f"not specified: {', '.join(missing)}")
+    return UserQuery(index, cells, items, index is not None and not history, tuple(remarks))
 
 
-def _user(users: EntityTable, name: str) -> int:
+def _find_user(users: EntityTable, name: str) -> int:
     name = name if name in users.index_by_id else normalize_ids([name])[0]
     if name not in users.index_by_id:
         count = f"there are {len(users.ids)}, from {users.ids[0]!r} to {users.ids[-1]!r}"
-        raise DataError(f"no user {name!r} in the data ({count}); a new one is told by profile=… and history=…")
+        raise DataError(f"no user {name!r} in the data ({count}); describe a new user with profile=… and history=…")
     return users.index_by_id[name]
 
 
-def _profile(users: EntityTable, text: str) -> tuple[dict[str, str], list[str]]:
-    """'age=30, occupation=artist' -> the cells that are known, and remarks on those that are not."""
+def _parse_profile(users: EntityTable, text: str) -> tuple[dict[str, str], list[str]]:
+    """'age=30, occupation=artist' -> the known cells, and remarks on the unknown ones."""
     cells: dict[str, str] = {}
     remarks: list[str] = []
     fields = {field.name: field for field in users.fields}
@@ -66,18 +66,18 @@ def _profile(users: EntityTable, text: str) -> tuple[dict[str, str], list[str]]:
             raise DataError(
                 f"profile: users have no {name!r}; {did_you_mean(name, fields) if fields else 'they have none'}"
             )
-        wrong = fields[name].unknown_value_message(value)
-        if wrong and "," in value:
+        problem = fields[name].unknown_value_message(value)
+        if problem and "," in value:
             raise DataError(
                 f"profile: {value.split(',')[1].strip()!r} is not of the form name=value, for example age=30"
             )
-        remarks += [wrong] if wrong else []
-        cells |= {} if wrong else {name: value}
+        remarks += [problem] if problem else []
+        cells |= {} if problem else {name: value}
     return cells, remarks
 
 
 def _assignments(text: str) -> list[str]:
-    """'age=30, city=Seoul, Korea' -> 'age=30' and 'city=Seoul, Korea': a value may have commas itself."""
+    """'age=30, city=Seoul, Korea' -> 'age=30' and 'city=Seoul, Korea': a value may contain commas."""
     parts: list[str] = []
     for line in re.split(r"[;\n]", text):
         first = len(parts)
@@ -90,45 +90,44 @@ def _assignments(text: str) -> list[str]:
 
 
 def parse_items(text: str, items: EntityTable) -> list[int]:
-    """Titles or ids with commas, semicolons or line ends between them; a title may have commas itself, or stand in
-    quotation marks."""
-    index = _index(items)
-    found: list[int] = []
+    """Parse titles or ids separated by commas, semicolons or line ends; a title may contain commas or be quoted."""
+    index_by_name = _index_names(items)
+    result: list[int] = []
     for chunk in filter(str.strip, re.split(r"[;\n]", text)):
         pieces = chunk.split(",")
         while pieces:
-            sizes = range(len(pieces), 0, -1)
-            named = ((n, place) for n in sizes if (place := _named(",".join(pieces[:n]), index)) is not None)
-            size, place = next(named, (0, 0))
+            lookups = ((n, _find_item(",".join(pieces[:n]), index_by_name)) for n in range(len(pieces), 0, -1))
+            size, item = next(((n, item) for n, item in lookups if item is not None), (0, 0))
             if not size:
-                raise DataError(_unknown(pieces, items, index))
-            found.append(place)
+                raise DataError(_unknown_item_message(pieces, items, index_by_name))
+            result.append(item)
             pieces = pieces[size:]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(result))
 
 
-def _named(text: str, index: Mapping[str, int]) -> int | None:
-    """The place of an item that is called so, as it is written or as CSV writes it, in quotation marks."""
-    bare = text.strip()
-    quoted = len(bare) > 1 and bare[0] == bare[-1] == '"'
-    return index.get(_key(text), index.get(_key(bare[1:-1].replace('""', '"'))) if quoted else None)
+def _find_item(text: str, index_by_name: Mapping[str, int]) -> int | None:
+    """Return the index of an item by its name, plain or quoted as in CSV."""
+    stripped = text.strip()
+    is_quoted = len(stripped) > 1 and stripped[0] == stripped[-1] == '"'
+    unquoted = index_by_name.get(_title_key(stripped[1:-1].replace('""', '"'))) if is_quoted else None
+    return index_by_name.get(_title_key(text), unquoted)
 
 
-def _index(items: EntityTable) -> dict[str, int]:
-    """Ways to name an item -> its place: the title, the title without its year where only one has it, the id."""
-    index: dict[str, int] = {}
-    short: dict[str, list[int]] = {}
-    for place, title in enumerate(items.titles):
-        index.setdefault(_key(title), place)
-        short.setdefault(_key(YEAR.sub("", title)), []).append(place)
-    for key, places in short.items():
-        if len(places) == 1:
-            index.setdefault(key, places[0])
-    return index | {name: place for name, place in items.index_by_id.items() if name not in index}
+def _index_names(items: EntityTable) -> dict[str, int]:
+    """Map the names of items to indices: the title, the title without its year if that is unique, and the id."""
+    index_by_name: dict[str, int] = {}
+    without_year: dict[str, list[int]] = {}
+    for index, title in enumerate(items.titles):
+        index_by_name.setdefault(_title_key(title), index)
+        without_year.setdefault(_title_key(YEAR.sub("", title)), []).append(index)
+    for key, indices in without_year.items():
+        if len(indices) == 1:
+            index_by_name.setdefault(key, indices[0])
+    return index_by_name | {name: index for name, index in items.index_by_id.items() if name not in index_by_name}
 
 
-def _key(title: str) -> str:
-    """'The Postman (1997)' and 'Postman, The (1997)' are the same title."""
+def _title_key(title: str) -> str:
+    """Normalize a title: 'The Postman (1997)' and 'Postman, The (1997)' have the same key."""
     text = " ".join(title.split())
     match = ARTICLE.match(text)
     if match:
@@ -136,10 +135,12 @@ def _key(title: str) -> str:
     return text.casefold()
 
 
-def _unknown(pieces: list[str], items: EntityTable, index: Mapping[str, int]) -> str:
-    near = [
-        match for text in (",".join(pieces), pieces[0]) for match in difflib.get_close_matches(_key(text), index, 2)
+def _unknown_item_message(pieces: list[str], items: EntityTable, index_by_name: Mapping[str, int]) -> str:
+    keys = [
+        key
+        for text in (",".join(pieces), pieces[0])
+        for key in difflib.get_close_matches(_title_key(text), index_by_name, 2)
     ]
-    close = list(dict.fromkeys(items.titles[index[key]] for key in near))[:3]
+    close = list(dict.fromkeys(items.titles[index_by_name[key]] for key in keys))[:3]
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "give a title or an id as in the data"
     return f"no item {pieces[0].strip()!r} in the data; {hint}"
