@@ -20,9 +20,7 @@ def test_a_sample_has_the_first_tokens_then_others_at_even_steps():
 
 def test_a_sample_of_word_starts_has_no_other_tokens_if_there_are_any():
     text = "read reading reader write writing writer, now and then!"
-    words = vocabulary_sample(
-        tokenizers.train([text] * 5, level="bpe", size=60), [], name="source", word_starts=True
-    )
+    words = vocabulary_sample(tokenizers.train([text] * 5, level="bpe", size=60), [], name="source", word_starts=True)
     assert words.labels and all(len(label) > 1 and label.isalpha() for label in words.labels)
     characters = tokenizers.train([text], level="char", size=60)
     assert len(vocabulary_sample(characters, [], word_starts=True).tokens) == characters.vocab_size - 4
