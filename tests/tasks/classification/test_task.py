@@ -46,8 +46,8 @@ def model(task):
 def test_built_in_reviews_are_learned_and_attention_is_on_the_evidence():
     task = classification.build(Config(examples=1500, batch_size=16))
     torch.manual_seed(1)
-    model = hierarchical.build(hierarchical.Config(), task.spec)
-    train(task, model, epochs=5, lr=4e-3)
+    model = hierarchical.build(hierarchical.Config(embedding=50, dim=24), task.spec)
+    train(task, model, epochs=4, lr=6e-3)
     assert task.evaluate(model, "valid", None)["accuracy"] > 0.95
     extra = task.extra_metrics(model, "valid", None)
     assert extra["deciding_sentence"] > 0.7 and extra["deciding_words"] > 0.4  # after a short training
