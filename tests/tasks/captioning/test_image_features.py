@@ -1,4 +1,4 @@
-"""Images as pixels, or as what a pretrained net makes of them."""
+"""Image encoders: raw pixels, and stored features of a pretrained network."""
 
 import sys
 import types
@@ -15,22 +15,22 @@ from regard.tasks.captioning import image_features
 
 
 class Net(nn.Module):
-    """In place of a net of timm."""
+    """Stand-in for a network of timm; counts the images that it encodes."""
 
     pretrained_cfg = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}  # noqa: RUF012  # as timm has it
-    calls = 0
+    num_images = 0
 
     def __init__(self):
         super().__init__()
-        self.one = nn.Conv2d(3, 5, 4, stride=4)
+        self.conv = nn.Conv2d(3, 5, 4, stride=4)
 
     def forward_features(self, x):
-        Net.calls += len(x)
-        return self.one(x)
+        Net.num_images += len(x)
+        return self.conv(x)
 
 
-class Flat(Net):
-    """A net whose features are no grid."""
+class FlatNet(Net):
+    """A network whose features are not a grid."""
 
     def forward_features(self, x):
         return super().forward_features(x).flatten(1)
@@ -39,48 +39,49 @@ class Flat(Net):
 @pytest.fixture
 def weights(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
-    nets = {"net": Net, "flat": Flat}
-    fake = types.SimpleNamespace(create_model=lambda name, pretrained: nets[name]())
-    monkeypatch.setitem(sys.modules, "timm", fake)
+    nets = {"net": Net, "flat": FlatNet}
+    timm = types.SimpleNamespace(create_model=lambda name, pretrained: nets[name]())
+    monkeypatch.setitem(sys.modules, "timm", timm)
     torch.manual_seed(0)
     save_file(Net().state_dict(), tmp_path / "net.safetensors")
     return tmp_path / "net.safetensors"
 
 
-def test_pixels_as_they_are():
-    plain = image_features.build_image_encoder("", None)
-    assert plain.output_shape(ImageShape(8, 12, 3)) == (8, 12, 3)
+def test_raw_pixels():
+    encoder = image_features.build_image_encoder("", None)
+    assert encoder.output_shape(ImageShape(8, 12, 3)) == (8, 12, 3)
     images = np.full((3, 8, 12, 3), 255, np.uint8)
-    assert plain.encode_rows(images, np.array([2, 0])).shape == (2, 3, 8, 12) and plain(images).max() == 1
+    assert encoder.encode_rows(images, np.array([2, 0])).shape == (2, 3, 8, 12) and encoder(images).max() == 1
 
 
 def test_features_are_computed_once_and_stored(weights):
     images = np.random.default_rng(0).integers(0, 255, (40, 8, 12, 3), dtype=np.uint8)
-    seen = image_features.build_image_encoder("net", weights)
-    assert seen.output_shape(ImageShape(8, 12, 3)) == (2, 3, 5)
+    encoder = image_features.build_image_encoder("net", weights)
+    assert encoder.output_shape(ImageShape(8, 12, 3)) == (2, 3, 5)
     rows = np.array([39, 3])
-    first = seen.encode_rows(images, rows)
-    assert torch.allclose(first, seen(images[rows]), atol=2e-3) and not seen(images[:1]).requires_grad
-    before = Net.calls
-    again = image_features.build_image_encoder("net", weights)
-    assert torch.equal(again.encode_rows(images, rows), first)
-    assert Net.calls == before + 1  # one image, for the shape of what is stored
+    features = encoder.encode_rows(images, rows)
+    assert torch.allclose(features, encoder(images[rows]), atol=2e-3) and not encoder(images[:1]).requires_grad
+    num_images = Net.num_images
+    second = image_features.build_image_encoder("net", weights)
+    assert torch.equal(second.encode_rows(images, rows), features)
+    assert Net.num_images == num_images + 1  # one image, for the shape of stored features
 
 
-def test_what_cannot_be_seen_with_is_named(weights, tmp_path, monkeypatch):
+def test_unusable_networks_and_weights_are_errors(weights, tmp_path, monkeypatch):
+    images = np.zeros((1, 8, 8, 3), np.uint8)
     with pytest.raises(
-        ConfigError, match=r"^features='net' needs the net's weights: data.backbone_weights=FILE.safetensors$"
+        ConfigError, match=r"^backbone='net' needs its weights: data.backbone_weights=FILE.safetensors$"
     ):
         image_features.build_image_encoder("net", None)
-    with pytest.raises(DataError, match=r"x.pth: give the net's weights as a .safetensors file that is there$"):
-        image_features.build_image_encoder("net", tmp_path / "x.pth")(np.zeros((1, 8, 8, 3), np.uint8))
-    with pytest.raises(ConfigError, match=r"pretrained nets take colour images; set data.channels=3"):
-        image_features.build_image_encoder("net", weights)(np.zeros((1, 8, 8, 1), np.uint8))
-    with pytest.raises(ConfigError, match=r"features='flat' gives no grid but \(1, 20\); choose a convolutional net"):
-        image_features.build_image_encoder("flat", weights)(np.zeros((1, 8, 8, 3), np.uint8))
+    with pytest.raises(DataError, match=r"x.pth: give the weights of the network as an existing .safetensors file$"):
+        image_features.build_image_encoder("net", tmp_path / "x.pth")(images)
+    with pytest.raises(ConfigError, match=r"pretrained networks need colour images; set data.channels=3"):
+        image_features.build_image_encoder("net", weights)(images[..., :1])
+    with pytest.raises(ConfigError, match=r"backbone='flat' gives features \(1, 20\), not a grid; choose a convol"):
+        image_features.build_image_encoder("flat", weights)(images)
     save_file({"two": torch.zeros(1)}, tmp_path / "other.safetensors")
-    with pytest.raises(ConfigError, match="they do not fit: "):
-        image_features.build_image_encoder("net", tmp_path / "other.safetensors")(np.zeros((1, 8, 8, 3), np.uint8))
+    with pytest.raises(ConfigError, match=r"^backbone='net' does not fit the weights .*other\.safetensors: "):
+        image_features.build_image_encoder("net", tmp_path / "other.safetensors")(images)
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingExtra, match=r"^timm is not installed; run: pip install timm$"):
-        image_features.build_image_encoder("net", weights)(np.zeros((1, 8, 8, 3), np.uint8))
+        image_features.build_image_encoder("net", weights)(images)

@@ -1,4 +1,4 @@
-"""A caption as it is shown."""
+"""Inspection of a caption."""
 
 import numpy as np
 import torch
@@ -13,26 +13,25 @@ from regard.tasks.captioning.grounding import CaptionVocab
 from regard.tasks.captioning.image_features import RawPixels
 
 
-def test_words_and_cells_are_axes_and_the_model_runs_again():
-    words = CaptionVocab(tokenizer.train(["a red circle", "a blue square"], level="word", size=50), SpecialTokens())
+def test_words_and_cells_are_axes_and_the_model_is_replayed():
+    vocab = CaptionVocab(tokenizer.train(["a red circle", "a blue square"], level="word", size=50), SpecialTokens())
+    vocab_size = vocab.vocabulary.vocab_size
     torch.manual_seed(0)
-    model = captioner.build(captioner.TINY, CaptioningSpec(8, 12, 3, words.vocabulary.vocab_size, max_length=9)).eval()
-    row = tuple(words.vocabulary.encode(["a red square"])[0])
-    given = InputImage("x.png", np.zeros((8, 12, 3), np.uint8), ())
-    again = (inspect.OcclusionResult((0.0, 0.0, 0.5, 1.0), "a blue circle"),)
-    told = inspect.CaptionedImage(given, [Hypothesis(row, -1.0, -1.0)], 0.1, again, RawPixels())
+    model = captioner.build(captioner.TINY, CaptioningSpec(8, 12, 3, vocab_size, max_length=9)).eval()
+    row = tuple(vocab.vocabulary.encode(["a red square"])[0])
+    image = InputImage("x.png", np.zeros((8, 12, 3), np.uint8), ())
+    occlusions = (inspect.OcclusionResult((0.0, 0.0, 0.5, 1.0), "a blue circle"),)
+    captioned = inspect.CaptionedImage(image, [Hypothesis(row, -1.0, -1.0)], 0.1, occlusions, RawPixels())
     with torch.no_grad():
-        shown = inspect.build_inspectable(model, told, words)
-        assert shown.axes["words"].labels == ("a", "red", "square", "<end>")
-        assert len(shown.axes["cells"].items) == 2 * 3 and shown.axes["cells"].items[5].box == (2 / 3, 0.5, 1.0, 1.0)
-        logits = shown.replay()
-        assert logits.shape == (4, words.vocabulary.vocab_size) and shown.predicted_ids.tolist() == [
-            *row,
-            SpecialTokens().eos,
-        ]
-        assert shown.ablations["cells"]().shape == (6, 4, words.vocabulary.vocab_size)
-        assert shown.ablations["read"]().shape == (4, 4, words.vocabulary.vocab_size)
-    assert shown.outputs[0].text == "a red square" and len(shown.outputs[0].tokens) == 4
-    assert shown.views == ("captions",)
-    extra = shown.extra["captions"]
+        inspected = inspect.build_inspectable(model, captioned, vocab, device=torch.device("cpu"))
+        assert inspected.axes["words"].labels == ("a", "red", "square", "<end>")
+        cells = inspected.axes["cells"].items
+        assert len(cells) == 2 * 3 and cells[5].box == (2 / 3, 0.5, 1.0, 1.0)
+        assert inspected.replay().shape == (4, vocab_size)
+        assert inspected.predicted_ids.tolist() == [*row, SpecialTokens().eos]
+        assert inspected.ablations["cells"]().shape == (6, 4, vocab_size)
+        assert inspected.ablations["read"]().shape == (4, 4, vocab_size)
+    assert inspected.outputs[0].text == "a red square" and len(inspected.outputs[0].tokens) == 4
+    assert inspected.views == ("captions",)
+    extra = inspected.extra["captions"]
     assert len(extra["pixels"]) == 96 and extra["again"] == [{"box": [0.0, 0.0, 0.5, 1.0], "text": "a blue circle"}]

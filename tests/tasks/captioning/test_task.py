@@ -1,4 +1,4 @@
-"""Captioning as a task: what it reads, says, refuses, and measures."""
+"""The captioning task: batches, augmentation, metrics, settings and errors."""
 
 from dataclasses import replace
 
@@ -8,11 +8,15 @@ import torch
 from PIL import Image
 
 from regard.core.errors import ConfigError
-from regard.decoding.strategy import build as decoder
+from regard.decoding.strategy import build as build_strategy
 from regard.models import captioner
 from regard.tasks import captioning
+from regard.tasks._shared import batch_search
 from regard.tasks._shared.image_inputs import InputImage
-from regard.tasks.captioning import TINY, Config, Options
+from regard.tasks.captioning import TINY, Config, Options, metrics
+from regard.tasks.captioning import task as task_module
+
+GREEDY = build_strategy("greedy")
 
 
 @pytest.fixture(scope="module")
@@ -23,126 +27,130 @@ def task():
 @pytest.fixture(scope="module")
 def model(task):
     torch.manual_seed(0)
-    return captioner.build(captioner.TINY, task.sizes)
+    return captioner.build(captioner.TINY, task.spec)
 
 
-def test_scores_of_scenes(task, model, monkeypatch):
-    monkeypatch.setattr(captioning, "MORE", 8)
-    monkeypatch.setattr(captioning._caption_scores, "installed", lambda: False)
-    scores = task.evaluate(model, "valid", decoder("greedy"))
+def test_metrics_of_scenes(task, model, monkeypatch):
+    monkeypatch.setattr(task_module, "NUM_EXTRA_SCENES", 8)
+    monkeypatch.setattr(metrics, "extras_installed", lambda: False)
+    scores = task.evaluate(model, "valid", GREEDY)
     assert set(scores) == {"bleu1", "bleu2", "bleu3", "bleu4", "exact", "pointing"}
-    rival = captioner.build(replace(captioner.TINY, attention="none"), task.sizes)
-    assert "pointing" not in task.evaluate(rival, "valid", decoder("greedy"))
-    assert {"more_exact", "more_bleu4"} <= set(task.report(model, "valid", decoder("greedy")))
-    assert task.goal.metric == "exact" and "2 things" not in task.signatures()["more_exact, more_bleu4"]
+    without_attention = captioner.build(replace(captioner.TINY, attention="none"), task.spec)
+    assert "pointing" not in task.evaluate(without_attention, "valid", GREEDY)
+    assert {"more_exact", "more_bleu4"} <= set(task.extra_metrics(model, "valid", GREEDY))
+    assert task.target_metric.metric == "exact"
+    assert "scenes of 3 objects" in task.signatures()["more_exact, more_bleu4"]
 
 
 def test_every_word_counts_once(task, model):
-    batch = task.batch(np.arange(4))
-    texts = [text for each in task.collection.split("train").captions[:4] for text in each]
+    batch = task.collate(np.arange(4))
+    texts = [text for captions in task.collection.split("train").captions[:4] for text in captions]
     assert task.loss(model, batch).count == sum(len(text.split()) + 1 for text in texts)
 
 
-def test_images_are_turned_at_times():
-    turning = captioning.build(replace(TINY, flip=0.5))
+def test_images_are_flipped_at_random():
+    task = captioning.build(replace(TINY, flip=0.5))
     examples = np.arange(12)
-    plain = turning.image_encoder.encode_rows(turning.collection.split("train").pixels, examples)
+    originals = task.image_encoder.encode_rows(task.collection.split("train").pixels, examples)
     torch.manual_seed(0)
-    images = turning.collate(examples).images
-    turned = [bool((one == other.flip(2)).all()) for one, other in zip(images, plain, strict=True)]
-    same = [bool((one == other).all()) for one, other in zip(images, plain, strict=True)]
-    assert any(turned) and any(same) and all(a != b for a, b in zip(turned, same, strict=True))
+    pairs = list(zip(task.collate(examples).images, originals, strict=True))
+    flipped = [torch.equal(image, original.flip(2)) for image, original in pairs]
+    unchanged = [torch.equal(image, original) for image, original in pairs]
+    assert any(flipped) and any(unchanged) and all(a != b for a, b in zip(flipped, unchanged, strict=True))
 
 
-def test_images_are_moved_by_a_few_pixels(task):
-    moved = captioning.build(replace(TINY, crop=2)).collate(np.arange(8)).images
-    plain = task.batch(np.arange(8)).images
-    assert moved.shape == plain.shape and not torch.equal(moved, plain)
-    wide = torch.nn.functional.pad(plain, (2, 2, 2, 2), value=-1.0)
-    for one, image in zip(moved, wide, strict=True):
-        assert any(torch.equal(one, image[:, y : y + 24, x : x + 24]) for y in range(5) for x in range(5))
+def test_images_are_shifted_by_a_few_pixels(task):
+    shifted = captioning.build(replace(TINY, crop=2)).collate(np.arange(8)).images
+    originals = task.collate(np.arange(8)).images
+    assert shifted.shape == originals.shape and not torch.equal(shifted, originals)
+    padded = torch.nn.functional.pad(originals, (2, 2, 2, 2), value=-1.0)
+    for image, original in zip(shifted, padded, strict=True):
+        assert any(torch.equal(image, original[:, y : y + 24, x : x + 24]) for y in range(5) for x in range(5))
 
 
-def test_images_lose_their_colours_at_times():
-    pale_at_times = captioning.build(replace(TINY, grey=0.5))
+def test_images_are_converted_to_grey_at_random():
+    task = captioning.build(replace(TINY, grey=0.5))
     torch.manual_seed(0)
-    images = pale_at_times.collate(np.arange(12)).images
-    pale = {bool((image == image[:1]).all()) for image in images}
-    assert pale == {True, False}
+    images = task.collate(np.arange(12)).images
+    assert {bool((image == image[:1]).all()) for image in images} == {True, False}
 
 
 def test_captions_that_are_too_long_are_counted_and_left_out():
-    short = captioning.build(replace(TINY, longest=6))
-    said = sum(map(len, short.collection.split("train").captions))
-    left = sum(len(text.split()) >= 6 for each in short.collection.split("train").captions for text in each)
-    assert short.data_warnings() == [f"{left} of {said} training captions are longer than 6 tokens: left out"]
-    with pytest.raises(ConfigError, match="no caption is as short as longest=3 tokens; give a larger number"):
-        captioning.build(replace(TINY, longest=3)).epoch_batches(0, 1)
+    task = captioning.build(replace(TINY, max_length=6))
+    captions = [text for texts in task.collection.split("train").captions for text in texts]
+    num_long = sum(len(text.split()) >= 6 for text in captions)
+    assert task.data_warnings() == [
+        f"{num_long} of {len(captions)} training captions are longer than 6 tokens: left out"
+    ]
+    with pytest.raises(ConfigError, match="no caption is shorter than max_length=3 tokens; raise it"):
+        captioning.build(replace(TINY, max_length=3)).epoch_batches(0, 1)
 
 
 def test_korean_scenes():
     korean = captioning.build(replace(TINY, language="ko"))
-    assert "원" in "".join(korean.vocabulary.token_text(token) for token in range(korean.spec.size))
+    assert "원" in "".join(korean.vocabulary.token_text(token) for token in range(korean.spec.vocab_size))
 
 
-def test_files_decide_by_bleu(tmp_path, monkeypatch):
+def test_the_target_metric_of_files_is_bleu(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
-    for number in range(5):
-        image = np.random.default_rng(number).integers(0, 255, (10, 10, 3), dtype=np.uint8)
-        (tmp_path / "data").mkdir(exist_ok=True)
-        Image.fromarray(image).save(tmp_path / "data" / f"{number}.png")
-    rows = "".join(f"{number}.png\ta picture of {number}\n{number}.png\tnumber {number}\n" for number in range(5))
+    (tmp_path / "data").mkdir()
+    for i in range(5):
+        image = np.random.default_rng(i).integers(0, 255, (10, 10, 3), dtype=np.uint8)
+        Image.fromarray(image).save(tmp_path / "data" / f"{i}.png")
+    rows = "".join(f"{i}.png\ta picture of {i}\n{i}.png\tnumber {i}\n" for i in range(5))
     (tmp_path / "data" / "captions.tsv").write_text(rows)
     task = captioning.build(replace(TINY, path=tmp_path / "data", height=8, width=8))
-    assert task.target_metric.metric == "bleu4" and any(
-        "another size: brought to 8x8" in note for note in task.data_warnings()
-    )
+    assert task.target_metric.metric == "bleu4" and any("8x8" in warning for warning in task.data_warnings())
     model = captioner.build(captioner.TINY, task.spec)
-    scores = task.evaluate(model, "test", decoder("greedy"))
-    assert set(scores) == {"bleu1", "bleu2", "bleu3", "bleu4"}
-    assert "more_exact" not in task.extra_metrics(model, "test", decoder("greedy"))
+    assert set(task.evaluate(model, "test", GREEDY)) == {"bleu1", "bleu2", "bleu3", "bleu4"}
+    assert "more_exact" not in task.extra_metrics(model, "test", GREEDY)
 
 
 @pytest.mark.parametrize(
-    ("change", "text"),
+    ("change", "message"),
     [
-        ({"rows": 0}, "rows=0 must be at least 1"),
+        ({"batch_size": 0}, "batch_size=0 must be at least 1"),
         ({"smoothing": 1.0}, "smoothing=1.0 must be at least 0 and below 1"),
-        ({"crop": -1}, "crop=-1 pixels: it is not negative; 0 leaves images where they are"),
+        ({"crop": -1}, "crop=-1 must be at least 0"),
         ({"flip": -0.5}, "flip=-0.5 must be at least 0 and below 1"),
-        ({"name": "photos"}, "no data 'photos'"),
-        ({"features": "resnet18"}, "features='resnet18' needs the net's weights"),
+        ({"dataset": "photos"}, "'photos'"),
+        ({"backbone": "resnet18"}, "backbone='resnet18' needs its weights"),
     ],
 )
-def test_what_cannot_be_is_refused(change, text):
-    with pytest.raises(ConfigError, match=text):
+def test_impossible_settings_are_errors(change, message):
+    with pytest.raises(ConfigError, match=message):
         Config(**change)
 
 
-def _given(task):
+@pytest.fixture(scope="module")
+def image(task):
     return InputImage("x.png", task.collection.split("valid").images(np.arange(1))[0], ())
 
 
-def test_asking_for_more_captions_does_not_change_the_first(task, model):
-    given = _given(task)
-    ((alone,),) = task.answer(model, [given], Options(), decoder("greedy"))
-    (several,) = task.answer(model, [given], Options(n=7), decoder("greedy"))
-    assert several[0].text == alone.text and 1 < len(several) <= 7
-    assert len({answer.text for answer in several}) == len(several)
+def test_the_first_caption_does_not_depend_on_n(task, model, image):
+    ((first,),) = task.predict(model, [image], Options(), GREEDY)
+    (predictions,) = task.predict(model, [image], Options(n=7), GREEDY)
+    assert predictions[0].text == first.text and 1 < len(predictions) <= 7
+    assert len({prediction.text for prediction in predictions}) == len(predictions)
 
 
-def test_a_wide_search_takes_fewer_images_at_a_time(task, model, monkeypatch):
-    monkeypatch.setattr(captioning._captioned, "ROWS", 8)
-    sizes, see = [], type(task.see).__call__
-    monkeypatch.setattr(type(task.see), "__call__", lambda self, pixels: sizes.append(len(pixels)) or see(self, pixels))
+def test_search_batches_of_wide_beams_are_smaller(task, model, monkeypatch):
+    monkeypatch.setattr(batch_search, "MAX_HYPOTHESES", 8)
+    sizes, encode = [], type(task.image_encoder).__call__
+
+    def encode_and_count(self, pixels):
+        sizes.append(len(pixels))
+        return encode(self, pixels)
+
+    monkeypatch.setattr(type(task.image_encoder), "__call__", encode_and_count)
     pixels = task.collection.split("valid").images(np.arange(6))
-    wide = task.tell(model, pixels, decoder("beam", width=4, nbest=4))
-    assert sizes == [2, 2, 2] and [len(own) for own in wide] == [4] * 6
+    hypotheses = task.search_captions(model, pixels, build_strategy("beam", beam_width=4, nbest=4))
+    assert sizes == [2, 2, 2] and [len(n_best) for n_best in hypotheses] == [4] * 6
 
 
-def test_requests_that_cannot_be_are_refused(task, model):
-    with pytest.raises(ConfigError, match="nbest=0: ask for at least one"):
+def test_impossible_requests_are_errors(task, model, image):
+    with pytest.raises(ConfigError, match=r"^n=0 must be at least 1$"):
         Options(n=0)
-    with pytest.raises(ConfigError, match=r"^nbest=1000000 is too many to search for; ask for at most 1000$"):
-        task.answer(model, [_given(task)], Options(n=1_000_000), decoder("greedy"))
+    with pytest.raises(ConfigError, match=r"^\w+=1000000 .* at most 1000$"):
+        task.predict(model, [image], Options(n=1_000_000), GREEDY)
     assert Options(occlude="0,0,0.5,1").box() == (0, 0, 0.5, 1)

@@ -1,4 +1,7 @@
+"""The classification task: training, predictions on any text, several labels, settings and errors."""
+
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,11 +11,22 @@ from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.models import flat_attention, hierarchical
 from regard.tasks import classification
 from regard.tasks.classification import Config, Options
+from regard.tasks.classification.task import imbalance_warnings, to_predictions
 
 
 def write(path, rows):
     path.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows), encoding="utf-8")
     return path
+
+
+def train(task, model, *, epochs, lr):
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for epoch in range(epochs):
+        for examples in task.epoch_batches(epoch, 1):
+            loss = task.loss(model, task.collate(examples))
+            optimizer.zero_grad()
+            (loss.total / loss.count).backward()
+            optimizer.step()
 
 
 ROWS = [("pos", f"a good film number {i}. I liked it.") for i in range(40)]
@@ -26,24 +40,18 @@ def task():
 
 @pytest.fixture
 def model(task):
-    return hierarchical.build(hierarchical.TINY, task.sizes)
+    return hierarchical.build(hierarchical.TINY, task.spec)
 
 
-def test_built_in_reviews_are_learnt_and_attention_finds_what_decides():
+def test_built_in_reviews_are_learned_and_attention_is_on_the_evidence():
     task = classification.build(Config(examples=1500, batch_size=16))
     torch.manual_seed(1)
-    model = hierarchical.build(hierarchical.Config(), task.spec)
-    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
-    for epoch in range(5):
-        for numbers in task.epoch_batches(epoch, 1):
-            loss = task.loss(model, task.collate(numbers))
-            optimizer.zero_grad()
-            (loss.total / loss.count).backward()
-            optimizer.step()
+    model = hierarchical.build(hierarchical.Config(embedding=50, dim=24), task.spec)
+    train(task, model, epochs=4, lr=6e-3)
     assert task.evaluate(model, "valid", None)["accuracy"] > 0.95
-    report = task.extra_metrics(model, "valid", None)
-    assert report["deciding_sentence"] > 0.7 and report["deciding_words"] > 0.4  # a short training
-    assert sum(value for name, value in report.items() if name.startswith("confusion.")) == 500
+    extra = task.extra_metrics(model, "valid", None)
+    assert extra["deciding_sentence"] > 0.7 and extra["deciding_words"] > 0.4  # after a short training
+    assert sum(value for name, value in extra.items() if name.startswith("confusion.")) == 500
 
 
 def test_an_empty_document_is_left_out_of_training_and_wrong_in_evaluation(tmp_path):
@@ -61,33 +69,33 @@ def test_an_empty_document_is_left_out_of_training_and_wrong_in_evaluation(tmp_p
 
 def test_a_blank_text_is_refused_and_a_file_is_read(task, tmp_path):
     with pytest.raises(DataError, match="the document is empty; give some text"):
-        task.read(" \n ")
+        task.parse_input(" \n ")
     (tmp_path / "review.txt").write_text("One.\nTwo.\n")
-    assert task.read(str(tmp_path / "review.txt")) == "One.\nTwo.\n"
-    with pytest.raises(DataError, match=r"^reviw.txt: no such file; write a text that ends like one with a space"):
-        task.read("reviw.txt")
+    assert task.parse_input(str(tmp_path / "review.txt")) == "One.\nTwo.\n"
+    with pytest.raises(DataError, match=r"^reviw.txt: no such file; put a space before it if it is a text$"):
+        task.parse_input("reviw.txt")
     for text in ("I read it in review.txt", " reviw.txt", "one\nreviw.txt"):
-        assert task.read(text) == text
+        assert task.parse_input(text) == text
 
 
-def test_one_sentence_of_ten_thousand_words(task, model):
+def test_a_sentence_of_ten_thousand_words_is_truncated(task, model):
     long = "word " * 10_000
-    ((answer,),) = task.answer(model.eval(), [long], Options(), None)
-    assert answer.text in task.names
-    assert answer.remarks == ("only the first 2998 of 10000 tokens are read",)
-    given = task.batch(task.plan(0, 1)[0]).documents
-    assert given.tokens.shape[1] <= task.sizes.sentence
+    ((prediction,),) = task.predict(model.eval(), [long], Options(), None)
+    assert prediction.text in task.label_names
+    assert prediction.remarks == ("only the first 2998 of 10000 tokens are read",)
+    documents = task.collate(task.epoch_batches(0, 1)[0]).documents
+    assert documents.tokens.shape[1] <= task.spec.max_sentence_length
 
 
-def test_emoji_and_decomposed_hangul_keep_their_places(task, model):
+def test_spans_of_emoji_and_decomposed_hangul_are_in_the_raw_text(task, model):
     text = "👩‍👩‍👧 좋다! 정말 좋았다. \u110b\u1167\u11bc\u1112\u116a 😀."
-    shown = task.show(model.eval(), text, Options(), None)
-    for name, axis in shown.axes.items():
+    inspected = task.inspect(model.eval(), text, Options(), None)
+    for name, axis in inspected.axes.items():
         if name.startswith(("words.", "sentences")):
             for item in axis.items:
                 start, stop = item.span
                 assert 0 <= start < stop <= len(text)
-    assert shown.axes["words.2"].parent == ("sentences", 2)
+    assert inspected.axes["words.2"].parent == ("sentences", 2)
 
 
 def test_a_label_unseen_in_training_is_named(tmp_path):
@@ -105,93 +113,87 @@ def test_every_document_empty(tmp_path):
         task.evaluate(hierarchical.build(hierarchical.TINY, task.spec), "valid", None)
 
 
-def test_several_labels(tmp_path):
+def test_documents_with_several_labels(tmp_path):
     rows = [("joy|love", "I am so happy with you"), ("fear", "this is scary"), ("", "a chair"), ("joy", "happy day")]
     path = write(tmp_path / "a.tsv", [(label, f"{text} {i}") for i in range(20) for label, text in rows])
     task = classification.build(Config(path=path, separator="|", min_frequency=1))
-    assert task.target_metric.metric == "f1" and task.label_names == ["fear", "joy", "love"] and task.spec.several
+    assert task.target_metric.metric == "f1" and task.label_names == ["fear", "joy", "love"] and task.spec.multi_label
     model = hierarchical.build(hierarchical.TINY, task.spec)
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
-    for epoch in range(12):
-        for numbers in task.epoch_batches(epoch, 1):
-            loss = task.loss(model, task.collate(numbers))
-            optimizer.zero_grad()
-            (loss.total / loss.count).backward()
-            optimizer.step()
+    train(task, model, epochs=12, lr=2e-2)
     scores = task.evaluate(model, "valid", None)
     assert scores["f1"] > 0.8 and {"f1_macro", "accuracy", "loss"} <= set(scores)
-    (best, *others), (none, *_) = task.predict(model, ["I am so happy with you", "a chair"], Options(n=2), None)
-    assert best.text in ("joy, love", "love, joy") and none.text == "none" and len(others) == 2
+    (best, *ranked), (none, *_) = task.predict(model, ["I am so happy with you", "a chair"], Options(n=2), None)
+    assert best.text in ("joy, love", "love, joy") and none.text == "none" and len(ranked) == 2
     assert "right.joy" in task.extra_metrics(model, "valid", None) and "f1_macro" in task.signatures()
 
 
-def test_labels_come_likeliest_first(task, model):
-    ((first, second),) = task.answer(model.eval(), ["a text"], Options(n=2), None)
-    assert first.score >= second.score and {first.text, second.text} == set(task.names)
+def test_the_most_likely_label_comes_first(task, model):
+    ((first, second),) = task.predict(model.eval(), ["a text"], Options(n=2), None)
+    assert first.score >= second.score and {first.text, second.text} == set(task.label_names)
     assert np.exp(first.score) + np.exp(second.score) == pytest.approx(1)
 
 
-def test_what_is_shown_of_a_built_in_review(task, model):
+def test_the_evidence_of_a_built_in_review_is_known(task, model):
     text = next(iter(task.documents["valid"])).text
-    shown = task.show(model.eval(), text, Options(), None)
-    deciding = shown.extra["document"]["deciding"]
-    words = [text[a:b] for a, b in deciding["words"]]
-    axis = shown.axes[shown.truth.keys]
+    inspected = task.inspect(model.eval(), text, Options(), None)
+    evidence = inspected.extra["document"]["deciding"]
+    words = [text[start:stop] for start, stop in evidence["words"]]
+    axis = inspected.axes[inspected.truth.keys]
     assert axis.title.startswith("words of sentence")
-    linked = {word for word, _ in shown.truth.links}
+    linked = {word for word, _ in inspected.truth.links}
     assert [item.text for item in axis.items if item.word in linked] == [word.lower() for word in words]
-    assert shown.without["sentences"]().shape == (len(shown.axes["sentences"].items), 1, 2)
+    assert inspected.ablations["sentences"]().shape == (len(inspected.axes["sentences"].items), 1, 2)
 
 
-def test_a_removed_word_is_a_text_without_it(task, model):
+def test_ablating_a_word_equals_a_text_without_it(task, model):
     model = model.eval()
-    shown = task.show(model, "one two three. four five", Options(), None)
+    inspected = task.inspect(model, "one two three. four five", Options(), None)
     with torch.no_grad():
-        less = shown.without["words.0"]()[1]
-        other = task.show(model, "one three. four five", Options(), None).replay()
-    torch.testing.assert_close(less, other)
+        ablated = inspected.ablations["words.0"]()[1]
+        shorter = task.inspect(model, "one three. four five", Options(), None).replay()
+    torch.testing.assert_close(ablated, shorter)
 
 
 def test_the_flat_model_has_one_axis_of_words(task):
-    model = flat_attention.build(flat_attention.TINY, task.sizes).eval()
-    shown = task.show(model, "one two. three", Options(), None)
-    assert set(shown.axes) == {"label", "document"} and len(shown.axes["document"].items) == 4
+    model = flat_attention.build(flat_attention.TINY, task.spec).eval()
+    inspected = task.inspect(model, "one two. three", Options(), None)
+    assert set(inspected.axes) == {"label", "document"} and len(inspected.axes["document"].items) == 4
 
 
 def test_a_run_folder_without_labels_is_an_error(task, tmp_path):
     task.save(tmp_path)
-    assert classification.load(classification.TINY, tmp_path).label_names == task.names
+    assert classification.load(classification.TINY, tmp_path).label_names == task.label_names
     (tmp_path / "labels.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"labels\.json: the names of the labels cannot be read"):
+    with pytest.raises(CheckpointError, match=r"labels\.json: the label names cannot be read"):
         classification.load(classification.TINY, tmp_path)
 
 
-def test_the_vocabulary_of_another_run_is_taken_over(task, tmp_path):
+def test_a_task_can_start_from_the_vocabulary_of_another_run(task, tmp_path):
     (tmp_path / "other").mkdir()
     task.save(tmp_path / "other")
     path = write(tmp_path / "a.tsv", ROWS)
     started = classification.build(Config(path=path), folder=tmp_path / "other")
-    assert started.label_names == ["neg", "pos"] and started.tokenizer.vocab_size == task.tokenizer.size
+    assert started.label_names == ["neg", "pos"] and started.tokenizer.vocab_size == task.tokenizer.vocab_size
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rows": 0}, "rows=0 must be at least 1"),
-        ({"longest": 2}, "longest=2 must be at least 3"),
+        ({"batch_size": 0}, "batch_size=0 must be at least 1"),
+        ({"max_length": 2}, "max_length=2 must be at least 3"),
         ({"smoothing": 1.0}, r"smoothing=1\.0 must be at least 0 and below 1"),
         ({"label": "y"}, r"label, text, header, valid and test describe files; give data\.path"),
     ],
 )
-def test_settings_that_cannot_be(settings, message):
+def test_impossible_settings_are_errors(settings, message):
     with pytest.raises(ConfigError, match=message):
         Config(**settings)
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"), [({"top": 0}, "ask for at least one"), ({"threshold": 1.0}, "between")]
+    ("settings", "message"), [({"n": 0}, "n=0 must be at least 1"), ({"threshold": 1.0}, "between 0 and 1")]
 )
-def test_requests_that_cannot_be(settings, message):
+def test_impossible_requests_are_errors(settings, message):
     with pytest.raises(ConfigError, match=message):
         Options(**settings)
 
@@ -204,7 +206,7 @@ def test_subwords_and_bytes(tmp_path):
         assert 0 <= task.evaluate(model, "valid", None)["accuracy"] <= 1
 
 
-def test_examples_are_kept_with_the_run(task, tmp_path):
+def test_examples_are_stored_with_the_run(task, tmp_path):
     task.save(tmp_path)
     assert json.loads((tmp_path / "examples.json").read_text()) == list(task.examples) and len(task.examples) == 3
 
@@ -216,3 +218,17 @@ def test_changed_data_has_another_checksum(tmp_path):
     write(tmp_path / "valid.tsv", ROWS[:5])
     after = classification.build(Config(path=tmp_path)).fingerprint()
     assert before["train"] == after["train"] and before["valid"] != after["valid"]
+
+
+def test_predictions_have_log_probabilities():
+    predictions = to_predictions(torch.tensor([1.0, 3.0, 2.0]), ["a", "b", "c"], top=3, threshold=None)
+    assert [prediction.text for prediction in predictions] == ["b", "c", "a"]
+    assert sum(torch.tensor([prediction.score for prediction in predictions]).exp()) == pytest.approx(1)
+    (combined,) = to_predictions(torch.tensor([1.0, -3.0, 2.0]), ["a", "b", "c"], top=1, threshold=0.5)
+    assert combined.text == "c, a"
+
+
+def test_uneven_labels_are_reported():
+    warning = "uneven labels: 100 training documents are 'a', 5 are 'b'"
+    assert imbalance_warnings(Counter({0: 100, 1: 5}), ["a", "b"]) == [warning]
+    assert imbalance_warnings(Counter({0: 10, 1: 5}), ["a", "b"]) == imbalance_warnings(Counter(), []) == []
