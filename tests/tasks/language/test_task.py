@@ -16,8 +16,8 @@ TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 30
 SAMPLE = strategy.build("sample", temperature=0.8)
 
 
-class Numbered(strategy.DecodingStrategy):
-    """Inputs of three requests: two, one and one."""
+class IndexedStrategy(strategy.DecodingStrategy):
+    """Sample indices of three requests with two, one and one input."""
 
     def sample_indices(self, count):
         assert count == 4
@@ -35,31 +35,33 @@ def task(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(task):
     torch.manual_seed(0)
-    return gpt.build(gpt.Config(layers=2, dim=32, heads=2), task.sizes)
+    return gpt.build(gpt.Config(layers=2, dim=32, heads=2), task.spec)
 
 
 def train(task, model, steps):
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _, examples in zip(range(steps), (b for epoch in range(99) for b in task.plan(epoch, 1)), strict=False):
-        loss = task.loss(model, task.batch(examples))
+    for _, examples in zip(
+        range(steps), (b for epoch in range(99) for b in task.epoch_batches(epoch, 1)), strict=False
+    ):
+        loss = task.loss(model, task.collate(examples))
         optimizer.zero_grad()
         (loss.total / loss.count).backward()
         optimizer.step()
 
 
-def test_a_batch_is_crops_behind_a_start_mark(task):
-    batch = task.batch(np.array([0, 5]))
-    assert batch.read.shape == batch.following.shape == (2, 16)
-    assert (batch.read[:, 0] == task.marks.start).all()
-    assert torch.equal(batch.read[:, 1:], batch.following[:, :-1])
-    assert task.tokenizer.decode(batch.following[1:].tolist()) == [TEXT[5:21]]
+def test_a_batch_has_crops_after_bos(task):
+    batch = task.collate(np.array([0, 5]))
+    assert batch.inputs.shape == batch.targets.shape == (2, 16)
+    assert (batch.inputs[:, 0] == task.special_tokens.bos).all()
+    assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])
+    assert task.tokenizer.decode(batch.targets[1:].tolist()) == [TEXT[5:21]]
 
 
 def test_the_loss_is_the_mean_over_the_crops(task, model):
-    loss = task.loss(model, task.batch(np.array([0, 5])))
+    loss = task.loss(model, task.collate(np.array([0, 5])))
     assert loss.count == 32
-    one, other = (task.loss(model, task.batch(np.array([place]))).total for place in (0, 5))
-    torch.testing.assert_close(loss.total, one + other)
+    first, second = (task.loss(model, task.collate(np.array([start]))).total for start in (0, 5))
+    torch.testing.assert_close(loss.total, first + second)
 
 
 def test_it_learns_and_bits_follow_from_nats(task, model):
@@ -72,72 +74,76 @@ def test_it_learns_and_bits_follow_from_nats(task, model):
     assert "sliding window: windows of 16 tokens" in task.signatures()["nats"]
 
 
-def test_only_so_many_tokens_are_scored(task, model):
-    short = language.Language(Config(**{**vars(task.config), "evaluated": 20}), task.tokenizer)
+def test_at_most_eval_tokens_are_scored(task, model):
+    short = language.Language(Config(**{**vars(task.config), "eval_tokens": 20}), task.tokenizer)
     assert short.evaluate(model, "valid", None)["nats"] > 0
 
 
-def test_texts_go_on_and_are_ranked_by_their_score(task, model):
-    several, nothing = task.answer(model, ["the cat", ""], Options(tokens=40, n=3), SAMPLE)
-    assert len(several) == len(nothing) == 3
-    assert all(answer.text.startswith("the cat") and len(answer.text) <= 47 for answer in several)
-    assert [answer.score for answer in several] == sorted((answer.score for answer in several), reverse=True)
+def test_texts_are_continued_and_ranked_by_their_score(task, model):
+    with_prompt, without_prompt = task.predict(model, ["the cat", ""], Options(tokens=40, n=3), SAMPLE)
+    assert len(with_prompt) == len(without_prompt) == 3
+    assert all(answer.text.startswith("the cat") and len(answer.text) <= 47 for answer in with_prompt)
+    assert [answer.score for answer in with_prompt] == sorted((answer.score for answer in with_prompt), reverse=True)
 
 
 def test_the_same_seed_gives_the_same_text_and_another_another(task, model):
-    texts = [task.answer(model, ["the"], Options(tokens=30, seed=seed), SAMPLE)[0][0].text for seed in (1, 1, 2)]
+    texts = [task.predict(model, ["the"], Options(tokens=30, seed=seed), SAMPLE)[0][0].text for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_requests_that_draw_get_together_what_each_gets_alone(task, model):
-    asked, options = [["the cat", "the"], ["the dog"], ["the"]], Options(tokens=20, seed=3, n=2)
-    alone = [answer.text for inputs in asked for some in task.answer(model, inputs, options, SAMPLE) for answer in some]
-    flat = [text for inputs in asked for text in inputs]
-    together = Numbered(SAMPLE.name, SAMPLE.config)
-    found = [answer.text for some in task.answer(model, flat, options, together) for answer in some]
-    assert task.numbered and found == alone
-    assert [answer.text for some in task.answer(model, flat, options, SAMPLE) for answer in some] != alone
+def test_sampling_requests_get_the_same_texts_in_one_batch(task, model):
+    requests, options = [["the cat", "the"], ["the dog"], ["the"]], Options(tokens=20, seed=3, n=2)
+    alone = [
+        answer.text for inputs in requests for row in task.predict(model, inputs, options, SAMPLE) for answer in row
+    ]
+    flat = [text for inputs in requests for text in inputs]
+    together = IndexedStrategy(SAMPLE.name, SAMPLE.config)
+    batched = [answer.text for row in task.predict(model, flat, options, together) for answer in row]
+    assert task.samples_by_index and batched == alone
+    assert [answer.text for row in task.predict(model, flat, options, SAMPLE) for answer in row] != alone
 
 
 def test_a_prompt_may_be_an_option_but_not_twice(task, model):
-    ((answer,),) = task.answer(model, [""], Options(tokens=5, prompt="the dog"), SAMPLE)
+    ((answer,),) = task.predict(model, [""], Options(tokens=5, prompt="the dog"), SAMPLE)
     assert answer.text.startswith("the dog")
-    with pytest.raises(ConfigError, match="a text to go on from is given twice; give it as input or as prompt="):
-        task.answer(model, ["the"], Options(prompt="the dog"), SAMPLE)
+    with pytest.raises(
+        ConfigError, match="prompt: the text to continue is given twice; give it as input or as prompt="
+    ):
+        task.predict(model, ["the"], Options(prompt="the dog"), SAMPLE)
 
 
-def test_what_was_given_stays_as_it_was_given(task, model):
-    ((answer,),) = task.answer(model, ["THE cat 🎬"], Options(tokens=4, n=1), SAMPLE)
+def test_the_prompt_is_returned_unchanged(task, model):
+    ((answer,),) = task.predict(model, ["THE cat 🎬"], Options(tokens=4, n=1), SAMPLE)
     assert answer.text.startswith("THE cat 🎬")
-    assert answer.remarks == ("4 of the 9 tokens given are unknown to the model",)
+    assert answer.remarks == ("4 of the 9 input tokens are unknown to the model",)
 
 
-def test_a_decoder_without_such_settings_is_replaced_by_sampling(task, model):
+def test_a_strategy_without_the_settings_is_replaced_by_sampling(task, model):
     greedy = strategy.build("greedy")
     assert Options().resolve_strategy(greedy) == greedy
     assert Options(temperature=0.5).resolve_strategy(greedy) == strategy.build("sample", temperature=0.5)
 
 
-def test_a_text_longer_than_the_context_is_shown_by_its_end(task, model):
-    shown = task.show(model, TEXT[:100], Options(), SAMPLE)
-    assert len(shown.chosen) <= 16
-    assert shown.title and TEXT[:100].endswith(shown.title)
-    assert shown.outputs[0].text.startswith(shown.title)
+def test_the_end_of_a_text_longer_than_the_context_is_inspected(task, model):
+    inspectable = task.inspect(model, TEXT[:100], Options(), SAMPLE)
+    assert len(inspectable.predicted_ids) <= 16
+    assert inspectable.title and TEXT[:100].endswith(inspectable.title)
+    assert inspectable.outputs[0].text.startswith(inspectable.title)
 
 
-def test_what_is_shown_keeps_the_laws(task, model):
-    assert [verdict for verdict in invariants.check(task, model, SAMPLE) if not verdict.passed] == []
+def test_the_inspection_satisfies_the_invariants(task, model):
+    assert [result for result in invariants.check(task, model, SAMPLE) if not result.passed] == []
 
 
 def test_it_is_saved_and_loaded_without_the_text(task, model, tmp_path):
     task.save(tmp_path)
     config = Config(**{**vars(task.config), "paths": ("nowhere",)})
-    again = language.build(config, tmp_path)
-    assert again.examples == task.examples and again.spec == task.sizes
-    one, other = (each.predict(model, ["the"], Options(tokens=9), SAMPLE) for each in (task, again))
-    assert one[0][0].text == other[0][0].text
+    loaded = language.build(config, tmp_path)
+    assert loaded.examples == task.examples and loaded.spec == task.spec
+    texts = [item.predict(model, ["the"], Options(tokens=9), SAMPLE)[0][0].text for item in (task, loaded)]
+    assert texts[0] == texts[1]
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
-        again.epoch_batches(0, 1)
+        loaded.epoch_batches(0, 1)
 
 
 def test_a_text_shorter_than_the_context_is_refused(task, tmp_path):
@@ -147,21 +153,21 @@ def test_a_text_shorter_than_the_context_is_refused(task, tmp_path):
         language.build(config).epoch_batches(0, 1)
 
 
-def test_the_overview_says_how_much_text_there_is(task):
-    counts = task.overview()[0]
+def test_the_data_summary_counts_the_text(task):
+    counts = task.data_summary()[0]
     assert counts.startswith("tokens: train 1,500, ") and "; 1,500 characters of training text; a vocabulary" in counts
 
 
-@pytest.mark.parametrize("name", ["vocabulary", "minimum", "rows", "evaluated"])
-def test_nothing_to_count_is_refused(name):
+@pytest.mark.parametrize("name", ["vocab_size", "min_frequency", "batch_size", "eval_tokens"])
+def test_settings_below_one_are_refused(name):
     with pytest.raises(ConfigError, match=f"{name}=0 must be at least 1"):
         Config(**{name: 0})
 
 
-def test_other_wrong_settings_are_refused():
+def test_invalid_settings_are_refused():
     with pytest.raises(ConfigError, match="context=3 must be at least 4 tokens"):
         Config(context=3)
-    with pytest.raises(ConfigError, match="tokens=0: ask for at least one"):
+    with pytest.raises(ConfigError, match="tokens=0 must be at least 1"):
         Options(tokens=0)
 
 
@@ -176,24 +182,29 @@ def test_a_changed_text_has_another_fingerprint(task, tmp_path):
     same = language.Language(config, task.tokenizer).fingerprint()
     assert same["train"] == task.fingerprint()["train"]
     (tmp_path / "train.txt").write_text(TEXT + "!")
-    other = language.Language(config, task.tokenizer).fingerprint()
-    assert other["train"] != same["train"] and other["valid"] == same["valid"]
+    changed = language.Language(config, task.tokenizer).fingerprint()
+    assert changed["train"] != same["train"] and changed["valid"] == same["valid"]
 
 
-def test_words_are_the_texts_of_tokens(task):
-    assert task.words()[:4] == [""] * 4 and "t" in task.words() and len(task.words()) == task.sizes.size
+def test_token_texts_are_those_of_the_vocabulary(task):
+    assert (
+        task.token_texts()[:4] == [""] * 4
+        and "t" in task.token_texts()
+        and len(task.token_texts()) == task.spec.vocab_size
+    )
 
 
-def test_at_temperature_zero_the_likeliest_token_comes_every_time(task, model, tmp_path):
-    cold = task.answer(model, ["the "], Options(tokens=20, temperature=0), SAMPLE)
-    greedy = task.answer(model, ["the "], Options(tokens=20), strategy.build("greedy"))
-    assert cold[0][0].text == greedy[0][0].text
-    with pytest.raises(ConfigError, match="samples=3: at temperature=0 all would be the same; ask for one"):
+def test_temperature_zero_is_greedy(task, model, tmp_path):
+    predictions = task.predict(model, ["the "], Options(tokens=20, temperature=0), SAMPLE)
+    greedy = task.predict(model, ["the "], Options(tokens=20), strategy.build("greedy"))
+    assert predictions[0][0].text == greedy[0][0].text
+    with pytest.raises(ConfigError, match="n=3: all texts are identical at temperature=0; use n=1"):
         Options(temperature=0, n=3)
-    assert cold[0][0].save(tmp_path / "x.txt").read_text() == cold[0][0].text + "\n"
+    assert predictions[0][0].save(tmp_path / "x.txt").read_text() == predictions[0][0].text + "\n"
 
 
-def test_who_reads_along_reads_the_answer_as_far_as_it_is(task, model):
-    (answer,) = task.answer(model, ["the €"], Options(tokens=8), strategy.build("greedy"))[0]
-    told = [task.so_far("the €", Options(), answer.value[:length]) for length in range(9)]
-    assert told[0] == "the €" and told[-1] == answer.text and all(answer.text.startswith(each) for each in told)
+def test_partial_texts_are_prefixes_of_the_answer(task, model):
+    (answer,) = task.predict(model, ["the €"], Options(tokens=8), strategy.build("greedy"))[0]
+    partial_texts = [task.partial_text("the €", Options(), answer.value[:length]) for length in range(9)]
+    assert partial_texts[0] == "the €" and partial_texts[-1] == answer.text
+    assert all(answer.text.startswith(text) for text in partial_texts)

@@ -1,4 +1,4 @@
-"""Recommendation: users and what they chose in, what they will choose next out, and why."""
+"""Recommendation task: predicts the next item or the rating of an item for a user, with explanations."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Scores beside the goal: opinions of items, users and items that are new, rivals on the same questions, the truth."""
+"""Evaluation of recommenders: ranking, rating prediction, cold start, baselines, and an oracle on synthetic data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,260 +14,304 @@ from torch import Tensor
 from regard.core.errors import DataError, MissingExtra
 from regard.core.extras import require
 from regard.core.inference_mode import eval_mode
+from regard.core.protocols.recommender import ItemCatalog, RecommenderModel
 from regard.core.state_tree import map_tensors
 from regard.data.builtin import films
 from regard.data.ratings.dataset import RatingsCollection
-from regard.data.ratings.history_batches import TestCase
+from regard.data.ratings.history_batches import Histories, TestCase
 from regard.data.ratings.splits import TRAIN, VALID, check_has_validation
 from regard.layers.item_softmax import all_log_probabilities
 from regard.tasks.recommendation import baselines, metrics
 from regard.tasks.recommendation.baselines import Interactions
-
-if TYPE_CHECKING:
-    from regard.tasks.recommendation import Config, Recommendation
+from regard.tasks.recommendation.config import Config
+from regard.tasks.recommendation.metrics import RankingResult
 
 Array = NDArray[np.float64]
-MAX_MATRIX_CELLS = 2**27  # users × items up to which rivals are scored
-NUM_NEGATIVES = 100  # items of a sampled list, beside the one that was chosen
+CaseScorer = Callable[[Sequence[TestCase]], Tensor]  # test cases -> scores of all items (m n)
+BATCH_CASES = 256  # test cases scored at a time
+MAX_MATRIX_CELLS = 2**27  # users × items up to which baselines are computed
+NUM_NEGATIVES = 100  # items of a sampled list, without the target
 FACTORS = (2, 4, 8, 16, 32)
-
-
-def check_held_out(data: RatingsCollection, config: Config) -> None:
-    """An error unless something is held out to choose weights by, and it can tell good ones from bad ones."""
-    check_has_validation(data.split_ids, config.split)
-    ratings = data.events.ratings
-    if config.objective == "ratings" and ratings.min() == ratings.max():
-        raise DataError(f"all ratings are {ratings[0]:g}: there is nothing to foretell; choose data.objective=next")
-    liked = ratings[data.split_ids == VALID] >= config.liked
-    if config.objective == "clicks" and liked.all() == liked.any():
-        every = "liked" if liked.all() else "not liked"
-        raise DataError(
-            f"all that is held out for 'valid' is {every}, so there is no AUC; choose data.liked and data.disliked "
-            "anew, or split=random"
-        )
-
-
-def predict_ratings(task: Recommendation, model: Any, test_cases: Sequence[TestCase]) -> Array:
-    """(m) what each user will think of the item of the question, as a logit."""
-    parts = []
-    with eval_mode(model) as device:
-        shelf = task.item_catalog(device)
-        for low in range(0, len(test_cases), 256):
-            some = test_cases[low : low + 256]
-            people = map_tensors(task.histories.test_inputs(some), lambda x: x.to(device))
-            parts.append(
-                model.rating_logits(people, shelf, task.target_items(some).to(device)[:, None])[:, 0].float().cpu()
-            )
-    return torch.cat(parts).double().numpy()
-
-
-def rating_metrics(task: Recommendation, model: Any, test_cases: Sequence[TestCase]) -> dict[str, float]:
-    """AUC and log loss of liked or not; RMSE where ratings are foretold."""
-    logits = predict_ratings(task, model, test_cases)
-    ratings = task.data.events.ratings[[question.row for question in test_cases]]
-    if task.config.objective == "clicks":
-        liked = ratings >= task.config.liked
-        return {"auc": metrics.auc(logits, liked), "log_loss": metrics.log_loss(logits, liked)}
-    low, high = task.data.scale
-    found = low + (high - low) / (1 + np.exp(-logits))
-    clear = (ratings >= task.config.liked) | (ratings <= task.config.disliked)
-    area = metrics.auc(logits[clear], ratings[clear] >= task.config.liked)
-    return {"rmse": metrics.rmse(found, ratings)} | ({} if np.isnan(area) else {"auc": area})
-
-
-def extra_metrics(task: Recommendation, model: Any, split_id: int) -> dict[str, float]:
-    """All that `regard evaluate` prints beside the task's own scores."""
-    found: dict[str, float] = {}
-    if task.config.objective == "next":
-        found = (
-            sampled_metrics(task, model, split_id)
-            | cold_start_metrics(task, model)
-            | oracle_metrics(task, split_id)
-            | popularity_metrics(task, split_id)
-        )
-    try:
-        return found | (
-            baseline_metrics(task, split_id) if task.config.objective == "next" else _of_factors(task, split_id)
-        )
-    except MissingExtra:  # the other rivals are other people's code
-        return found
-
-
-def sampled_metrics(task: Recommendation, model: Any, split_id: int) -> dict[str, float]:
-    """The same among a hundred items drawn uniformly, as many papers have it: much higher, and another order."""
-    questions, chance = task.histories.test_cases(split_id), torch.Generator().manual_seed(task.config.seed)
-    size, parts = len(task.data.items.ids), []
-    with eval_mode(model) as device:
-        shelf = task.item_catalog(device)
-        for low in range(0, len(questions), 256):
-            some = questions[low : low + 256]
-            scores = all_log_probabilities(model, task.user_states(model, some, shelf), shelf).float().cpu()
-            chosen, seen = task.target_items(some), task.seen_items(some)
-            draws = torch.rand(len(some), size, generator=chance)
-            draws[torch.arange(len(some)), chosen] = -1  # the item itself and what was seen are not drawn
-            rows = torch.arange(len(some))[:, None].expand_as(seen)[seen >= 0]
-            draws[rows, seen[seen >= 0]] = -1
-            few = draws.topk(min(NUM_NEGATIVES, size), dim=1)
-            others = scores.gather(1, few.indices).masked_fill(few.values < 0, -torch.inf)
-            wanted = scores[torch.arange(len(some)), chosen]
-            parts.append(1 + (others > wanted[:, None]).sum(dim=1).float())
-    return {
-        f"sampled_{key}": value
-        for key, value in metrics.ranking_metrics(torch.cat(parts), top=task.config.eval_k).items()
-    }
-
-
-def cold_start_metrics(task: Recommendation, model: Any) -> dict[str, float]:
-    """Users and items that are held out entirely; beside each what popularity does there."""
-    found: dict[str, float] = {}
-    popular = torch.from_numpy(task.data.item_counts).float()
-    held = torch.from_numpy(task.data.items.held_out)
-    groups = {
-        "new_users": (task.histories.new_user_cases(), None),
-        "new_items": (task.histories.new_item_cases(), held),
-    }
-    for name, (questions, among) in groups.items():
-        if not questions:
-            continue
-        ranks = task.rank_cases(model, questions, among).ranks
-        counts = popular if among is None else popular.masked_fill(~among, -torch.inf)
-        usual = baseline_ranks(task, questions, partial(_same, counts))
-        for kind, values in ((name, ranks), (f"{name}_popularity", usual)):
-            found |= {
-                f"{kind}_{key}": value for key, value in metrics.ranking_metrics(values, top=task.config.eval_k).items()
-            }
-    return found
-
-
-def _same(counts: Tensor, some: Sequence[TestCase]) -> Tensor:
-    """The same scores for everyone."""
-    return counts.expand(len(some), -1)
-
-
-def baseline_ranks(
-    task: Recommendation, test_cases: Sequence[TestCase], score_fn: Callable[[Sequence[TestCase]], Tensor]
-) -> Tensor:
-    """(m) the ranks of what was chosen, by other scores."""
-    parts = []
-    for low in range(0, len(test_cases), 256):
-        some = test_cases[low : low + 256]
-        parts.append(
-            metrics.rank_targets(
-                score_fn(some), task.target_items(some), task.seen_items(some), top=task.config.eval_k
-            ).ranks
-        )
-    return torch.cat(parts)
-
-
-def oracle_metrics(task: Recommendation, split_id: int) -> dict[str, float]:
-    """On built-in data: the scores of whoever knows every taste."""
-    config = task.config
-    if config.path is not None:
-        return {}
-    known = films.generate_profiles(config.users, config.items, seed=config.seed)[2]
-
-    def score(some: Sequence[TestCase]) -> Tensor:
-        rows = [task.histories.history_before(question) for question in some]
-        last = [known.mood[task.data.events.items[mine[-1]]] if len(mine) else 0.0 * known.mood[0] for mine in rows]
-        return torch.from_numpy(known.taste[[question.user for question in some]] + np.stack(last))
-
-    ranks = baseline_ranks(task, task.histories.test_cases(split_id), score)
-    return {f"truth_{key}": value for key, value in metrics.ranking_metrics(ranks, top=config.eval_k).items()}
-
-
-def popularity_metrics(task: Recommendation, split_id: int) -> dict[str, float]:
-    """The items that were chosen most often so far, by anyone."""
-    known = _chosen(task, split_id - 1)
-    counts = torch.from_numpy(np.bincount(known.items, minlength=known.shape[1])).float()
-    ranks = baseline_ranks(task, task.histories.test_cases(split_id), partial(_same, counts))
-    return {f"popularity_{key}": value for key, value in metrics.ranking_metrics(ranks, top=task.config.eval_k).items()}
-
-
-def baseline_metrics(task: Recommendation, split_id: int) -> dict[str, float]:
-    """Neighbours and factorisation on the same questions."""
-    if len(task.data.users.ids) * len(task.data.items.ids) > MAX_MATRIX_CELLS:
-        return {}
-    found: dict[str, float] = {}
-    for name in baselines.BASELINES:
-        found |= _of_rival(task, name, split_id)
-    return found
-
-
-def _of_rival(task: Recommendation, name: str, part: int) -> dict[str, float]:
-    """A rival knows all that is asked about earlier, as a model does: for testing, the validation ratings too."""
-    training, known = _chosen(task, TRAIN), _chosen(task, part - 1)
-    questions = task.histories.test_cases(VALID)
-
-    def judge(found: Any) -> float:
-        ranks = baseline_ranks(task, questions, lambda some: _of_users(found, some))
-        return metrics.ranking_metrics(ranks, top=task.config.eval_k)[f"ndcg@{task.config.eval_k}"]
-
-    found = baselines.baseline_scores(name, training, known, metric=judge, seed=task.config.seed)
-    ranks = baseline_ranks(task, task.histories.test_cases(part), lambda some: _of_users(found, some))
-    return {f"{name}_{key}": value for key, value in metrics.ranking_metrics(ranks, top=task.config.eval_k).items()}
-
-
-def _chosen(task: Recommendation, last: int) -> Interactions:
-    """All choices of the parts up to `last`."""
-    rows = task.data.split_ids <= last
-    shape = len(task.data.users.ids), len(task.data.items.ids)
-    return Interactions(task.data.events.users[rows], task.data.events.items[rows], shape)
-
-
-def _of_users(found: Any, some: Sequence[TestCase]) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(found[[question.user for question in some]]))
-
-
-def _of_factors(task: Recommendation, part: int) -> dict[str, float]:
-    """Matrix factorisation of the ratings; how many factors, and how a rating becomes a probability (scikit-learn's
-    logistic regression), is chosen on the validation ratings."""
-    events, parts, liked = task.data.events, task.data.split_ids, task.config.liked
-    training = parts == TRAIN
-    shape = len(task.data.users.ids), len(task.data.items.ids)
-    known = events.users[training], events.items[training], events.ratings[training]
-    valid, asked = parts == VALID, parts == part
-
-    def error(found: Array) -> float:
-        return metrics.rmse(found[events.users[valid], events.items[valid]], events.ratings[valid])
-
-    factors = [size for size in FACTORS if size < min(shape)]
-    if not factors or not valid.any() or not asked.any():
-        return {}
-    best = min((baselines.fit_biased_svd(*known, shape=shape, factors=size).predictions for size in factors), key=error)
-    found, truth = best[events.users[asked], events.items[asked]], events.ratings[asked]
-    rated = {"factorisation_rmse": metrics.rmse(found, truth)} if task.config.objective == "ratings" else {}
-    clear = (truth >= liked) | (truth <= task.config.disliked)
-    likes, learnt = truth[clear] >= liked, events.ratings[valid] >= liked
-    if any(each.all() == each.any() for each in (likes, learnt)):  # all are liked, or none: there is nothing to tell
-        return rated
-    linear: Any = require("sklearn.linear_model", extra="recommendation").LogisticRegression()
-    linear.fit(best[events.users[valid], events.items[valid]][:, None], learnt)
-    logits = linear.decision_function(found[clear][:, None])
-    return rated | {
-        "factorisation_auc": metrics.auc(found[clear], likes),
-        "factorisation_log_loss": metrics.log_loss(logits, likes),
-    }
-
-
 VARIANT_DESCRIPTIONS = {
-    "sampled": "ranked among 100 items drawn uniformly, which is not comparable with a full ranking; otherwise",
-    "new_users": "users held out entirely, asked for their last item by their history",
+    "sampled": "ranked among 100 items sampled uniformly, which is not comparable with a full ranking; otherwise",
+    "new_users": "users held out entirely, their last item predicted from their history",
     "new_users_popularity": "popularity for users held out entirely",
     "new_items": "items held out entirely, ranked among each other",
-    "new_items_popularity": "popularity, which knows nothing of items held out entirely",
-    "truth": "by whoever knows every taste of the built-in users",
+    "new_items_popularity": "popularity, which has no information on items held out entirely",
+    "truth": "by the true preferences of the built-in users",
     "popularity": "by the items chosen most often",
     "item_knn": "by cosine neighbours of items (implicit), their number chosen on valid",
     "factorisation": "by alternating least squares (implicit), for ratings SVD (scipy); chosen on valid",
 }
 
 
+def check_held_out(data: RatingsCollection, config: Config) -> None:
+    """Raise an error unless the validation split has events from which the metric can be computed."""
+    check_has_validation(data.split_ids, config.split)
+    ratings = data.events.ratings
+    if config.objective == "ratings" and ratings.min() == ratings.max():
+        raise DataError(f"all ratings are {ratings[0]:g}: there is nothing to predict; choose data.objective=next")
+    liked = ratings[data.split_ids == VALID] >= config.liked
+    if config.objective == "clicks" and liked.all() == liked.any():
+        state = "liked" if liked.all() else "not liked"
+        raise DataError(
+            f"all ratings held out for 'valid' are {state}, so AUC is undefined; change data.liked and data.disliked, "
+            "or use split=random"
+        )
+
+
 def signatures(*, top: int, liked: float, disliked: float) -> dict[str, str]:
-    """How each score is computed."""
-    own = {
-        f"{name}@{top}" if name in ("hr", "ndcg", "coverage", "novelty") else name: how.format(
+    """Return how each score is computed."""
+    basic = {
+        f"{name}@{top}" if name in ("hr", "ndcg", "coverage", "novelty") else name: text.format(
             top=top, liked=liked, disliked=disliked
         )
-        for name, how in metrics.SIGNATURES.items()
+        for name, text in metrics.SIGNATURES.items()
     }
-    return own | {f"{who}_{name}": f"{said}, as {name}" for who, said in VARIANT_DESCRIPTIONS.items() for name in own}
+    variants = VARIANT_DESCRIPTIONS.items()
+    return basic | {f"{variant}_{name}": f"{text}, as {name}" for variant, text in variants for name in basic}
+
+
+class RecommendationEvaluation:
+    """Computes the scores of recommenders and of baselines on the test cases of a collection."""
+
+    def __init__(self, config: Config, data: RatingsCollection, histories: Histories) -> None:
+        self.config, self.data, self.histories = config, data, histories
+
+    def rank_cases(
+        self, model: RecommenderModel, test_cases: Sequence[TestCase], candidates: Tensor | None = None
+    ) -> RankingResult:
+        """Test cases -> ranks of their targets among all items, or among `candidates` (n) bool."""
+        results = []
+        with eval_mode(model) as device:
+            catalog = self.item_catalog(device)
+            for batch in _batches(test_cases):
+                scores = self._log_probs(model, batch, catalog)
+                if candidates is not None:
+                    scores = scores.masked_fill(~candidates, -torch.inf)
+                results.append(self._rank(scores, batch))
+        return metrics.concat_rankings(results)
+
+    def ranking_scores(self, model: RecommenderModel, test_cases: Sequence[TestCase]) -> dict[str, float]:
+        """Return HR, NDCG, MRR, loss, coverage and novelty of the lists of test cases."""
+        ranking, top = self.rank_cases(model, test_cases), self.config.eval_k
+        scores = metrics.ranking_metrics(ranking.ranks, top=top) | {"loss": float(ranking.losses.mean())}
+        return scores | metrics.coverage_and_novelty(ranking.top_items, self.data.item_counts, top=top)
+
+    def rating_metrics(self, model: RecommenderModel, test_cases: Sequence[TestCase]) -> dict[str, float]:
+        """Return AUC and log loss of liked or not; with objective=ratings, RMSE and AUC."""
+        logits = self.predict_ratings(model, test_cases)
+        ratings = self.data.events.ratings[[case.row for case in test_cases]]
+        if self.config.objective == "clicks":
+            liked = ratings >= self.config.liked
+            return {"auc": metrics.auc(logits, liked), "log_loss": metrics.log_loss(logits, liked)}
+        low, high = self.data.scale
+        predictions = low + (high - low) / (1 + np.exp(-logits))
+        is_clear = (ratings >= self.config.liked) | (ratings <= self.config.disliked)
+        auc = metrics.auc(logits[is_clear], ratings[is_clear] >= self.config.liked)
+        return {"rmse": metrics.rmse(predictions, ratings)} | ({} if np.isnan(auc) else {"auc": auc})
+
+    def extra_metrics(self, model: RecommenderModel, split_id: int) -> dict[str, float]:
+        """Return all scores that `regard evaluate` prints in addition to the task's own."""
+        predicts_next = self.config.objective == "next"
+        scores: dict[str, float] = {}
+        if predicts_next:
+            scores = (
+                self.sampled_metrics(model, split_id)
+                | self.cold_start_metrics(model)
+                | self.oracle_metrics(split_id)
+                | self.popularity_metrics(split_id)
+            )
+        try:
+            return scores | (self.baseline_metrics(split_id) if predicts_next else self._svd_metrics(split_id))
+        except MissingExtra:  # the other baselines need other libraries
+            return scores
+
+    def sampled_metrics(self, model: RecommenderModel, split_id: int) -> dict[str, float]:
+        """Return ranking metrics among a hundred items sampled uniformly, as in many papers.
+
+        They are much higher than those of a full ranking, and order models differently.
+        """
+        generator = torch.Generator().manual_seed(self.config.seed)
+        num_items, ranks = len(self.data.items.ids), []
+        with eval_mode(model) as device:
+            catalog = self.item_catalog(device)
+            for batch in _batches(self.histories.test_cases(split_id)):
+                scores = self._log_probs(model, batch, catalog)
+                targets, seen = self.target_items(batch), self.seen_items(batch)
+                rows = torch.arange(len(batch))
+                noise = torch.rand(len(batch), num_items, generator=generator)
+                noise[rows, targets] = -1  # the target and items chosen before are not sampled
+                noise[rows[:, None].expand_as(seen)[seen >= 0], seen[seen >= 0]] = -1
+                sampled = noise.topk(min(NUM_NEGATIVES, num_items), dim=1)
+                negatives = scores.gather(1, sampled.indices).masked_fill(sampled.values < 0, -torch.inf)
+                target_scores = scores[rows, targets]
+                ranks.append(1 + (negatives > target_scores[:, None]).sum(dim=1).float())
+        return self._ranking_metrics("sampled", torch.cat(ranks))
+
+    def cold_start_metrics(self, model: RecommenderModel) -> dict[str, float]:
+        """Return ranking metrics of users and items that are held out entirely, and those of popularity."""
+        scores: dict[str, float] = {}
+        popularity = torch.from_numpy(self.data.item_counts).float()
+        cold_items = torch.from_numpy(self.data.items.held_out)
+        groups = {
+            "new_users": (self.histories.new_user_cases(), None),
+            "new_items": (self.histories.new_item_cases(), cold_items),
+        }
+        for name, (cases, candidates) in groups.items():
+            if not cases:
+                continue
+            ranks = self.rank_cases(model, cases, candidates).ranks
+            counts = popularity if candidates is None else popularity.masked_fill(~candidates, -torch.inf)
+            baseline = self.baseline_ranks(cases, partial(_same_scores, counts))
+            scores |= self._ranking_metrics(name, ranks)
+            scores |= self._ranking_metrics(f"{name}_popularity", baseline)
+        return scores
+
+    def oracle_metrics(self, split_id: int) -> dict[str, float]:
+        """Return ranking metrics of the true preferences; empty if the data is not synthetic."""
+        config = self.config
+        if config.path is not None:
+            return {}
+        truth = films.generate_profiles(config.users, config.items, seed=config.seed)[2]
+
+        def score(cases: Sequence[TestCase]) -> Tensor:
+            histories = [self.histories.history_before(case) for case in cases]
+            moods = [
+                truth.mood[self.data.events.items[rows[-1]]] if len(rows) else 0.0 * truth.mood[0] for rows in histories
+            ]
+            return torch.from_numpy(truth.taste[[case.user for case in cases]] + np.stack(moods))
+
+        return self._ranking_metrics("truth", self.baseline_ranks(self.histories.test_cases(split_id), score))
+
+    def popularity_metrics(self, split_id: int) -> dict[str, float]:
+        """Return ranking metrics of the items chosen most often in earlier splits."""
+        observed = self._interactions(split_id - 1)
+        counts = torch.from_numpy(np.bincount(observed.items, minlength=observed.shape[1])).float()
+        ranks = self.baseline_ranks(self.histories.test_cases(split_id), partial(_same_scores, counts))
+        return self._ranking_metrics("popularity", ranks)
+
+    def baseline_metrics(self, split_id: int) -> dict[str, float]:
+        """Return ranking metrics of item neighbours and factorisation on the same test cases."""
+        if len(self.data.users.ids) * len(self.data.items.ids) > MAX_MATRIX_CELLS:
+            return {}
+        scores: dict[str, float] = {}
+        for name in baselines.BASELINES:
+            scores |= self._one_baseline_metrics(name, split_id)
+        return scores
+
+    def _one_baseline_metrics(self, name: str, split_id: int) -> dict[str, float]:
+        """Like a model, a baseline is fitted to all earlier splits: for testing, to the validation ratings too."""
+        train, observed = self._interactions(TRAIN), self._interactions(split_id - 1)
+        valid_cases, metric = self.histories.test_cases(VALID), f"ndcg@{self.config.eval_k}"
+
+        def ndcg(scores: baselines.Scores) -> float:
+            ranks = self.baseline_ranks(valid_cases, partial(_user_rows, scores))
+            return metrics.ranking_metrics(ranks, top=self.config.eval_k)[metric]
+
+        scores = baselines.baseline_scores(name, train, observed, metric=ndcg, seed=self.config.seed)
+        ranks = self.baseline_ranks(self.histories.test_cases(split_id), partial(_user_rows, scores))
+        return self._ranking_metrics(name, ranks)
+
+    def _svd_metrics(self, split_id: int) -> dict[str, float]:
+        """Return the metrics of a matrix factorisation of the ratings.
+
+        The number of factors and the mapping from ratings to probabilities (scikit-learn's logistic regression) are
+        chosen on the validation ratings.
+        """
+        events, split_ids, min_liked = self.data.events, self.data.split_ids, self.config.liked
+        train, valid, test = split_ids == TRAIN, split_ids == VALID, split_ids == split_id
+        shape = len(self.data.users.ids), len(self.data.items.ids)
+        train_ratings = events.users[train], events.items[train], events.ratings[train]
+
+        def valid_rmse(predictions: Array) -> float:
+            return metrics.rmse(predictions[events.users[valid], events.items[valid]], events.ratings[valid])
+
+        factors = [size for size in FACTORS if size < min(shape)]
+        if not factors or not valid.any() or not test.any():
+            return {}
+        candidates = (
+            baselines.fit_biased_svd(*train_ratings, shape=shape, factors=size).predictions for size in factors
+        )
+        best = min(candidates, key=valid_rmse)
+        predictions, ratings = best[events.users[test], events.items[test]], events.ratings[test]
+        scores = (
+            {"factorisation_rmse": metrics.rmse(predictions, ratings)} if self.config.objective == "ratings" else {}
+        )
+        is_clear = (ratings >= min_liked) | (ratings <= self.config.disliked)
+        test_liked, valid_liked = ratings[is_clear] >= min_liked, events.ratings[valid] >= min_liked
+        if any(liked.all() == liked.any() for liked in (test_liked, valid_liked)):  # all or none: AUC is undefined
+            return scores
+        regression: Any = require("sklearn.linear_model", extra="recommendation").LogisticRegression()
+        regression.fit(best[events.users[valid], events.items[valid]][:, None], valid_liked)
+        logits = regression.decision_function(predictions[is_clear][:, None])
+        return scores | {
+            "factorisation_auc": metrics.auc(predictions[is_clear], test_liked),
+            "factorisation_log_loss": metrics.log_loss(logits, test_liked),
+        }
+
+    def predict_ratings(self, model: RecommenderModel, test_cases: Sequence[TestCase]) -> Array:
+        """Test cases -> the predicted rating (m) of each user for the target, as a logit."""
+        parts = []
+        with eval_mode(model) as device:
+            catalog = self.item_catalog(device)
+            for batch in _batches(test_cases):
+                users = map_tensors(self.histories.test_inputs(batch), lambda x: x.to(device))
+                targets = self.target_items(batch).to(device)[:, None]
+                parts.append(model.rating_logits(users, catalog, targets)[:, 0].float().cpu())
+        return torch.cat(parts).double().numpy()
+
+    def baseline_ranks(self, test_cases: Sequence[TestCase], score_fn: CaseScorer) -> Tensor:
+        """Return the ranks (m) of the targets by the scores of a baseline."""
+        return torch.cat([self._rank(score_fn(batch), batch).ranks for batch in _batches(test_cases)])
+
+    def item_catalog(self, device: torch.device) -> ItemCatalog:
+        """Return all items, on a device."""
+        catalog: ItemCatalog = map_tensors(self.histories.catalog, lambda x: x.to(device))
+        return catalog
+
+    def target_items(self, test_cases: Sequence[TestCase]) -> Tensor:
+        """Return the indices (m) of the items to predict."""
+        return torch.from_numpy(self.data.events.items[[case.row for case in test_cases]])
+
+    def seen_items(self, test_cases: Sequence[TestCase]) -> Tensor:
+        """Return the indices (m s) of the items that each user chose before, padded with -1."""
+        histories = [self.histories.history_before(case) for case in test_cases]
+        items = np.full((len(histories), max(map(len, histories), default=0)), -1)
+        for row, history in enumerate(histories):
+            items[row, : len(history)] = self.data.events.items[history]
+        return torch.from_numpy(items)
+
+    def _log_probs(self, model: RecommenderModel, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
+        """Test cases -> log p (m n) of all items, from the state of each user at that moment."""
+        users = map_tensors(self.histories.test_inputs(test_cases), lambda x: x.to(catalog.ids.device))
+        states = model.states(users, catalog)[torch.arange(len(test_cases)), users.lengths]
+        return all_log_probabilities(model, states, catalog).float().cpu()
+
+    def _rank(self, scores: Tensor, test_cases: Sequence[TestCase]) -> RankingResult:
+        targets, seen = self.target_items(test_cases), self.seen_items(test_cases)
+        return metrics.rank_targets(scores, targets, seen, top=self.config.eval_k)
+
+    def _ranking_metrics(self, variant: str, ranks: Tensor) -> dict[str, float]:
+        scores = metrics.ranking_metrics(ranks, top=self.config.eval_k)
+        return {f"{variant}_{name}": value for name, value in scores.items()}
+
+    def _interactions(self, last_split: int) -> Interactions:
+        """Return all choices of the splits up to `last_split`."""
+        rows = self.data.split_ids <= last_split
+        shape = len(self.data.users.ids), len(self.data.items.ids)
+        return Interactions(self.data.events.users[rows], self.data.events.items[rows], shape)
+
+
+def _batches(test_cases: Sequence[TestCase]) -> list[Sequence[TestCase]]:
+    return [test_cases[low : low + BATCH_CASES] for low in range(0, len(test_cases), BATCH_CASES)]
+
+
+def _same_scores(scores: Tensor, test_cases: Sequence[TestCase]) -> Tensor:
+    """Return the same scores (n) for every test case."""
+    return scores.expand(len(test_cases), -1)
+
+
+def _user_rows(scores: baselines.Scores, test_cases: Sequence[TestCase]) -> Tensor:
+    """Return the rows of a matrix of scores (u n) for the users of test cases."""
+    return torch.from_numpy(np.ascontiguousarray(scores[[case.user for case in test_cases]]))
