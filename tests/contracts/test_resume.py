@@ -49,7 +49,7 @@ class Killed(BaseException):
 def recipe_of(task: str) -> recipes.Recipe:
     """The task on the data of its demo, with the tiny form of a model that fits."""
     module = find("regard.tasks", task)
-    models = compatible_models(module.SIZES)
+    models = compatible_models(module.SPEC)
     assert models, f"no listed model fits the task {task}"
     default = module.DEFAULTS.get("model", {}).get("name")
     model = default if default in models else models[0]
@@ -70,7 +70,7 @@ def outcome(path):
 
 def score_by_weights(task, model, split, decoding):
     """A score that takes no time; what a task's own takes is its own law."""
-    return {task.goal.metric: float(sum(weight.double().sum() for weight in model.parameters()))}
+    return {task.target_metric.metric: float(sum(weight.double().sum() for weight in model.parameters()))}
 
 
 @pytest.mark.parametrize("task", registered_names("regard.tasks"))
@@ -97,7 +97,7 @@ def test_struck_at_any_file_operation_a_run_ends_as_the_one_left_alone(root):
 
 def test_what_is_not_flushed_is_missed(root):
     """The harness sees a promise that is not kept: files that are moved into place without being flushed."""
-    program = "import regard.core.files as f, runpy, sys; f.flush = lambda path: None; sys.argv = sys.argv[1:]; "
+    program = "import regard.core.files as f, runpy, sys; f.fsync = lambda path: None; sys.argv = sys.argv[1:]; "
     program += "sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
     script = str(root / "bench" / "reliability.py")
     command = [sys.executable, "-c", program, script, "--kills", "10", "--seed", "1"]
@@ -125,7 +125,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     assert process.returncode == 130
     last = said.splitlines()[-1]
     assert "stopped by SIGINT at step" in last
-    assert f"go on with: regard train --resume {out}" in last
+    assert f"continue with: regard train --resume {out}" in last
     assert "\x1b" not in said and "Traceback" not in said
     assert sorted((out / "state").glob("step-*.safetensors"))
     assert (out / "model.safetensors").exists()

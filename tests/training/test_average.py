@@ -26,8 +26,8 @@ def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):
 
 def test_more_than_there_are_is_refused(toy, tmp_path, silent):
     train(toy("training.evaluation.average_last=2"), tmp_path / "run", console=silent)
-    with pytest.raises(CheckpointError, match=r"keeps the weights of 2 evaluations, not of 5; train with"):
+    with pytest.raises(CheckpointError, match=r"stores the weights of 2 evaluations, not of 5; train with"):
         average(tmp_path / "run", last=5, out=tmp_path / "mean")
-    with pytest.raises(CheckpointError, match="run already holds a run; choose another --out, or go on training it"):
+    with pytest.raises(CheckpointError, match="run already contains a run; choose another --out, or continue it"):
         average(tmp_path / "run", last=2, out=tmp_path / "run")
     assert not (tmp_path / "mean").exists()

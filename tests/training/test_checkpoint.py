@@ -104,7 +104,7 @@ def test_weights_of_another_model_are_refused_by_name(folder):
 def test_a_file_of_weights_is_no_checkpoint(folder):
     model, optimizer = trained()
     tensor_files.write_tensors(folder.checkpoint(1), checkpoint.model_weights(model), {"progress": {"step": 1}})
-    with pytest.raises(CheckpointError, match="not a checkpoint of this version of regard; start the run anew"):
+    with pytest.raises(CheckpointError, match="not a checkpoint of this version of regard; train the run again"):
         checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer, identity=NOBODY)
 
 
@@ -164,7 +164,7 @@ def test_a_progress_of_the_wrong_kind_is_refused(change):
     table = Progress().to_dict()
     assert Progress.from_dict(table | {"data": "of an earlier version"}, "here") == Progress()
     table |= {key: table[key] | value if isinstance(value, dict) and value else value for key, value in change.items()}
-    with pytest.raises(CheckpointError, match="here: not a checkpoint of this version of regard; start the run anew"):
+    with pytest.raises(CheckpointError, match="here: not a checkpoint of this version of regard; train the run again"):
         Progress.from_dict(table, "here")
 
 
@@ -174,9 +174,9 @@ def test_a_checkpoint_of_another_run_is_refused(folder):
     path = folder.checkpoint(0)
     mine = RunIdentity("abc", {}, {})
     assert checkpoint.load(path, model, optimizer=optimizer, identity=mine).run == "abc"
-    with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state holds run other; put the file of this"):
+    with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state is run other; restore the file of this"):
         checkpoint.load(path, model, optimizer=optimizer, identity=RunIdentity("other", {}, {}))
-    with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state holds a run without an id"):
+    with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state is a run without an id"):
         checkpoint.load(path, model, optimizer=optimizer, identity=NOBODY)
     with pytest.raises(CheckpointError, match="belongs to run abc"):
         mean_weights([path], RunIdentity("other", {}, {}))
@@ -193,10 +193,10 @@ def test_the_mean_is_the_mean(tmp_path):
 
 
 def test_what_cannot_be_averaged_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match=r"no weights to average; train with training\.evaluation\.average=N"):
+    with pytest.raises(CheckpointError, match=r"no weights to average; train with training\.evaluation\.average_last=N"):
         mean_weights([], NOBODY)
     paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, size in zip(paths, (2, 3), strict=True):
         tensor_files.write_tensors(path, {"w": torch.zeros(size)}, {})
-    with pytest.raises(CheckpointError, match=r"b\.safetensors: holds other tensors than a\.safetensors"):
+    with pytest.raises(CheckpointError, match=r"b\.safetensors: does not have the tensors of a\.safetensors"):
         mean_weights(paths, NOBODY)

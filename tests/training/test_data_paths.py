@@ -42,7 +42,7 @@ def test_data_that_has_moved_is_asked_for_and_known_again(trained, tmp_path):
     own = load(trained).evaluate("test")
     moved = here.rename(tmp_path / "moved.tsv")
     try:
-        message = rf"^{here}: the data of {trained} is not there; if it has moved, say where it is: data\.path=…$"
+        message = rf"^{here}: the data of {trained} does not exist; if it has moved, set data\.path=…$"
         with pytest.raises(DataError, match=message):
             load(trained).evaluate("test")
         with pytest.raises(DataError, match=message):
@@ -58,14 +58,14 @@ def test_other_data_is_wholly_tested_on(trained, tmp_path):
     other.write_text("".join(f"{row}\n" for row in ROWS[:3]), encoding="utf-8")
     found = load(trained, [f"data.path={other}"])
     assert not found.uses_training_data and len(found.evaluation_task().split("test")) == 3
-    with pytest.raises(DataError, match=r"the data is not what .* was begun with"):
+    with pytest.raises(DataError, match=r"the data has changed since .* was started"):
         train.resume(trained, [f"data.path={other}", "training.steps=3"])
 
 
 def test_what_a_run_is_made_of_does_not_change(trained):
     message = (
-        r"^data\.vocabulary=9: a trained run keeps its data; only training\.…, decoding\.…, data\.path=…, "
-        r"data\.name=…, data\.columns=…, data\.header=… change$"
+        r"^data\.vocab_size=9: a trained run keeps its data; only training\.…, decoding\.…, data\.path=…, "
+        r"data\.dataset=…, data\.columns=…, data\.header=… can change$"
     )
     with pytest.raises(ConfigError, match=message):
         load(trained, ["data.vocab_size=9"])

@@ -39,7 +39,7 @@ def test_auto_takes_what_is_there(monkeypatch):
     assert select_device("auto", local_rank=3) == torch.device("cuda", 1)
 
 
-@pytest.mark.parametrize(("name", "said"), [("cuda", "no CUDA GPU here; use"), ("mps", "no Apple GPU here; use")])
+@pytest.mark.parametrize(("name", "said"), [("cuda", "does not find a CUDA GPU; use"), ("mps", "does not find an Apple GPU; use")])
 def test_a_named_device_that_is_missing_is_refused(monkeypatch, name, said):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
@@ -48,14 +48,14 @@ def test_a_named_device_that_is_missing_is_refused(monkeypatch, name, said):
 
 
 def test_bfloat16_is_never_used_on_a_cpu_without_it(monkeypatch):
-    monkeypatch.setattr(device, "_processor_flags", lambda: {"avx2"})
+    monkeypatch.setattr(device, "_cpu_flags", lambda: {"avx2"})
     assert resolve_dtype("auto", CPU) == resolve_dtype("float32", CPU) == torch.float32
-    with pytest.raises(ConfigError, match=r"this cpu has no native bfloat16 .* use 'float32'"):
+    with pytest.raises(ConfigError, match=r"not supported natively by this cpu .* use 'float32'"):
         resolve_dtype("bfloat16", CPU)
 
 
 def test_bfloat16_on_a_cpu_that_has_it_must_be_asked_for(monkeypatch):
-    monkeypatch.setattr(device, "_processor_flags", lambda: {"avx512_bf16"})
+    monkeypatch.setattr(device, "_cpu_flags", lambda: {"avx512_bf16"})
     assert resolve_dtype("auto", CPU) == torch.float32
     assert resolve_dtype("bfloat16", CPU) == torch.bfloat16
     with autocast(CPU, torch.bfloat16):
@@ -74,7 +74,7 @@ def test_a_gpu_uses_it_where_it_is_native(monkeypatch):
 
 
 def test_the_processor_s_flags_are_words():
-    assert all(" " not in flag for flag in device._processor_flags())
+    assert all(" " not in flag for flag in device._cpu_flags())
 
 
 def test_it_takes_on_glibc_and_does_nothing_elsewhere(monkeypatch):
@@ -177,7 +177,7 @@ def test_a_compiler_that_fails_is_left_alone_and_says_why_once(monkeypatch):
     for _ in range(3):
         assert fast(torch.nn.ReLU(), torch.ones(2)).total == 2
     assert calls == [1]
-    assert said == ["compile: not used, the plain path goes on: RuntimeError: no C++ compiler"]
+    assert said == ["compile: failed, using the eager model: RuntimeError: no C++ compiler"]
 
 
 def test_an_error_of_the_task_is_the_tasks(monkeypatch):

@@ -197,7 +197,7 @@ def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
     model = Model()
     model.blocks[1].inner.weight = model.readout.weight
     assert shard_units(model, lambda: model(torch.ones(1, 20))) == [model.blocks[0], model.blocks[1].door]
-    monkeypatch.setattr(sharding, "SMALLEST", 10_000)
+    monkeypatch.setattr(sharding, "MIN_SHARD_WEIGHTS", 10_000)
     assert shard_units(model, lambda: model(torch.ones(1, 20))) == []
 
 

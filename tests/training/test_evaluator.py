@@ -21,7 +21,7 @@ def script(monkeypatch, scores, goal=ACCURACY):
     from toys import summing
 
     left = iter(scores)
-    monkeypatch.setattr(summing.Summing, "goal", goal)
+    monkeypatch.setattr(summing.Summing, "target_metric", goal)
     monkeypatch.setattr(summing.Summing, "evaluate", lambda *_: dict(next(left, {})))
 
 
@@ -97,7 +97,7 @@ def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_pa
 
 def test_a_score_the_evaluation_does_not_have_is_named(toy, tmp_path, silent, monkeypatch):
     script(monkeypatch, [{"loss": 1.0}])
-    with pytest.raises(ConfigError, match="no 'accuracy' to choose by; it has loss"):
+    with pytest.raises(ConfigError, match="metric=accuracy: not computed by the task; choose one of loss"):
         train(toy(), tmp_path / "run", console=silent)
 
 
@@ -137,11 +137,11 @@ def test_another_score_may_choose(toy, tmp_path, silent, monkeypatch):
         run = train(toy("training.evaluation.every=3", *settings), tmp_path / f"{len(settings)}{step}", console=silent)
         assert tensor_files.read_metadata(run / "model.safetensors")["step"] == step
     script(monkeypatch, scores)
-    monkeypatch.setattr("toys.summing.Summing.directions", {"loss": False})
+    monkeypatch.setattr("toys.summing.Summing.higher_is_better", {"loss": False})
     run = train(
         toy("training.evaluation.every=3", "training.evaluation.metric=loss"), tmp_path / "said", console=silent
     )
     assert tensor_files.read_metadata(run / "model.safetensors")["step"] == 9
-    assert "chosen by `loss`: less is better" in (run / "README.md").read_text(encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"metric=colour: the task does not say whether more of it is better; set"):
+    assert "selected by `loss`: lower is better" in (run / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"metric=colour: the task does not define its direction; set"):
         train(toy("training.evaluation.metric=colour"), tmp_path / "run", console=silent)

@@ -30,7 +30,7 @@ def test_what_is_written_is_read_back(toy):
 
 
 def test_another_model_does_not_inherit_the_settings_of_the_first():
-    first = {"model": {"name": "toys.gated", "dim": 4}, "decoding": {"name": "beam", "width": 9}}
+    first = {"model": {"name": "toys.gated", "dim": 4}, "decoding": {"name": "beam", "beam_width": 9}}
     changed = recipes._override(first, ["decoding=greedy", "model=toys.gated"])
     assert changed == {"model": {"name": "toys.gated", "dim": 4}, "decoding": {"name": "greedy"}}
 
@@ -38,18 +38,18 @@ def test_another_model_does_not_inherit_the_settings_of_the_first():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["modle=transformer"], "no section 'modle' in a recipe; did you mean 'model'"),
+        (["modle=transformer"], "'modle' is not a section of a recipe; did you mean 'model'"),
         (["model=transfomer"], "unknown model 'transfomer'; did you mean 'transformer'"),
         (["model.dimm=3"], "model: no setting 'dimm'; did you mean 'dim'"),
         (["model.preset=wid"], "toys.gated has no preset 'wid'; did you mean 'wide'"),
         (["model.dim=big"], r"model\.dim: expected a whole number, got 'big'"),
-        (["training=5"], "training=5 is not a section; settings go below it"),
-        (["seed=-1"], "seed=-1 must be a whole number, 0 or more"),
-        (["seed=true"], "seed=True must be a whole number"),
-        (["task=translation"], "task='translation', but 'toys.summing' was asked for; run: regard train translation"),
-        (["model=3"], r"model\.name=3 must be given as a name, for example model=transformer"),
+        (["training=5"], "training=5 is not a section; write settings as training"),
+        (["seed=-1"], "seed=-1 must be an integer, 0 or more"),
+        (["seed=true"], "seed=True must be an integer"),
+        (["task=translation"], "task='translation', but 'toys.summing' was requested; run: regard train translation"),
+        (["model=3"], r"model\.name=3 must be a name, for example model=transformer"),
         (["decoding=no"], "unknown decoding 'no'"),
-        (["decoding.beam_width=3"], r"decoding\.name=None must be given as a name, for example decoding=beam"),
+        (["decoding.beam_width=3"], r"decoding\.name=None must be a name, for example decoding=beam"),
         (["model=transformer"], "model=transformer cannot be trained on the task toys.summing; models that fit: none"),
         (["training.steps"], "not of the form key=value"),
     ],
@@ -60,7 +60,7 @@ def test_a_wrong_setting_is_named(settings, said):
 
 
 def test_a_model_and_a_task_must_be_named():
-    with pytest.raises(ConfigError, match=r"model\.name=None must be given"):
+    with pytest.raises(ConfigError, match=r"model\.name=None must be a name"):
         from_dict({"task": "toys.summing"})
     with pytest.raises(ConfigError, match="task=None must be the name of a task"):
         from_dict({})

@@ -57,8 +57,8 @@ def delete(folder):
     ("change", "words"),
     [
         (swap, "test has other content, train has other content, valid has other content; restore the data"),
-        (reverse, "begun with: train has other content; restore the data, or start a new run"),
-        (delete, "begun with: test is no longer there"),
+        (reverse, "was started: train has other content; restore the data, or start a new run"),
+        (delete, "was started: test is no longer there"),
     ],
 )
 def test_data_that_changed_is_refused(begun, name, change, words):

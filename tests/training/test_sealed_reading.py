@@ -68,7 +68,7 @@ def test_a_file_that_is_being_copied_is_waited_for_and_never_called_damaged(tmp_
         patch.setattr(tensor_files, "_header", lambda file: plain(file) if len(pauses) >= 3 else grow(file))
         assert tensor_files.read_metadata(path)["step"] == 3 and len(pauses) == 3
         patch.setattr(tensor_files, "_header", grow)
-        with pytest.raises(CheckpointError, match="it changes while it is read; try again when whatever writes it has"):
+        with pytest.raises(CheckpointError, match="the file changes while it is read; try again when the other process has"):
             tensor_files.read_metadata(path)
 
 
@@ -118,15 +118,15 @@ def test_facts_that_are_no_table_are_refused(tmp_path, facts):
 
 def test_a_file_larger_than_the_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = write(tmp_path / "x.safetensors")
-    monkeypatch.setattr(tensor_files, "_memory", lambda: 100)
-    with pytest.raises(CheckpointError, match=r"bytes, and this machine has a memory of 100\)"):
+    monkeypatch.setattr(tensor_files, "_machine_memory", lambda: 100)
+    with pytest.raises(CheckpointError, match=r"bytes, but this machine has only 100 bytes of memory\)"):
         tensor_files.read_tensors(path)
 
 
 def test_a_file_with_more_than_its_tensors_is_refused_before_it_is_read(tmp_path):
     path = write(tmp_path / "x.safetensors")
     os.truncate(path, 2**40)  # a hole
-    with pytest.raises(CheckpointError, match=r"\(there is more in it than its header says\); restore it from a copy$"):
+    with pytest.raises(CheckpointError, match=r"\(it is longer than its header says\); restore it from a copy$"):
         tensor_files.read_tensors(path)
 
 

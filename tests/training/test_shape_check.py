@@ -53,7 +53,7 @@ def test_building_stops_when_there_is_more_than_the_weights_are_for():
         return nn.Sequential(*(built.append(1) or nn.Linear(2, 2) for _ in range(10**7)))
 
     with pytest.raises(
-        CheckpointError, match=r"larger model than model\.safetensors holds \(6 numbers in 2 tensors\); one"
+        CheckpointError, match=r"larger than model\.safetensors \(6 values in 2 tensors\); one"
     ):
         check_shapes(endless, {"0.weight": (2, 2), "0.bias": (2,)}, **WHERE)
     assert len(built) < 10_000
@@ -75,7 +75,7 @@ def test_tables_beside_the_weights_are_bounded():
         model.register_buffer("table", torch.zeros(10**6, 10**6), persistent=False)
         return model
 
-    with pytest.raises(CheckpointError, match=r"asks for tables of 1,000,000,000,000 numbers beside the weights"):
+    with pytest.raises(CheckpointError, match=r"has unsaved buffers of 1,000,000,000,000 values"):
         check_shapes(build, {"weight": (2, 2), "bias": (2,)}, **WHERE)
 
 

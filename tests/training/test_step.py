@@ -74,10 +74,10 @@ def test_other_parts_in_another_batch_are_refused(toy):
     take = stepper(toy())
     take(np.arange(4), step=1, flags=tuple)
     take.loss = lambda model, batch: take.task.loss(model, batch)._replace(parts={})
-    with pytest.raises(ConfigError, match="the parts first, later in one batch and none in another; give each of them"):
+    with pytest.raises(ConfigError, match="the parts first, later in one batch and none in another; return all parts"):
         take(np.arange(4), step=2, flags=tuple)
     take.loss = lambda model, batch: take.task.loss(model, batch)._replace(parts={"norm": torch.ones(())})
-    with pytest.raises(ConfigError, match="a part of the loss is called 'norm', as a column of the log is; rename it"):
+    with pytest.raises(ConfigError, match="part 'norm' of the loss has the name of a log column; rename it"):
         take(np.arange(4), step=2, flags=tuple)
 
 

@@ -137,13 +137,13 @@ def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
         import resource, signal, sys, torch
         from pathlib import Path
         from regard.core.errors import FileError
-        from regard.training import sealed
+        from regard.training import tensor_files
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         try:
-            sealed.write_tensors(Path(sys.argv[1]), {"a": torch.zeros(10_000)}, {})
-        except FileError as wrong:
-            print(wrong)
+            tensor_files.write_tensors(Path(sys.argv[1]), {"a": torch.zeros(10_000)}, {})
+        except FileError as error:
+            print(error)
     """
     ran = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), str(path)], capture_output=True, text=True, check=True

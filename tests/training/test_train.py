@@ -90,7 +90,7 @@ def test_a_resumed_run_keeps_model_and_data(toy, tmp_path, silent):
 
 def test_a_folder_holds_one_run(toy, tmp_path, silent):
     train(toy(), tmp_path / "run", console=silent)
-    with pytest.raises(CheckpointError, match="already holds a run; choose another --out, or go on training it"):
+    with pytest.raises(CheckpointError, match="already contains a run; choose another --out, or continue it"):
         train(toy(), tmp_path / "run", console=silent)
 
 
@@ -100,8 +100,8 @@ def test_other_data_is_not_mixed_into_a_run(toy, tmp_path, death, silent, monkey
     with pytest.raises(death.Killed):
         train(toy("training.files.save_every=1"), tmp_path / "run", console=death.Killer(3))
     plain = summing.Summing.collate
-    monkeypatch.setattr(summing.Summing, "batch", lambda self, examples: plain(self, (examples + 1) % 40))
-    with pytest.raises(DataError, match=r"is not what .*run was begun with: train has other content; restore"):
+    monkeypatch.setattr(summing.Summing, "collate", lambda self, examples: plain(self, (examples + 1) % 40))
+    with pytest.raises(DataError, match=r"has changed since .*run was started: train has other content; restore"):
         resume(tmp_path / "run", console=silent)
 
 
@@ -124,7 +124,7 @@ def test_a_missing_run_and_one_without_weights_are_named(toy, tmp_path, death):
         load_run(tmp_path / "empty")
     with pytest.raises(death.Killed):
         train(toy(), tmp_path / "run", console=death.Killer(1))
-    with pytest.raises(CheckpointError, match="no weights yet; train on with: regard train --resume"):
+    with pytest.raises(CheckpointError, match="no weights yet; continue training with: regard train --resume"):
         load_run(tmp_path / "run")
 
 

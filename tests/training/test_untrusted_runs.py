@@ -107,7 +107,7 @@ def test_weights_of_a_stranger_s_run_are_taken_without_importing_its_task(toy, s
 def test_a_name_that_leads_out_of_the_folder_is_refused(run, name):
     change(run, lambda table: table["files"].update({name: "0" * 64}))
     for use in (load_run, resume, lambda run: average(run, last=1, out=run.parent / "mean")):
-        with pytest.raises(CheckpointError, match=r"is no plain name inside the run folder; regard never wrote this"):
+        with pytest.raises(CheckpointError, match=r"is not a path inside the run folder; not written by regard"):
             use(run)
     assert not (run.parent / "mean").exists()
 
@@ -125,7 +125,7 @@ def test_nothing_is_written_through_a_link(run, tmp_path, place):
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
     path.symlink_to(victim)
-    with pytest.raises(CheckpointError, match=rf"{path.name}: a link; nothing in a run is written through a link: put"):
+    with pytest.raises(CheckpointError, match=rf"{path.name}: is a link, and regard does not write through links; replace"):
         resume(run, ["training.steps=3"], console=SilentConsole())
     kept = victim / "mine" if victim.is_dir() else victim
     assert kept.read_text(encoding="utf-8") == "mine"
@@ -144,15 +144,15 @@ def test_a_log_with_a_second_name_is_copied_first(run, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "value", "words"),
     [
-        ("dim", 10**9, "does not fit the model|larger model than"),
+        ("dim", 10**9, "does not fit the model|the model is larger than"),
         ("dim", 32, r"does not fit the model: .* in the file, .* in the model"),
         (
             "layers",
             10**7,
-            r"it asks for a larger model than model\.safetensors holds \([\d,]+ numbers in \d+ tensors\)",
+            r"the model is larger than model\.safetensors \([\d,]+ values in \d+ tensors\)",
         ),
         ("layers", 2, "does not fit the model: missing"),
-        ("hidden", 10**12, "does not fit the model"),
+        ("ffn_dim", 10**12, "does not fit the model"),
         ("heads", 10**9, "heads|does not fit"),
     ],
 )
@@ -163,7 +163,7 @@ def test_a_configuration_is_compared_with_the_weights_before_anything_is_built(r
 
 
 def test_a_length_that_no_weight_depends_on_costs_nothing(run):
-    change(run, lambda table: table["data"].update(longest=2 * 10**9))
+    change(run, lambda table: table["data"].update(max_length=2 * 10**9))
     with suppress(RegardError):
         load_run(run)
 
@@ -200,7 +200,7 @@ def test_another_run_s_model_of_the_same_shape_is_refused(run, tmp_path):
     other = train(recipes.read("translation", settings=[*TINY, "seed=2"]), tmp_path / "other", console=SilentConsole())
     shutil.copy(RunFolder(other).model, RunFolder(run).model)
     with pytest.raises(
-        CheckpointError, match=r"model\.safetensors: belongs to run \w+, but .*run holds run \w+; put the"
+        CheckpointError, match=r"model\.safetensors: belongs to run \w+, but .*run is run \w+; restore"
     ):
         load_run(run)
     for path in (*RunFolder(other).checkpoints(), RunFolder(other).log):
@@ -219,7 +219,7 @@ def age(run):
             facts["progress"] |= {"data": "of old"}
             facts["progress"].pop("run")
         tensor_files.write_tensors(path, tensors, facts)
-    change(run, lambda table: [table.pop(key) for key in ("run", "fingerprint")] and table.update(version=1))
+    change(run, lambda table: [table.pop(key) for key in ("run", "fingerprint")])
 
 
 class Said(SilentConsole):
@@ -237,9 +237,9 @@ def test_a_run_without_an_id_still_works_and_it_is_said(run, trained):
     said = Said()
     resume(run, ["training.steps=3"], console=said)
     assert any(
-        "begun by an earlier regard: that its model, checkpoints and log belong together" in s for s in said.lines
+        "started by an earlier version of regard; cannot check that its files belong together" in s for s in said.lines
     )
     assert load_run(run)
     shutil.copy(RunFolder(trained).model, RunFolder(run).model)
-    with pytest.raises(CheckpointError, match=r"belongs to run \w+, but .* holds a run without an id"):
+    with pytest.raises(CheckpointError, match=r"belongs to run \w+, but .* is a run without an id"):
         load_run(run)

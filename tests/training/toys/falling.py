@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from toys import summing
-from toys.summing import DEFAULTS, SIZES, VERB, Config, Options
+from toys.summing import DEFAULTS, SPEC, VERB, Config, Options
 
 from regard.core.protocols import TargetMetric
 
-__all__ = ["DEFAULTS", "SIZES", "VERB", "Config", "Options", "build", "load"]
+__all__ = ["DEFAULTS", "SPEC", "VERB", "Config", "Options", "build", "load"]
 
 
 class Falling(summing.Summing):

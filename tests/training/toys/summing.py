@@ -19,7 +19,7 @@ from regard.core.protocols import Loss, TargetMetric
 from regard.core.task import Prediction, Task
 
 VERB = "add"
-SIZES = Sums
+SPEC = Sums
 DEFAULTS = {"model": {"name": "toys.gated"}}
 
 
