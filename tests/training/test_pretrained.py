@@ -184,7 +184,7 @@ def test_a_trained_run_keeps_its_start_and_damage_to_it_is_named(first, toy, tmp
 @pytest.fixture
 def spelt(monkeypatch):
     """The words of the toy: a mark, then a, b, …"""
-    monkeypatch.setattr(summing.Summing, "token_texts", lambda self, table="": ["", *"abcdefgh"[: self.sizes.words - 1]])
+    monkeypatch.setattr(summing.Summing, "token_texts", lambda self, table="": ["", *"abcdefgh"[: self.spec.words - 1]])
 
 
 def vector_file(folder, width=8):
@@ -201,7 +201,7 @@ def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_pat
         "training.optimizer.lr=1e-30",
     ]
     run = train(toy(*given, "training.steps=2"), tmp_path / "run", console=said)
-    assert len(said.lines) == 1 and said.lines[0].startswith("start: word vectors: embedding.weight from ")
+    assert len(said.lines) == 1 and said.lines[0].startswith("pretrained: word vectors: embedding.weight from ")
     assert said.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
     assert said.lines[0].removeprefix("pretrained: ") in (run / "README.md").read_text()
     plain = train(toy("training.steps=2", "training.optimizer.lr=1e-30"), tmp_path / "plain", console=SilentConsole())
@@ -234,10 +234,10 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
         ),
         (
             (8, "pretrained.embedding=blocks.0.norm.weight"),
-            r"pretrained\.embedding: blocks\.0\.norm\.weight has the shape .*, no row for each of 6",
+            r"pretrained\.embedding: blocks\.0\.norm\.weight has the shape .*, not one row for each of the 6",
         ),
         ((8, "seed=2"), r"pretrained\.embedding='\*embedding\.table\.weight' matches no weight of the model"),
-        ((8, "pretrained.vocabulary=true"), r"pretrained\.vocabulary=true takes the vocabulary of a run; give pretrained\.run=…"),
+        ((8, "pretrained.vocabulary=true"), r"pretrained\.vocabulary=true copies the vocabulary of a run; set pretrained\.run=…"),
     ],
 )
 def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
@@ -253,7 +253,7 @@ def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
 
 def test_vectors_for_no_word_or_no_words_for_vectors(toy, tmp_path, monkeypatch):
     given = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight"]
-    with pytest.raises(ConfigError, match=r"pretrained\.word_vectors: the task has no words to give vectors to; take"):
+    with pytest.raises(ConfigError, match=r"pretrained\.word_vectors: the task has no words; remove"):
         train(toy(*given), tmp_path / "run", console=SilentConsole())
     monkeypatch.setattr(summing.Summing, "token_texts", lambda self, table="": ["", *"tuvwx"])
     with pytest.raises(ConfigError, match=r"pretrained\.word_vectors: .*words\.vec: vectors for 0 of 5 words .*check their language"):

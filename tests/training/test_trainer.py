@@ -53,8 +53,8 @@ def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, 
     with pytest.raises(Interrupted) as stopped:
         train(toy(*SETTINGS), tmp_path / "run", console=Signals(number, steps))
     assert signal.getsignal(number) is before
-    assert f"stopped by {number.name} at step {steps + 1}, all is saved" in str(stopped.value)
-    assert f"go on with: regard train --resume {tmp_path / 'run'}" in str(stopped.value)
+    assert f"stopped by {number.name} at step {steps + 1}, everything is saved" in str(stopped.value)
+    assert f"continue with: regard train --resume {tmp_path / 'run'}" in str(stopped.value)
     assert RunFolder(tmp_path / "run").checkpoint(steps + 1).exists()
     resume(tmp_path / "run", console=silent)
     train(toy(*SETTINGS), tmp_path / "whole", console=silent)
@@ -88,7 +88,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(toy, tmp_pat
     *_, older, newest = RunFolder(tmp_path / "run").checkpoints()
     newest.write_bytes(newest.read_bytes()[:-1])
     with pytest.raises(
-        CheckpointError, match=f"{newest.name}: damaged .* or move it away to go on from the checkpoint before it"
+        CheckpointError, match=f"{newest.name}: damaged .* or move it away to continue from the previous checkpoint"
     ):
         resume(tmp_path / "run", console=silent)
     newest.unlink()
@@ -152,7 +152,7 @@ def test_the_parts_of_the_loss_are_in_every_row_and_add_up(toy, tmp_path, silent
 
 
 def test_without_batches_there_is_nothing_to_train_on(toy, tmp_path, silent):
-    with pytest.raises(DataError, match="there are no training batches; give more data or a larger batch size"):
+    with pytest.raises(DataError, match="the training data has no batches; provide more data or a larger batch size"):
         train(toy("data.examples=0"), tmp_path / "run", console=silent)
 
 
