@@ -56,8 +56,8 @@ def recipe_of(task: str) -> recipes.Recipe:
     table = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
     data = [setting for setting in module.DEMO if setting.startswith("data.")]
     settings = [f"model={model}", *data, *STEPS]
-    whole = recipes.read(task, settings=settings).to_dict()
-    return recipes.from_dict(configs.merge(whole, table))
+    uninterrupted = recipes.read(task, settings=settings).to_dict()
+    return recipes.from_dict(configs.merge(uninterrupted, table))
 
 
 def outcome(path):
@@ -80,11 +80,11 @@ def test_every_task_is_killed_and_resumed_as_if_it_never_was(task, tmp_path, mon
     build, fresh = module.build, module.build(recipe.task.config)  # read once; a resumed run reads its data again
     monkeypatch.setattr(type(fresh), "evaluate", score_by_weights)
     monkeypatch.setattr(module, "build", lambda config, folder=None: build(config, folder=folder) if folder else fresh)
-    whole = train(recipe, tmp_path / "whole", console=SilentConsole())
+    uninterrupted = train(recipe, tmp_path / "whole", console=SilentConsole())
     with pytest.raises(Killed):
         train(recipe, tmp_path / "run", console=Killer(4))  # after the checkpoint of step 3, before that of step 6
     resume(tmp_path / "run", console=SilentConsole())
-    assert outcome(tmp_path / "run") == outcome(whole)
+    assert outcome(tmp_path / "run") == outcome(uninterrupted)
 
 
 def test_struck_at_any_file_operation_a_run_ends_as_the_one_left_alone(root):
@@ -121,12 +121,12 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     wait_for((out / "timing.jsonl").exists)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130
-    last = said.splitlines()[-1]
+    last = stderr.splitlines()[-1]
     assert "stopped by SIGINT at step" in last
     assert f"continue with: regard train --resume {out}" in last
-    assert "\x1b" not in said and "Traceback" not in said
+    assert "\x1b" not in stderr and "Traceback" not in stderr
     assert sorted((out / "state").glob("step-*.safetensors"))
     assert (out / "model.safetensors").exists()
 

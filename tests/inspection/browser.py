@@ -15,19 +15,19 @@ def opened(
     screen = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
     context = browser.new_context(**screen, offline=offline, locale=locale)
     page = context.new_page()
-    wrong, asked = [], []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: asked.append(request.url))
+    errors, requests = [], []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: requests.append(request.url))
     page.goto(f"{address}{fragment}")
     if address != "about:blank":
         page.wait_for_selector("html[data-ready]")
-    page.asked = asked
+    page.requested_urls = requests
     try:
         yield page
-        assert [message for message in wrong if not expected or expected not in message] == []
+        assert [message for message in errors if not expected or expected not in message] == []
         home = address.rstrip("/")
-        assert [url for url in asked if not url.startswith((home, "data:", "blob:"))] == []
+        assert [url for url in requests if not url.startswith((home, "data:", "blob:"))] == []
     finally:
         context.close()
 

@@ -27,17 +27,17 @@ def _template(code: str, start: int) -> tuple[str, int]:
     return text, at
 
 
-def said() -> dict[str, set[str]]:
+def page_strings() -> dict[str, set[str]]:
     """Every text that a module of the page says -> the files that say it."""
-    found: dict[str, set[str]] = {}
+    strings: dict[str, set[str]] = {}
     for path in sorted(PAGE.rglob("*.js")):
         code = path.read_text(encoding="utf-8")
         for match in TAG.finditer(code):
-            found.setdefault(_template(code, match.end())[0], set()).add(path.name)
-    return found
+            strings.setdefault(_template(code, match.end())[0], set()).add(path.name)
+    return strings
 
 
-def unsaid(code: str) -> str:
+def without_strings(code: str) -> str:
     """Code without comments, without what it says by the table, and without what is put into its other templates."""
     code = re.sub(r"^\s*//.*$", "", code, flags=re.MULTILINE)
     for match in reversed(list(TAG.finditer(code))):

@@ -48,8 +48,8 @@ def test_where_served_an_alternative_is_gone_on_from(browser, inspection, tmp_pa
             "() => { window.fetch = async (url, options) => { window.asked = JSON.parse(options.body).text;"
             " return { ok: false, json: async () => ({ error: 'enough' }) } } }"
         )
-        other = page.locator(".alternatives button").first
-        word = other.inner_text().removesuffix(" ›")
-        other.click()
+        second = page.locator(".alternatives button").first
+        word = second.inner_text().removesuffix(" ›")
+        second.click()
         page.wait_for_function("window.asked")
         assert page.evaluate("window.asked") == f"the {word}"

@@ -30,13 +30,13 @@ def page_file(tmp_path_factory):
         "read": Axis((Item("start", special=True), *items[:-1]), "read"),
     }
     weights = examples.square(random, 2, SIZE, True)
-    found = Map("layers.0", "layers.0", "output", "read", weights, "g", "Output self-attention", inward=True)
+    result = Map("layers.0", "layers.0", "output", "read", weights, "g", "Output self-attention", inward=True)
     piece = Inspection(
         "piece.mid",
         "model",
         "music",
         axes,
-        (found,),
+        (result,),
         answered="output",
         outputs=(Output("piece.mid", -9.0, None, tuple(Token(item.text, -0.25 * i) for i, item in enumerate(items))),),
         views=("pianoroll",),

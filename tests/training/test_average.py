@@ -16,8 +16,8 @@ from regard.training.train import train
 def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):
     train(toy("training.evaluation.every=3", "training.evaluation.average_last=3"), tmp_path / "run", console=silent)
     path = average(tmp_path / "run", last=2, out=tmp_path / "mean")
-    whole = RunFolder(tmp_path / "run")
-    expected = mean_weights([whole.snapshot(step) for step in (9, 12)], read_identity(whole))
+    source = RunFolder(tmp_path / "run")
+    expected = mean_weights([source.snapshot(step) for step in (9, 12)], read_identity(source))
     loaded = load_run(path)
     assert path == tmp_path / "mean"
     assert torch.equal(loaded.model.embedding.weight, expected["embedding.weight"])

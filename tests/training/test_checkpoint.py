@@ -42,10 +42,10 @@ def test_tied_weights_are_stored_once_and_stay_tied(folder):
     assert "readout.weight" not in checkpoint.model_weights(model)
     assert "embedding.weight" in checkpoint.model_weights(model)
     checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(step=3), write=True)
-    other, fresh = trained(seed=1)
-    checkpoint.load(folder.checkpoint(3), other, optimizer=fresh, identity=NOBODY)
-    assert other.readout.weight is other.embedding.weight
-    assert torch.equal(other.embedding.weight, model.embedding.weight)
+    restored, fresh = trained(seed=1)
+    checkpoint.load(folder.checkpoint(3), restored, optimizer=fresh, identity=NOBODY)
+    assert restored.readout.weight is restored.embedding.weight
+    assert torch.equal(restored.embedding.weight, model.embedding.weight)
 
 
 def test_saved_loaded_saved_is_the_same_bytes(folder):
@@ -53,22 +53,22 @@ def test_saved_loaded_saved_is_the_same_bytes(folder):
     now = Progress(step=3, seconds=1.25)
     checkpoint.save(folder, model, optimizer=optimizer, progress=now, write=True)
     first = folder.checkpoint(3).read_bytes()
-    other, fresh = trained(seed=1)
-    assert checkpoint.load(folder.checkpoint(3), other, optimizer=fresh, identity=NOBODY) == now
-    checkpoint.save(folder, other, optimizer=fresh, progress=now, write=True)
+    restored, fresh = trained(seed=1)
+    assert checkpoint.load(folder.checkpoint(3), restored, optimizer=fresh, identity=NOBODY) == now
+    checkpoint.save(folder, restored, optimizer=fresh, progress=now, write=True)
     assert folder.checkpoint(3).read_bytes() == first
 
 
 def test_the_optimizer_goes_on_as_if_nothing_had_happened(folder):
     model, optimizer = trained()
     checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(), write=True)
-    other, fresh = trained(seed=1)
-    checkpoint.load(folder.checkpoint(0), other, optimizer=fresh, identity=NOBODY)
-    for network, adam in ((model, optimizer), (other, fresh)):
+    restored, fresh = trained(seed=1)
+    checkpoint.load(folder.checkpoint(0), restored, optimizer=fresh, identity=NOBODY)
+    for network, adam in ((model, optimizer), (restored, fresh)):
         torch.manual_seed(9)
         network(torch.randint(6, (2, 4))).sum().backward()
         adam.step()
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), restored.parameters(), strict=True))
 
 
 def test_every_saved_buffer_is_kept_and_no_other(folder):
@@ -82,9 +82,9 @@ def test_every_saved_buffer_is_kept_and_no_other(folder):
         "running_var",
         "weight",
     ]
-    other = nn.BatchNorm1d(3)
-    checkpoint.restore_weights(other, checkpoint.model_weights(model), folder.model)
-    assert torch.equal(other.running_mean, model.running_mean)
+    restored = nn.BatchNorm1d(3)
+    checkpoint.restore_weights(restored, checkpoint.model_weights(model), folder.model)
+    assert torch.equal(restored.running_mean, model.running_mean)
 
 
 def test_weights_of_another_model_are_refused_by_name(folder):
@@ -151,8 +151,8 @@ def test_the_checksum_of_a_plan_changes_with_every_batch():
     plan = summing.build(summing.Config()).epoch_batches(0, 1)
     same = batches_checksum(plan)
     assert batches_checksum(list(plan)) == same
-    for other in (plan[:-1], plan[::-1], [plan[0][::-1], *plan[1:]], [], [plan[0][:1], plan[0][1:], *plan[1:]]):
-        assert batches_checksum(other) != same
+    for restored in (plan[:-1], plan[::-1], [plan[0][::-1], *plan[1:]], [], [plan[0][:1], plan[0][1:], *plan[1:]]):
+        assert batches_checksum(restored) != same
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,9 @@ def test_a_checkpoint_of_another_run_is_refused(folder):
     path = folder.checkpoint(0)
     mine = RunIdentity("abc", {}, {})
     assert checkpoint.load(path, model, optimizer=optimizer, identity=mine).run == "abc"
-    with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state is run other; restore the file of this"):
+    with pytest.raises(
+        CheckpointError, match=r"belongs to run abc, but .*state is run other; restore the file of this"
+    ):
         checkpoint.load(path, model, optimizer=optimizer, identity=RunIdentity("other", {}, {}))
     with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state is a run without an id"):
         checkpoint.load(path, model, optimizer=optimizer, identity=NOBODY)
@@ -183,9 +185,9 @@ def test_a_checkpoint_of_another_run_is_refused(folder):
 
 
 def test_the_mean_is_the_mean(tmp_path):
-    paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
-    for number, path in enumerate(paths):
-        tensor_files.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
+    paths = [tmp_path / f"{value}.safetensors" for value in range(3)]
+    for value, path in enumerate(paths):
+        tensor_files.write_tensors(path, {"w": torch.full((2,), float(value)), "n": torch.tensor(value)}, {})
     average = mean_weights(paths, NOBODY)
     assert average["w"].tolist() == [1.0, 1.0] and average["w"].dtype == torch.float32
     assert average["n"] == 2
@@ -193,7 +195,9 @@ def test_the_mean_is_the_mean(tmp_path):
 
 
 def test_what_cannot_be_averaged_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match=r"no weights to average; train with training\.evaluation\.average_last=N"):
+    with pytest.raises(
+        CheckpointError, match=r"no weights to average; train with training\.evaluation\.average_last=N"
+    ):
         mean_weights([], NOBODY)
     paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, size in zip(paths, (2, 3), strict=True):

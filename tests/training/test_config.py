@@ -22,12 +22,14 @@ def test_without_a_budget_it_is_ten_epochs():
 
 
 def test_what_is_written_is_read_back():
-    config = read(steps=7, optimizer={"lr": 1, "max_grad_norm": "none"}, schedule={"name": "cosine"}, hardware={"compile": True})
+    config = read(
+        steps=7, optimizer={"lr": 1, "max_grad_norm": "none"}, schedule={"name": "cosine"}, hardware={"compile": True}
+    )
     assert read(**configs.to_dict(config)) == config
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         ({"steps": 0}, r"training: steps=0 must be greater than 0"),
         ({"minutes": -1}, r"training: minutes=-1.0 must be greater than 0"),
@@ -40,8 +42,8 @@ def test_what_is_written_is_read_back():
         ({"schedule": {"warmup": 0}}, r"warmup=0 must be greater than 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(table, said):
-    with pytest.raises(ConfigError, match=said):
+def test_what_makes_no_sense_is_refused_by_name(table, message):
+    with pytest.raises(ConfigError, match=message):
         read(**table)
 
 

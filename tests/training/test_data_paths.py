@@ -39,7 +39,7 @@ def test_a_run_is_evaluated_and_resumed_from_elsewhere(trained, tmp_path, monkey
 
 def test_data_that_has_moved_is_asked_for_and_known_again(trained, tmp_path):
     here = trained.parent / "pairs.tsv"
-    own = load(trained).evaluate("test")
+    expected = load(trained).evaluate("test")
     moved = here.rename(tmp_path / "moved.tsv")
     try:
         message = rf"^{here}: the data of {trained} does not exist; if it has moved, set data\.path=…$"
@@ -48,18 +48,18 @@ def test_data_that_has_moved_is_asked_for_and_known_again(trained, tmp_path):
         with pytest.raises(DataError, match=message):
             train.resume(trained)
         again = load(trained, [f"data.path={moved}"])
-        assert again.uses_training_data and again.evaluate("test") == own  # its test split, not all of the file
+        assert again.uses_training_data and again.evaluate("test") == expected  # its test split, not all of the file
     finally:
         moved.rename(here)
 
 
 def test_other_data_is_wholly_tested_on(trained, tmp_path):
-    other = tmp_path / "other.tsv"
-    other.write_text("".join(f"{row}\n" for row in ROWS[:3]), encoding="utf-8")
-    found = load(trained, [f"data.path={other}"])
-    assert not found.uses_training_data and len(found.evaluation_task().split("test")) == 3
+    other_file = tmp_path / "other.tsv"
+    other_file.write_text("".join(f"{row}\n" for row in ROWS[:3]), encoding="utf-8")
+    run = load(trained, [f"data.path={other_file}"])
+    assert not run.uses_training_data and len(run.evaluation_task().split("test")) == 3
     with pytest.raises(DataError, match=r"the data has changed since .* was started"):
-        train.resume(trained, [f"data.path={other}", "training.steps=3"])
+        train.resume(trained, [f"data.path={other_file}", "training.steps=3"])
 
 
 def test_what_a_run_is_made_of_does_not_change(trained):
@@ -75,15 +75,15 @@ def test_files_and_translations_from_elsewhere_are_scored(trained, tmp_path):
     for name, lines in (("f.en", ["the number 1", "the number 2"]), ("f.ko", ["숫자 1 여기 있다", "숫자 2 여기 있다"])):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     files = {"source": tmp_path / "f.en", "target": tmp_path / "f.ko"}
-    found = load(trained)
-    assert {"bleu", "loss"} <= set(found.evaluate(**files))
-    made = found.evaluate(hypotheses=tmp_path / "f.ko", target=tmp_path / "f.ko", bleu="char")
-    assert made == pytest.approx({"bleu": 100, "bleu_lc": 100, "chrf": 100})
-    assert "tok:intl" in found.evaluation_task(bleu="intl").signatures()["bleu"]
+    run = load(trained)
+    assert {"bleu", "loss"} <= set(run.evaluate(**files))
+    scores = run.evaluate(hypotheses=tmp_path / "f.ko", target=tmp_path / "f.ko", bleu="char")
+    assert scores == pytest.approx({"bleu": 100, "bleu_lc": 100, "chrf": 100})
+    assert "tok:intl" in run.evaluation_task(bleu="intl").signatures()["bleu"]
     with pytest.raises(ConfigError, match=r"a source and a target go together: --source test\.en --target test\.ko$"):
-        found.evaluate(source=tmp_path / "f.en")
+        run.evaluate(source=tmp_path / "f.en")
     with pytest.raises(ConfigError, match=r"^evaluate: no setting 'sauce'; did you mean 'source'\?$"):
-        found.evaluate(sauce="x")
+        run.evaluate(sauce="x")
 
 
 def test_a_recipe_without_paths_stays_as_it_is():

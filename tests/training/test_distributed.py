@@ -36,12 +36,12 @@ def torchrun(processes, *arguments):
     command += map(str, arguments)
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        out, said = process.communicate(timeout=500)
+        out, stderr = process.communicate(timeout=500)
     except subprocess.TimeoutExpired:
         process.terminate()  # torchrun then ends its own processes
         process.communicate()
         raise
-    return subprocess.CompletedProcess(command, process.returncode, out, said)
+    return subprocess.CompletedProcess(command, process.returncode, out, stderr)
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +66,18 @@ def two(tmp_path_factory, alone):
 
 def assert_same_run(first, second):
     """The same steps to rounding: every row of the log, and the weights and optimizer at the end."""
-    rows, others = log.read_rows(first / "log.jsonl"), log.read_rows(second / "log.jsonl")
-    assert [row.keys() for row in rows] == [row.keys() for row in others]
-    for row, other in zip(rows, others, strict=True):
+    rows, second_values = log.read_rows(first / "log.jsonl"), log.read_rows(second / "log.jsonl")
+    assert [row.keys() for row in rows] == [row.keys() for row in second_values]
+    for row, second_row in zip(rows, second_values, strict=True):
         assert all(
-            row[key] == pytest.approx(other[key], rel=1e-4, abs=1e-6) for key in row if key not in ("end", "run")
+            row[key] == pytest.approx(second_row[key], rel=1e-4, abs=1e-6) for key in row if key not in ("end", "run")
         )
-    (tensors, _), (others, _) = (
+    (tensors, _), (second_values, _) = (
         tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second)
     )
-    assert tensors.keys() == others.keys()
+    assert tensors.keys() == second_values.keys()
     for name, tensor in tensors.items():
-        torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
+        torch.testing.assert_close(tensor, second_values[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
 @pytest.mark.parametrize("kind", ["plain", "parts", "sharded"])
@@ -88,8 +88,8 @@ def test_two_processes_compute_the_steps_of_one(alone, two, kind):
 @pytest.mark.parametrize("kind", ["frozen", "frozen-sharded"])
 def test_two_processes_keep_frozen_what_one_keeps_frozen(alone, two, kind):
     assert_same_run(alone / "frozen", two / kind)
-    begun, ended = (tensor_files.read_tensors(path / "model.safetensors")[0] for path in (alone / "half", two / kind))
-    assert all(torch.equal(begun[name], ended[name]) for name in begun if name.startswith("blocks."))
+    initial, ended = (tensor_files.read_tensors(path / "model.safetensors")[0] for path in (alone / "half", two / kind))
+    assert all(torch.equal(initial[name], ended[name]) for name in initial if name.startswith("blocks."))
 
 
 def test_four_processes_compute_the_steps_of_one_though_some_have_nothing_to_do(alone, tmp_path):
@@ -112,11 +112,11 @@ def test_saved_by_one_resumed_by_two(alone, two):
 
 
 def compare_end(first, second):
-    (tensors, _), (others, _) = (
+    (tensors, _), (second_values, _) = (
         tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second)
     )
     for name, tensor in tensors.items():
-        torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
+        torch.testing.assert_close(tensor, second_values[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
 def test_a_dying_process_ends_the_job_with_its_reason(tmp_path):
@@ -230,9 +230,9 @@ def test_when_torchrun_is_killed_its_processes_end(tmp_path):
     assert RunFolder(tmp_path / "run").checkpoints()  # and they saved first
 
 
-def alive(number):
+def alive(pid):
     try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 

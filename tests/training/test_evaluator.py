@@ -20,9 +20,9 @@ def script(monkeypatch, scores, goal=ACCURACY):
     """Evaluations that give these scores one after the other, whatever the model."""
     from toys import summing
 
-    left = iter(scores)
+    remaining = iter(scores)
     monkeypatch.setattr(summing.Summing, "target_metric", goal)
-    monkeypatch.setattr(summing.Summing, "evaluate", lambda *_: dict(next(left, {})))
+    monkeypatch.setattr(summing.Summing, "evaluate", lambda *_: dict(next(remaining, {})))
 
 
 def rows(path):
@@ -76,16 +76,16 @@ def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, sile
 def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, monkeypatch):
     from toys import summing
 
-    seen = []
+    calls = []
 
     def evaluate(self, model, split, decoding):
-        seen.append((model.training, torch.is_grad_enabled(), split, decoding))
+        calls.append((model.training, torch.is_grad_enabled(), split, decoding))
         return {"accuracy": 0.0}
 
     monkeypatch.setattr(summing.Summing, "evaluate", evaluate)
     recipe = toy("decoding=greedy")
     train(recipe, tmp_path / "run", console=silent)
-    assert set(seen) == {(False, False, "valid", recipe.decoding)}
+    assert set(calls) == {(False, False, "valid", recipe.decoding)}
 
 
 def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_path, silent, monkeypatch):
@@ -109,10 +109,10 @@ def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, sil
     last = rows(tmp_path / "run")[-1]
     assert last["average"] == 2 and last["best"] == (score > 0.5)
     folder = RunFolder(tmp_path / "run")
-    kept = tensor_files.read_tensors(folder.model)[0]["embedding.weight"]
+    stored = tensor_files.read_tensors(folder.model)[0]["embedding.weight"]
     snapshots = [tensor_files.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
     wanted = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
-    torch.testing.assert_close(kept, wanted.float())
+    torch.testing.assert_close(stored, wanted.float())
     state = tensor_files.read_tensors(folder.checkpoints()[-1])[0]
     assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training goes on from its own weights
 

@@ -48,22 +48,25 @@ def started(first, toy, *settings):
 
 
 def test_all_that_fits_is_taken(first, toy, tmp_path):
-    said = Said()
-    run = train(started(first, toy, "training.optimizer.lr=1e-30"), tmp_path / "run", console=said)
+    console = Said()
+    run = train(started(first, toy, "training.optimizer.lr=1e-30"), tmp_path / "run", console=console)
     old, new = weights(first), weights(run)
     assert all(torch.equal(old[name], new[name]) for name in old)
-    assert said.lines[0].startswith(f"pretrained: {len(old)} of {len(old)} weights from {first}: embedding.weight, ")
-    assert "and " in said.lines[0] and len(said.lines) == 1
+    assert console.lines[0].startswith(f"pretrained: {len(old)} of {len(old)} weights from {first}: embedding.weight, ")
+    assert "and " in console.lines[0] and len(console.lines) == 1
 
 
 def test_only_some_are_taken_and_what_was_not_is_told(first, toy, tmp_path):
-    said = Said()
+    console = Said()
     settings = ["data.words=9", "model.spare=true", 'pretrained.params=["embedding.*", "readout.*", "spare.*"]']
-    with pytest.raises(ConfigError, match=r"pretrained\.params=.*: no matching weight of .*first has the shape of the model; the run has blocks\.\*, embed"):
-        train(started(first, toy, *settings), tmp_path / "none", console=said)
+    with pytest.raises(
+        ConfigError,
+        match=r"pretrained\.params=.*: no matching weight of .* has the shape of the model; .* has blocks\.\*, embed",
+    ):
+        train(started(first, toy, *settings), tmp_path / "none", console=console)
     settings[-1] = 'pretrained.params=["embedding.*", "blocks.1.*", "spare.*"]'
-    run = train(started(first, toy, *settings, "training.optimizer.lr=1e-30"), tmp_path / "run", console=said)
-    assert said.lines[1:] == [
+    run = train(started(first, toy, *settings, "training.optimizer.lr=1e-30"), tmp_path / "run", console=console)
+    assert console.lines[1:] == [
         "pretrained: other shape: embedding.weight (6, 8) in the source run, (9, 8) in this run",
         "pretrained: not in the source run: spare.weight, spare.bias",
         "pretrained: files that differ from the source run, so that a weight may belong to another token "
@@ -73,7 +76,9 @@ def test_only_some_are_taken_and_what_was_not_is_told(first, toy, tmp_path):
     assert [torch.equal(old[name], new[name]) for name in ("blocks.1.norm.weight", "blocks.1.cell.weight_ih_l0")]
     assert not torch.equal(old["blocks.0.cell.weight_ih_l0"], new["blocks.0.cell.weight_ih_l0"])
     card, table = (run / "README.md").read_text(), json.loads((run / "start.json").read_text())
-    assert all(line.removeprefix("pretrained: ") in card for line in said.lines[1:]) and "blocks.1.norm.weight" in card
+    assert (
+        all(line.removeprefix("pretrained: ") in card for line in console.lines[1:]) and "blocks.1.norm.weight" in card
+    )
     assert table["misfits"] == {"embedding.weight": [[6, 8], [9, 8]]} and table["missing"][0] == "spare.weight"
     assert set(table["taken"]) == {name for name in old if name.startswith("blocks.1.")}
 
@@ -93,25 +98,27 @@ def test_frozen_weights_stay_and_have_no_optimizer_state(first, toy, tmp_path, s
 
 
 def test_the_vocabulary_of_that_run(first, toy, tmp_path, silent):
-    said = Said()
-    run = train(started(first, toy, "data.words=9", "pretrained.vocabulary=true"), tmp_path / "run", console=said)
-    assert load_run(run).task.spec.words == 6 and len(said.lines) == 1
+    console = Said()
+    run = train(started(first, toy, "data.words=9", "pretrained.vocabulary=true"), tmp_path / "run", console=console)
+    assert load_run(run).task.spec.words == 6 and len(console.lines) == 1
     shutil.rmtree(first)
     assert load_run(run).task.spec.words == 6
-    other = recipes.read(
+    second = recipes.read(
         "toys.falling", settings=[f"pretrained.run={run}", "pretrained.vocabulary=true", "training.steps=2"]
     )
-    assert train(other, tmp_path / "other", console=silent)  # another task that can be built from those files
+    assert train(second, tmp_path / "other", console=silent)  # another task that can be built from those files
 
 
 def test_a_vocabulary_that_another_task_cannot_use_is_refused(toy, tmp_path, silent, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(summing.Summing, "save", lambda self, folder: None)
         first = train(recipes.read("toys.falling", settings=["training.steps=2"]), tmp_path / "first", console=silent)
-    said = (
-        r"pretrained\.vocabulary=true: the task toys\.summing cannot be built with the files of .*first, a run of the task "
+    console = (
+        r"pretrained\.vocabulary=true: the task toys\.summing cannot be built with the files of .*, a run of the task "
     )
-    with pytest.raises(ConfigError, match=said + r"toys\.falling \(.*words\.json.*\); set pretrained\.vocabulary=false"):
+    with pytest.raises(
+        ConfigError, match=console + r"toys\.falling \(.*words\.json.*\); set pretrained\.vocabulary=false"
+    ):
         train(started(first, toy, "pretrained.vocabulary=true"), tmp_path / "run", console=silent)
 
 
@@ -129,17 +136,17 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
     recipe = started(
         first, toy, 'pretrained.params="blocks.*"', "pretrained.freeze=true", "training.files.save_every=2"
     )
-    whole = train(recipe, tmp_path / "whole", console=SilentConsole())
+    complete = train(recipe, tmp_path / "whole", console=SilentConsole())
     with pytest.raises(death.Killed):
         train(recipe, tmp_path / "run", console=death.Killer(steps))
     shutil.rmtree(first)
     resume(tmp_path / "run", console=SilentConsole())
     for name in ("model.safetensors", "log.jsonl", "start.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (whole / name).read_bytes()
+        assert (tmp_path / "run" / name).read_bytes() == (complete / name).read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "console"),
     [
         (
             ['pretrained.params="blcks.*"'],
@@ -155,8 +162,8 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
         (["pretrained.weights=1"], r"pretrained: no setting 'weights'"),
     ],
 )
-def test_a_wrong_setting_is_named(first, toy, tmp_path, settings, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_wrong_setting_is_named(first, toy, tmp_path, settings, console):
+    with pytest.raises(ConfigError, match=console):
         train(started(first, toy, *settings), tmp_path / "run", console=SilentConsole())
     assert not (tmp_path / "run" / "config.json").exists()
 
@@ -188,22 +195,22 @@ def spelt(monkeypatch):
 
 
 def vector_file(folder, width=8):
-    rows = [f"{word} " + " ".join([str(float(number))] * width) for number, word in enumerate("bdz", start=1)]
+    rows = [f"{word} " + " ".join([str(float(value))] * width) for value, word in enumerate("bdz", start=1)]
     (folder / "words.vec").write_text("\n".join([f"3 {width}", *rows]) + "\n")
     return folder / "words.vec"
 
 
 def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_path):
-    said = Said()
-    given = [
+    console = Said()
+    vector_settings = [
         f"pretrained.word_vectors={vector_file(tmp_path)}",
         "pretrained.embedding=embedding.weight",
         "training.optimizer.lr=1e-30",
     ]
-    run = train(toy(*given, "training.steps=2"), tmp_path / "run", console=said)
-    assert len(said.lines) == 1 and said.lines[0].startswith("pretrained: word vectors: embedding.weight from ")
-    assert said.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
-    assert said.lines[0].removeprefix("pretrained: ") in (run / "README.md").read_text()
+    run = train(toy(*vector_settings, "training.steps=2"), tmp_path / "run", console=console)
+    assert len(console.lines) == 1 and console.lines[0].startswith("pretrained: word vectors: embedding.weight from ")
+    assert console.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
+    assert console.lines[0].removeprefix("pretrained: ") in (run / "README.md").read_text()
     plain = train(toy("training.steps=2", "training.optimizer.lr=1e-30"), tmp_path / "plain", console=SilentConsole())
     new, old = weights(run)["embedding.weight"], weights(plain)["embedding.weight"]
     assert torch.equal(new[[0, 1, 3, 5]], old[[0, 1, 3, 5]])
@@ -226,7 +233,7 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("vector_settings", "console"),
     [
         (
             (7, "pretrained.embedding=embedding.weight"),
@@ -237,12 +244,15 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
             r"pretrained\.embedding: blocks\.0\.norm\.weight has the shape .*, not one row for each of the 6",
         ),
         ((8, "seed=2"), r"pretrained\.embedding='\*embedding\.table\.weight' matches no weight of the model"),
-        ((8, "pretrained.vocabulary=true"), r"pretrained\.vocabulary=true copies the vocabulary of a run; set pretrained\.run=…"),
+        (
+            (8, "pretrained.vocabulary=true"),
+            r"pretrained\.vocabulary=true copies the vocabulary of a run; set pretrained\.run=…",
+        ),
     ],
 )
-def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
-    width, setting = given
-    with pytest.raises((ConfigError, DataError), match=said):
+def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, vector_settings, console):
+    width, setting = vector_settings
+    with pytest.raises((ConfigError, DataError), match=console):
         train(
             toy(f"pretrained.word_vectors={vector_file(tmp_path, width)}", setting),
             tmp_path / "run",
@@ -252,12 +262,14 @@ def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
 
 
 def test_vectors_for_no_word_or_no_words_for_vectors(toy, tmp_path, monkeypatch):
-    given = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight"]
+    vector_settings = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight"]
     with pytest.raises(ConfigError, match=r"pretrained\.word_vectors: the task has no words; remove"):
-        train(toy(*given), tmp_path / "run", console=SilentConsole())
+        train(toy(*vector_settings), tmp_path / "run", console=SilentConsole())
     monkeypatch.setattr(summing.Summing, "token_texts", lambda self, table="": ["", *"tuvwx"])
-    with pytest.raises(ConfigError, match=r"pretrained\.word_vectors: .*words\.vec: vectors for 0 of 5 words .*check their language"):
-        train(toy(*given), tmp_path / "run", console=SilentConsole())
+    with pytest.raises(
+        ConfigError, match=r"pretrained\.word_vectors: .*words\.vec: vectors for 0 of 5 words .*check their language"
+    ):
+        train(toy(*vector_settings), tmp_path / "run", console=SilentConsole())
 
 
 ENCODER, DECODER = "encoder.embedding.table.weight", "decoder.embedding.table.weight"
@@ -282,13 +294,13 @@ def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name,
 def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
     (tmp_path / "text.txt").write_text("anna met tom in paris and tom met anna there again\n" * 30)
     short = {"training.steps": 1, "training.evaluation.every": 1}
-    given = {
+    vector_settings = {
         "data.paths": [str(tmp_path / "text.txt")],
         "data.min_frequency": 1,
         "data.length": 5,
         "model.dim": 8,
     } | short
-    words = regard.train("embeddings", given, out=tmp_path / "words", quiet=True)
+    words = regard.train("embeddings", vector_settings, out=tmp_path / "words", quiet=True)
     model = {"model": "bilstm_crf", "model.embedding": 8, "model.dim": 4, "data.examples": 20}
     start = {"pretrained.word_vectors": str(tmp_path / "words"), "pretrained.vocabulary": True}
     run = regard.train("tagging", model | start | short, out=tmp_path / "run", quiet=True)
@@ -296,4 +308,9 @@ def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
     taken = json.loads((tmp_path / "run" / "start.json").read_text())["vectors"]
     assert taken["embedding.table.weight"].endswith("words (100%)")
     with pytest.raises(ConfigError, match=r"pretrained\.word_vectors=.*nowhere: "):
-        regard.train("tagging", {"pretrained.word_vectors": "nowhere", "pretrained.vocabulary": True}, out=tmp_path / "x", quiet=True)
+        regard.train(
+            "tagging",
+            {"pretrained.word_vectors": "nowhere", "pretrained.vocabulary": True},
+            out=tmp_path / "x",
+            quiet=True,
+        )

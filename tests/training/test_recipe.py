@@ -38,7 +38,7 @@ def test_another_model_does_not_inherit_the_settings_of_the_first():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (["modle=transformer"], "'modle' is not a section of a recipe; did you mean 'model'"),
         (["model=transfomer"], "unknown model 'transfomer'; did you mean 'transformer'"),
@@ -56,8 +56,8 @@ def test_another_model_does_not_inherit_the_settings_of_the_first():
         (["training.steps"], "not of the form key=value"),
     ],
 )
-def test_a_wrong_setting_is_named(settings, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_wrong_setting_is_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
         read("toys.summing", settings=settings)
 
 

@@ -98,16 +98,18 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
         (draft.path / "half").write_text("half", encoding="utf-8")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(FileError, match=r"run: could not be created \(No space left on device\); no files were left there"):
+    with pytest.raises(
+        FileError, match=r"run: could not be created \(No space left on device\); no files were left there"
+    ):
         create_run_folder(tmp_path / "run", full)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_start_left_is_removed_unless_it_is_still_at_work(tmp_path):
-    left, busy, bare, empty, odd = (
+    stale, busy, bare, empty, odd = (
         RunFolder(tmp_path / f".run.{name}.part") for name in "left busy bare empty odd".split()
     )
-    for folder in (left, busy):
+    for folder in (stale, busy):
         folder.mkdir()
         (folder.state / "lock").touch()
     bare.mkdir()  # killed before there was a lock
@@ -133,7 +135,7 @@ def test_the_lock_of_a_draft_is_on_the_disk_before_any_file(tmp_path, monkeypatc
 
 def test_the_second_of_two_starts_is_refused(tmp_path):
     def slow(draft):
-        create_run_folder(tmp_path / "run", lambda other: other.config.touch())
+        create_run_folder(tmp_path / "run", lambda second: second.config.touch())
         draft.config.touch()
 
     with pytest.raises(CheckpointError, match="run already contains a run; choose another --out, or continue it"):

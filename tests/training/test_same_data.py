@@ -12,13 +12,13 @@ from regard.training import recipe as recipes
 from regard.training.console import SilentConsole
 from regard.training.train import resume, train
 
-TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.ffn_dim=8", "model.heads=1", "data.max_batch_tokens=256",
-        "data.vocab_size=250", "training.evaluation.every=1000", "training.files.save_every=1",
+TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.ffn_dim=8", "model.heads=1",
+        "data.max_batch_tokens=256", "data.vocab_size=250", "training.evaluation.every=1000", "training.files.save_every=1",
         "decoding=greedy"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory):
+def data_folder(tmp_path_factory):
     """Data in files, and runs of it that stand in the middle of an epoch and at the end of one."""
     folder = tmp_path_factory.mktemp("data")
     for split, count in (("train", 40), ("valid", 4), ("test", 4)):
@@ -61,16 +61,16 @@ def delete(folder):
         (delete, "was started: test is no longer there"),
     ],
 )
-def test_data_that_changed_is_refused(begun, name, change, words):
-    kept = {path: path.read_bytes() for path in begun.iterdir() if path.is_file()}
-    run = begun / "runs" / f"{name}-{change.__name__}"
-    shutil.copytree(begun / "runs" / name, run)
+def test_data_that_changed_is_refused(data_folder, name, change, words):
+    contents = {path: path.read_bytes() for path in data_folder.iterdir() if path.is_file()}
+    run = data_folder / "runs" / f"{name}-{change.__name__}"
+    shutil.copytree(data_folder / "runs" / name, run)
     longer = ["training.steps=none", "training.epochs=2"]
     try:
-        change(begun)
+        change(data_folder)
         with pytest.raises(DataError, match=words):
             resume(run, longer, console=SilentConsole())
     finally:
-        for path, content in kept.items():
+        for path, content in contents.items():
             path.write_bytes(content)
     resume(run, longer, console=SilentConsole())  # other times of the files are no change

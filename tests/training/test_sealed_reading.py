@@ -27,18 +27,18 @@ def test_a_reader_never_sees_a_file_half_replaced(tmp_path):
     path = write(tmp_path / "x.safetensors")
     stop = threading.Event()
 
-    def replace(number):
+    def replace(index):
         while not stop.is_set():
-            tensor_files.write_tensors(path, {"a": torch.full((50_000,), float(number))}, {"number": number})
+            tensor_files.write_tensors(path, {"a": torch.full((50_000,), float(index))}, {"number": index})
 
-    threads = [threading.Thread(target=replace, args=(number,)) for number in (1, 2)]
+    threads = [threading.Thread(target=replace, args=(index,)) for index in (1, 2)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(200):
             tensors, facts = tensor_files.read_tensors(path)
-            number = facts.get("number")
-            assert "b" in tensors if number is None else (tensors["a"] == number).all()
+            index = facts.get("number")
+            assert "b" in tensors if index is None else (tensors["a"] == index).all()
             assert tensor_files.read_metadata(path) and tensor_files.read_shapes(path)
     finally:
         stop.set()
@@ -68,7 +68,9 @@ def test_a_file_that_is_being_copied_is_waited_for_and_never_called_damaged(tmp_
         patch.setattr(tensor_files, "_header", lambda file: plain(file) if len(pauses) >= 3 else grow(file))
         assert tensor_files.read_metadata(path)["step"] == 3 and len(pauses) == 3
         patch.setattr(tensor_files, "_header", grow)
-        with pytest.raises(CheckpointError, match="the file changes while it is read; try again when the other process has"):
+        with pytest.raises(
+            CheckpointError, match="the file changes while it is read; try again when the other process has"
+        ):
             tensor_files.read_metadata(path)
 
 

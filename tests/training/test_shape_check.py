@@ -38,12 +38,12 @@ def shapes_of(model):
 @pytest.mark.parametrize("name", registered_names("regard.models"))
 def test_every_model_can_be_built_without_memory(name):
     for build in builders(name):
-        whole = build()
+        complete = build()
         with torch.device("meta"):
             bare = build()
-        assert shapes_of(bare) == shapes_of(whole)
+        assert shapes_of(bare) == shapes_of(complete)
         assert all(weight.device.type == "meta" for weight in bare.parameters())
-        check_shapes(build, shapes_of(whole), **WHERE)
+        check_shapes(build, shapes_of(complete), **WHERE)
 
 
 def test_building_stops_when_there_is_more_than_the_weights_are_for():
@@ -52,9 +52,7 @@ def test_building_stops_when_there_is_more_than_the_weights_are_for():
     def endless():
         return nn.Sequential(*(built.append(1) or nn.Linear(2, 2) for _ in range(10**7)))
 
-    with pytest.raises(
-        CheckpointError, match=r"larger than model\.safetensors \(6 values in 2 tensors\); one"
-    ):
+    with pytest.raises(CheckpointError, match=r"larger than model\.safetensors \(6 values in 2 tensors\); one"):
         check_shapes(endless, {"0.weight": (2, 2), "0.bias": (2,)}, **WHERE)
     assert len(built) < 10_000
 

@@ -57,8 +57,8 @@ def test_the_user_s_umask_decides_who_may_read(tmp_path):
 def test_every_flipped_byte_is_found(tmp_path, flip):
     path = write(tmp_path / "x.safetensors")
     data = path.read_bytes()
-    for place in range(len(data)):
-        path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+    for offset in range(len(data)):
+        path.write_bytes(data[:offset] + bytes([data[offset] ^ flip]) + data[offset + 1 :])
         with pytest.raises(CheckpointError, match=r"x\.safetensors: damaged or not written by regard"):
             tensor_files.read_tensors(path)
 
@@ -160,8 +160,8 @@ def test_json_is_sealed_too(tmp_path):
     assert read_json(path) == {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}}
     data = path.read_bytes()
     for flip in (0x01, 0x20, 0x80, 0xFF):
-        for place in range(len(data)):
-            path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+        for offset in range(len(data)):
+            path.write_bytes(data[:offset] + bytes([data[offset] ^ flip]) + data[offset + 1 :])
             refused_or_unsealed(path)
     for length in range(len(data) - 1):
         path.write_bytes(data[:length])

@@ -28,7 +28,7 @@ def outcome(path):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def uninterrupted(tmp_path_factory):
     from regard.training import recipe as recipes
     from regard.training.console import SilentConsole
 
@@ -45,8 +45,8 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.parametrize("steps", range(12))
-def test_killed_after_any_step_and_resumed_is_never_killed(whole, tmp_path, death, silent, steps):
-    recipe, expected = whole
+def test_killed_after_any_step_and_resumed_is_never_killed(uninterrupted, tmp_path, death, silent, steps):
+    recipe, expected = uninterrupted
     with pytest.raises(death.Killed):
         train(recipe, tmp_path / "run", console=death.Killer(steps))
     resume(tmp_path / "run", console=silent)
@@ -54,8 +54,8 @@ def test_killed_after_any_step_and_resumed_is_never_killed(whole, tmp_path, deat
 
 
 @pytest.mark.parametrize("kills", [(3, 1), (4, 0, 0, 2), (1, 1, 1), (5, 5)])
-def test_killed_several_times_in_one_epoch(whole, tmp_path, death, silent, kills):
-    recipe, expected = whole
+def test_killed_several_times_in_one_epoch(uninterrupted, tmp_path, death, silent, kills):
+    recipe, expected = uninterrupted
     for count, steps in enumerate(kills):
         go = partial(resume, tmp_path / "run") if count else partial(train, recipe, tmp_path / "run")
         with pytest.raises(death.Killed):
@@ -64,8 +64,8 @@ def test_killed_several_times_in_one_epoch(whole, tmp_path, death, silent, kills
     assert outcome(tmp_path / "run") == expected
 
 
-def test_resuming_a_finished_run_changes_nothing(whole, tmp_path, silent):
-    recipe, expected = whole
+def test_resuming_a_finished_run_changes_nothing(uninterrupted, tmp_path, silent):
+    recipe, expected = uninterrupted
     train(recipe, tmp_path / "run", console=silent)
     resume(tmp_path / "run", console=silent)
     assert outcome(tmp_path / "run") == expected

@@ -23,8 +23,8 @@ SETTINGS = ["training.evaluation.every=4", "training.files.save_every=3"]
 class Signals(SilentConsole):
     """Sends this process a signal after so many steps."""
 
-    def __init__(self, number, steps):
-        self.number, self.steps = number, steps
+    def __init__(self, signum, steps):
+        self.number, self.steps = signum, steps
 
     def set_progress(self, done):
         self.steps -= 1
@@ -46,14 +46,15 @@ def heard():
     signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("steps", [1, 4, 7, 10])
-def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, number, steps):
-    before = signal.getsignal(number)
+@pytest.mark.parametrize(
+    ("signum", "steps"), [(signal.SIGINT, 1), (signal.SIGTERM, 4), (signal.SIGHUP, 7), (signal.SIGINT, 10)]
+)
+def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, signum, steps):
+    before = signal.getsignal(signum)
     with pytest.raises(Interrupted) as stopped:
-        train(toy(*SETTINGS), tmp_path / "run", console=Signals(number, steps))
-    assert signal.getsignal(number) is before
-    assert f"stopped by {number.name} at step {steps + 1}, everything is saved" in str(stopped.value)
+        train(toy(*SETTINGS), tmp_path / "run", console=Signals(signum, steps))
+    assert signal.getsignal(signum) is before
+    assert f"stopped by {signum.name} at step {steps + 1}, everything is saved" in str(stopped.value)
     assert f"continue with: regard train --resume {tmp_path / 'run'}" in str(stopped.value)
     assert RunFolder(tmp_path / "run").checkpoint(steps + 1).exists()
     resume(tmp_path / "run", console=silent)
@@ -62,10 +63,10 @@ def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, 
 
 
 def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path, silent, monkeypatch):
-    write, left = tensor_files._bytes, iter(range(60))
+    write, clock = tensor_files._bytes, iter(range(60))
 
     def until_full(tensor):
-        if next(left, None) is None:
+        if next(clock, None) is None:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(tensor)
 
@@ -115,25 +116,25 @@ def test_minutes_are_counted_over_resumes(toy, tmp_path, silent, monkeypatch):
     monkeypatch.setattr(trainers.time, "monotonic", lambda: float(next(seconds)))
     settings = ["training.steps=100000", "training.minutes=3", "training.evaluation.every=100000"]
     train(toy(*settings), tmp_path / "whole", console=silent)
-    whole = log.read_rows(tmp_path / "whole" / "log.jsonl")[-1]
-    assert whole["end"] == "minutes" and 10 < whole["step"] < 180
+    complete = log.read_rows(tmp_path / "whole" / "log.jsonl")[-1]
+    assert complete["end"] == "minutes" and 10 < complete["step"] < 180
     with pytest.raises(Interrupted):
         train(toy(*settings), tmp_path / "run", console=Signals(signal.SIGINT, 10))
     resume(tmp_path / "run", console=silent)
     resumed = log.read_rows(tmp_path / "run" / "log.jsonl")[-1]
-    assert resumed["end"] == "minutes" and abs(resumed["step"] - whole["step"]) <= 3
+    assert resumed["end"] == "minutes" and abs(resumed["step"] - complete["step"]) <= 3
 
 
 def test_every_step_takes_the_batch_of_the_plan(toy, tmp_path, silent, monkeypatch):
-    seen = []
+    calls = []
     loss = summing.Summing.loss
     monkeypatch.setattr(
-        summing.Summing, "loss", lambda *given: (seen.append(sorted(given[2].numbers.tolist())), loss(*given))[1]
+        summing.Summing, "loss", lambda *args: (calls.append(sorted(args[2].numbers.tolist())), loss(*args))[1]
     )
     train(toy("training.evaluation.every=100"), tmp_path / "run", console=silent)
     task = summing.build(summing.Config())
     planned = [sorted(batch.tolist()) for epoch in range(3) for batch in task.epoch_batches(epoch, 1)]
-    assert len(seen[0]) == 1 and seen[1:13] == planned[:12]  # one example is tried before the run begins
+    assert len(calls[0]) == 1 and calls[1:13] == planned[:12]  # one example is tried before the run begins
 
 
 def test_the_loss_falls(toy, tmp_path, silent):
@@ -175,21 +176,21 @@ def test_options_of_the_hardware_do_not_change_the_run(toy, tmp_path, silent, se
     monkeypatch.setattr("torch.compile", lambda work, dynamic: work)  # compiling itself is tested where it lives
     train(toy(*SETTINGS), tmp_path / "plain", console=silent)
     train(toy(*SETTINGS, *settings), tmp_path / "other", console=silent)
-    plain, other = (log.read_rows(tmp_path / name / "log.jsonl") for name in ("plain", "other"))
-    assert plain[1:] == other[1:] and plain[0].keys() == {"step", "run"}
+    plain, second = (log.read_rows(tmp_path / name / "log.jsonl") for name in ("plain", "other"))
+    assert plain[1:] == second[1:] and plain[0].keys() == {"step", "run"}
 
 
 def test_a_watcher_sees_every_step_and_the_run_is_the_same(toy, silent, tmp_path):
-    seen = []
+    calls = []
 
     def watch(recipe, task, *, model, run, step, last):
         model.eval()
-        seen.append((step, run, last))
+        calls.append((step, run, last))
         model.train()
 
     train(toy(), tmp_path / "watched", console=silent, step_callback=watch)
     train(toy(), tmp_path / "alone", console=silent)
-    assert seen == [(step, tmp_path / "watched", step == 12) for step in range(1, 13)]
+    assert calls == [(step, tmp_path / "watched", step == 12) for step in range(1, 13)]
     assert RunFolder(tmp_path / "watched").model.read_bytes() == RunFolder(tmp_path / "alone").model.read_bytes()
 
 

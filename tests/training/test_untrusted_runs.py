@@ -112,25 +112,27 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(run, name):
     assert not (run.parent / "mean").exists()
 
 
-@pytest.mark.parametrize("place", ["log.jsonl", "timing.jsonl", "state", "state/lock", "events", "README.md"])
-def test_nothing_is_written_through_a_link(run, tmp_path, place):
+@pytest.mark.parametrize("name", ["log.jsonl", "timing.jsonl", "state", "state/lock", "events", "README.md"])
+def test_nothing_is_written_through_a_link(run, tmp_path, name):
     victim = tmp_path / "victim"
-    if place in ("state", "events"):
+    if name in ("state", "events"):
         victim.mkdir()
         (victim / "mine").write_text("mine", encoding="utf-8")
     else:
         victim.write_text("mine", encoding="utf-8")
-    path = run / place
+    path = run / name
     if path.is_dir():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
     path.symlink_to(victim)
-    with pytest.raises(CheckpointError, match=rf"{path.name}: is a link, and regard does not write through links; replace"):
+    with pytest.raises(
+        CheckpointError, match=rf"{path.name}: is a link, and regard does not write through links; replace"
+    ):
         resume(run, ["training.steps=3"], console=SilentConsole())
-    kept = victim / "mine" if victim.is_dir() else victim
-    assert kept.read_text(encoding="utf-8") == "mine"
+    content = victim / "mine" if victim.is_dir() else victim
+    assert content.read_text(encoding="utf-8") == "mine"
     if victim.is_dir():
-        assert list(victim.iterdir()) == [kept]
+        assert list(victim.iterdir()) == [content]
 
 
 def test_a_log_with_a_second_name_is_copied_first(run, tmp_path):
@@ -175,11 +177,11 @@ def test_no_change_of_a_configuration_is_a_traceback(run):
     """Any value anywhere: it loads, or one line says what is wrong."""
     original = json.loads(RunFolder(run).config.read_text(encoding="utf-8"))
     original.pop("sha256")
-    places = list(paths(original))
+    keys = list(paths(original))
     rng = random.Random(0)
-    for number in range(250):
+    for index in range(250):
         table = copy.deepcopy(original)
-        *above, last = places[number % len(places)]
+        *above, last = keys[index % len(keys)]
         inner = table
         for key in above:
             inner = inner[key]
@@ -197,14 +199,12 @@ def paths(table, above=()):
 
 
 def test_another_run_s_model_of_the_same_shape_is_refused(run, tmp_path):
-    other = train(recipes.read("translation", settings=[*TINY, "seed=2"]), tmp_path / "other", console=SilentConsole())
-    shutil.copy(RunFolder(other).model, RunFolder(run).model)
-    with pytest.raises(
-        CheckpointError, match=r"model\.safetensors: belongs to run \w+, but .*run is run \w+; restore"
-    ):
+    second = train(recipes.read("translation", settings=[*TINY, "seed=2"]), tmp_path / "other", console=SilentConsole())
+    shutil.copy(RunFolder(second).model, RunFolder(run).model)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: belongs to run \w+, but .*run is run \w+; restore"):
         load_run(run)
-    for path in (*RunFolder(other).checkpoints(), RunFolder(other).log):
-        shutil.copy(path, run / path.relative_to(other))
+    for path in (*RunFolder(second).checkpoints(), RunFolder(second).log):
+        shutil.copy(path, run / path.relative_to(second))
     with pytest.raises(CheckpointError, match=r"step-\d+\.safetensors: belongs to run"):
         resume(run, ["training.steps=3"], console=SilentConsole())
 
@@ -234,10 +234,11 @@ def test_a_run_without_an_id_still_works_and_it_is_said(run, trained):
     age(run)
     assert read_identity(RunFolder(run)).run_id is None
     assert load_run(run)
-    said = Said()
-    resume(run, ["training.steps=3"], console=said)
+    console = Said()
+    resume(run, ["training.steps=3"], console=console)
     assert any(
-        "started by an earlier version of regard; cannot check that its files belong together" in s for s in said.lines
+        "started by an earlier version of regard; cannot check that its files belong together" in s
+        for s in console.lines
     )
     assert load_run(run)
     shutil.copy(RunFolder(trained).model, RunFolder(run).model)

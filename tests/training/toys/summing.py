@@ -68,11 +68,11 @@ class Summing(Task):
         if int(os.environ.get("RANK", "0")) == self.config.fail_on_rank and os.environ.get("WORLD_SIZE"):
             raise DataError("the toy data broke off at line 7")
         logits = model(batch.tokens)
-        each = functional.cross_entropy(logits.mT, self.sums(batch), reduction="none")  # (b t)
-        total = each.sum()
+        losses = functional.cross_entropy(logits.mT, self.sums(batch), reduction="none")  # (b t)
+        total = losses.sum()
         if (batch.numbers == self.config.poison).any():
             total = total * float("nan")
-        parts = {"later": each[:, 1:].sum(), "first": each[:, 0].sum()}
+        parts = {"later": losses[:, 1:].sum(), "first": losses[:, 0].sum()}
         return Loss(total, int((batch.tokens > 0).sum()), parts)
 
     def sums(self, batch):
