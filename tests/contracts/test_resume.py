@@ -1,4 +1,4 @@
-"""Killed and resumed is never killed: every listed task in this process, and real processes with real signals.
+"""A killed and resumed run equals an uninterrupted one: every registered task, and processes with real signals.
 
 The long version is bench/reliability.py.
 """
@@ -23,7 +23,7 @@ from regard.training.console import SilentConsole
 from regard.training.run_folder import RunFolder
 from regard.training.train import resume, train
 
-pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+pytestmark = pytest.mark.timeout(600)  # many processes, possibly on a busy machine
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "data.pairs=300",
         "data.max_batch_tokens=256", "data.vocab_size=300", "training.files.log_every=1", "training.files.save_every=5",
         "training.evaluation.every=100000"]  # fmt: skip
@@ -31,7 +31,7 @@ STEPS = ["training.steps=7", "training.files.log_every=2", "training.files.save_
 
 
 class Killer(SilentConsole):
-    """Dies after some steps, as a process does that is killed: nothing is saved or said."""
+    """Raises Killed after a number of steps, like a killed process: nothing is saved or printed."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -47,7 +47,7 @@ class Killed(BaseException):
 
 
 def recipe_of(task: str) -> recipes.Recipe:
-    """The task on the data of its demo, with the tiny form of a model that fits."""
+    """Return the recipe of a task on its demo data, with the tiny configuration of a matching model."""
     module = find("regard.tasks", task)
     models = compatible_models(module.SPEC)
     assert models, f"no listed model fits the task {task}"
@@ -61,7 +61,7 @@ def recipe_of(task: str) -> recipes.Recipe:
 
 
 def outcome(path):
-    """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
+    """Return everything that must not depend on interruptions: weights, log and final state, except for the time."""
     folder = RunFolder(path)
     tensors, facts = tensor_files.read_tensors(folder.checkpoints()[-1])
     facts["progress"].pop("seconds")
@@ -69,7 +69,7 @@ def outcome(path):
 
 
 def score_by_weights(task, model, split, decoding):
-    """A score that takes no time; what a task's own takes is its own law."""
+    """Return a score that is cheap to compute; the metrics of the tasks have other tests."""
     return {task.target_metric.metric: float(sum(weight.double().sum() for weight in model.parameters()))}
 
 
@@ -96,7 +96,7 @@ def test_struck_at_any_file_operation_a_run_ends_as_the_one_left_alone(root):
 
 
 def test_what_is_not_flushed_is_missed(root):
-    """The harness sees a promise that is not kept: files that are moved into place without being flushed."""
+    """The benchmark detects a broken guarantee: files that are moved into place without fsync."""
     program = "import regard.core.files as f, runpy, sys; f.fsync = lambda path: None; sys.argv = sys.argv[1:]; "
     program += "sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
     script = str(root / "bench" / "reliability.py")
@@ -105,7 +105,7 @@ def test_what_is_not_flushed_is_missed(root):
     assert ran.returncode == 1 and "BROKEN power loss" in ran.stdout, ran.stdout + ran.stderr
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+def test_ctrl_c_saves_and_prints_how_to_continue(tmp_path):
     out = tmp_path / "run"
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""A page opened in a browser without network. Every error a page makes fails its test."""
+"""Open a page in a browser without network. Every error of a page fails its test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def opened(
     browser, address, *, fragment="", width=1280, height=900, scheme="light", offline=True, expected="", locale="en-US"
 ):
-    """A page that has drawn itself. It may ask for nothing but its own address, and make no error but `expected`."""
+    """Open a page and wait until it is drawn. It may only request its own address, and log no error but `expected`."""
     screen = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
     context = browser.new_context(**screen, offline=offline, locale=locale)
     page = context.new_page()
@@ -34,7 +34,7 @@ def opened(
 
 @contextmanager
 def serving(app):
-    """The application on a free port of this machine, in a thread."""
+    """Serve the application on a free port, in a thread."""
     import uvicorn
 
     from regard.serve.server import address, listen

@@ -21,13 +21,13 @@ TEXT = "the film is good. i did not like the long end. go and see it."
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for."""
+    """Options of a request."""
 
     n: int = 1  # number of labels
 
 
 class Pool(nn.Module):
-    """(b n d) -> (b d): a learned question looks at n features."""
+    """(b n d) -> (b d): attention pooling with a learned query."""
 
     def __init__(self, dim, *, queries, keys):
         super().__init__()

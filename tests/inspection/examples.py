@@ -1,4 +1,4 @@
-"""Made-up inspections with the shape of real ones, for tests of the page alone."""
+"""Synthetic inspections, for tests of the page."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ AXES = {
 
 
 def attention(name: str, layer: int, weights: Array, **more) -> Map:
-    """A map named for its group: encoder, decoder or cross."""
+    """Return a map named after its group: encoder, decoder or cross."""
     sides = {"encoder": ("source", "source"), "decoder": ("output", "read"), "cross": ("output", "source")}[name]
     titles = {"encoder": "Source self-attention", "decoder": "Output self-attention", "cross": "Output → source"}
     allowed = np.tril(np.ones((1, *weights.shape[1:]), bool)) if name == "decoder" else None
@@ -98,9 +98,7 @@ def step(random: np.random.Generator, attention_map: Map, head: int) -> HeadComp
     _, t, s = attention_map.weights.shape
     q, k, v = (random.normal(0, 1, (n, 16)).astype(np.float32) for n in (t, s, s))
     allowed = np.tril(np.ones((t, s), np.float32)) if attention_map.group == "decoder" else np.ones((t, s), np.float32)
-    attention_map.weights[head] = softmax(
-        np.where(allowed > 0, (q @ k.T / 4).astype(np.float64), -1e9)
-    )  # as its numbers say
+    attention_map.weights[head] = softmax(np.where(allowed > 0, (q @ k.T / 4).astype(np.float64), -1e9))
     stages = (Stage("q·k", q @ k.T), Stage("÷ √d", q @ k.T / 4))
     return HeadComputation(attention_map.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages)
 
@@ -135,7 +133,7 @@ def measured(random: np.random.Generator, all_maps: tuple[Map, ...]) -> Alignmen
 
 
 def tokens() -> tuple[Token, ...]:
-    """Each token of the output with two others that might have stood there."""
+    """Return each output token with two alternatives."""
     return tuple(
         Token(word, -0.05 * (i + 1), ((word, -0.05 * (i + 1)), (TARGET[(i + 3) % len(TARGET)], -1.6), ("그", -3.0)))
         for i, word in enumerate(TARGET)
@@ -145,7 +143,7 @@ def tokens() -> tuple[Token, ...]:
 def translation(
     layers: int = 6, heads: int = 8, title: str = "the old teacher gave the small child a book"
 ) -> Inspection:
-    """An English sentence into Korean, with everything the page can show."""
+    """Return an English-Korean translation with all data that the page can show."""
     random = np.random.default_rng(7)
     all_maps = maps(random, layers, heads)
     telling = (all_maps[0], all_maps[layers], all_maps[2 * layers])
@@ -172,7 +170,7 @@ def translation(
 
 
 def levels(sentences: int = 3, words: int = 5) -> Inspection:
-    """A document: attention over words inside each sentence, and over sentences."""
+    """Return a document with attention over the words of each sentence, and over sentences."""
     random = np.random.default_rng(5)
     axes = {
         "document": axis(["<document>"], "document"),
@@ -196,7 +194,7 @@ def levels(sentences: int = 3, words: int = 5) -> Inspection:
 
 
 def long(size: int = 2048, heads: int = 2) -> Inspection:
-    """One causal map of `size` tokens."""
+    """Return an inspection with one causal map of `size` tokens."""
     random = np.random.default_rng(3)
     distance = np.arange(size)[None, :] - np.arange(size)[:, None]
     scores = random.normal(0, 1.5, (heads, size, size)) - np.abs(distance)[None] / 200 + 6 * (distance[None] % 97 == 0)

@@ -1,4 +1,4 @@
-"""A small task on images: patches with boxes look at each other, and a question looks at them. Views of its own."""
+"""A small image task: self-attention over patches with boxes, and attention pooling. It has its own view."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Model(nn.Module):
 
 
 class Pictures(Task):
-    """A picture is given as nine digits: how bright its patches are."""
+    """An image is written as nine digits: the brightness of its patches."""
 
     target_metric = TargetMetric("accuracy", higher_is_better=True)
     spec = None
@@ -53,7 +53,7 @@ class Pictures(Task):
         return Inspectable(
             title="a picture",
             axes={"patches": Axis(patches, "patches", input="patches")},
-            query_axes={"patches": (AxisRef("patches"),)},  # the question is not named: it gets a number
+            query_axes={"patches": (AxisRef("patches"),)},  # the query axis is not described: its item is numbered
             key_axes={"patches": (AxisRef("patches"),)},
             outputs=(Output(best.text),),
             replay=lambda: model(picture),

@@ -1,4 +1,4 @@
-"""A map that looks where the truth says has no error; marks and punctuation take no part."""
+"""Alignment error: zero for the true links; special tokens and punctuation are ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step-by-step numbers give back the recorded weights, and the mixture that the model computed."""
+"""The step-by-step values reproduce the recorded weights and the output of attention."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from regard.layers import positions
 
 
 class Model(torch.nn.Module):
-    """One use of attention, in as many calls as rows are cut into."""
+    """One attention module, called once per chunk of queries."""
 
     def __init__(self, score, bias=None):
         super().__init__()
@@ -125,7 +125,7 @@ def test_under_a_temperature_the_scores_are_divided_before_the_softmax():
 
 def test_steps_are_those_of_the_maps_row_of_the_batch(documents):
     steps = collect(documents, documents.task.examples[0])
-    assert steps.steps[0].map == "sentence_attn"  # the map that is looked at first
+    assert steps.steps[0].map == "sentence_attn"  # the primary map
     sizes = {item.name: item.weights.shape for item in steps.maps}
     for step in steps.steps:
         _, t, s = sizes[step.map]

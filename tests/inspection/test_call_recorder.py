@@ -1,4 +1,4 @@
-"""What attention was given, call by call, and who might look at whom."""
+"""Recording of attention calls and their masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The view of a caption: every word lights its cells, it plays through, runs stand side by side, a part can be grey."""
+"""The caption view: words highlight cells, playback, side-by-side runs, and occlusion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIDE = 4  # cells along a side
 
 
 def captioned(name, *, hard=False, attends=True):
-    """A made-up caption of a made-up image."""
+    """A synthetic caption of a synthetic image."""
     random = np.random.default_rng(3)
     cells = tuple(
         Item(f"{i // SIDE},{i % SIDE}", box=(i % SIDE / 4, i // SIDE / 4, (i % SIDE + 1) / 4, (i // SIDE + 1) / 4))
@@ -91,7 +91,7 @@ def test_a_part_is_greyed_out(single, browser):
 
 
 def test_runs_stand_side_by_side(several_outputs, browser):
-    with opened(browser, several_outputs, fragment="#row=2") as page:  # the page begins with this view
+    with opened(browser, several_outputs, fragment="#row=2") as page:  # the page starts with this view
         assert page.locator(".caption-card").count() == 3
         says = page.locator(".caption-card .readout").all_inner_texts()
         assert "(1.00)" in says[1] and says[2].startswith("No attention: the entire image is one vector")

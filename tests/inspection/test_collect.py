@@ -1,4 +1,4 @@
-"""From a sentence to its maps: the right rows, the right labels, for every translation model."""
+"""Inspection of a sentence: rows, labels and metrics, for every translation model."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_rows_sum_to_one_and_every_row_and_column_has_its_label(looked):
 
 
 @torch.no_grad()
-def test_row_t_is_the_look_from_which_output_t_was_emitted(looked):
-    """Decode greedily one token at a time, recording each step alone: the maps must be those rows."""
+def test_row_t_is_the_attention_that_emitted_output_t(looked):
+    """Decode greedily token by token and record each step: the maps must have these rows."""
     target, _ = looked
     text = target.task.split("train")[0][0]
     shown = replace(target, decoding=GREEDY).inspect(text)
@@ -92,7 +92,7 @@ def test_looking_changes_nothing(looked):
 def test_the_true_alignment_is_measured_when_the_output_is_right(task, sentence, subject):
     reference = dict(task.split("train"))[sentence]
     tokens = task.vocabularies.target.encode([reference])[0]
-    forced = replace(subject(), decoding=Saying(tokens))
+    forced = replace(subject(), decoding=FixedOutput(tokens))
     result = collect(forced, sentence)
     assert result.outputs[0].text == reference
     between = {item.name for item in result.maps if (item.queries, item.keys) == ("output", "source")}
@@ -101,13 +101,13 @@ def test_the_true_alignment_is_measured_when_the_output_is_right(task, sentence,
     rows, columns = len(result.axes["output"].items), len(result.axes["source"].items)
     assert result.truth.links and all(t < rows - 1 and s < columns - 1 for t, s in result.truth.links)
     assert result.primary_map.name == result.truth.best
-    assert collect(replace(subject(), decoding=Saying((7, 8))), sentence).truth is None
+    assert collect(replace(subject(), decoding=FixedOutput((7, 8))), sentence).truth is None
 
 
-class Saying:
-    """A decoder that always says the same."""
+class FixedOutput:
+    """A strategy that always returns the same tokens."""
 
-    name, width = "saying", 1
+    name, width = "fixed", 1
 
     def __init__(self, tokens):
         self.tokens = tuple(tokens)
@@ -135,7 +135,7 @@ def test_a_model_without_attention_says_so_unless_there_is_something_else_to_sho
 
 
 class Unattended(Task):
-    """A task with a view of its own."""
+    """A task without attention, with its own view."""
 
     def inspect(self, model, picture, options, decoding):
         logits, output = torch.zeros(1, 2), (Output("yes"),)

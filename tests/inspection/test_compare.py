@@ -1,4 +1,4 @@
-"""The same sentence through several models."""
+"""Comparison of several models on one sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_page_holds_every_run(inspections):
     data = json.loads(json.dumps(to_page(inspections)))
     assert [len(run["maps"]) for run in data["runs"]] == [0, 1]
     assert len(data["table"]) == 2
-    assert data["columns"] == [name for name in COLUMNS if name != "alignment error"]  # nobody knows it here
+    assert data["columns"] == [name for name in COLUMNS if name != "alignment error"]  # it is not known here
 
 
 def test_it_takes_two_runs_and_one_input(inspections, subject, task):

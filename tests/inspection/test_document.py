@@ -1,4 +1,4 @@
-"""The view of a document with its sentences and words, in a real browser."""
+"""The document view with sentences and words, in a browser."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def test_a_sentence_opens_by_a_click(browser, levels, tmp_path):
     with opened(browser, write(tmp_path, levels), fragment="#view=document") as page:
         sentences = page.locator(".document-sentence")
         assert sentences.count() == len(levels.axes["sentences"].items)
-        assert page.locator(".document-sentence.open").count() == 1  # the one that counts most
+        assert page.locator(".document-sentence.open").count() == 1  # the sentence with the largest weight
         second = next(i for i in range(sentences.count()) if "open" not in sentences.nth(i).get_attribute("class"))
         sentences.nth(second).locator("button").click()
         assert f"row={second}" in page.url

@@ -1,4 +1,4 @@
-"""The view of a text with its entities, in a real browser."""
+"""The view of a text with its entities, in a browser."""
 
 import pytest
 import torch

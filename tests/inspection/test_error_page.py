@@ -1,4 +1,4 @@
-"""The page where there is nothing to show, in the language of the browser."""
+"""The error page, in the language of the browser."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_box_keeps_line_breaks_and_sends_them_as_they_are(browser, tmp_path)
         with page.expect_request("**/?*") as request_info:
             box.press("Enter")
         assert request_info.value.url.endswith("/?run=one&text=%0Afirst%0A%0Athird%0A")
-        page.requested_urls.clear()  # there is no server here
+        page.requested_urls.clear()  # there is no server
 
 
 def test_one_run_alone_has_no_others(browser, tmp_path):

@@ -1,4 +1,4 @@
-"""The two figures, checked against what they claim to be."""
+"""The two faithfulness metrics agree with their definitions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_removal_is_what_happens_without_the_item(case):
 
 
 @torch.no_grad()
-def test_where_the_task_cannot_take_an_item_away_nobody_may_look_at_it(case):
+def test_items_that_the_task_cannot_remove_are_masked(case):
     model, shown = case
     evidence = gather_evidence(model, replace(shown, ablations={}), ["source"])
     usual = shown.replay().argmax(-1)
@@ -112,7 +112,7 @@ def test_gradient_times_input_is_the_slope_along_the_input(subject, sentence):
 
 
 def test_features_that_enter_a_module_are_inputs_too(pictures):
-    """A linear function of the features: gradient × input of an item is its part of the answer."""
+    """Gradient × input of float features equals the product computed directly."""
     with torch.no_grad():
         shown = pictures.inspect(pictures.task.examples[0])
     evidence = gather_evidence(pictures.model, shown, ["patches"]).gradient["patches"]
@@ -134,9 +134,7 @@ def test_each_axis_takes_its_own_row_of_an_input(documents):
 def test_items_of_an_image_are_its_boxes():
     image = torch.rand(1, 1, 4, 4)
     model = torch.nn.Flatten()
-    items = tuple(
-        Item(side, box=(remaining, 0, remaining + 0.5, 1)) for side, remaining in (("left", 0), ("right", 0.5))
-    )
+    items = tuple(Item(side, box=(x, 0, x + 0.5, 1)) for side, x in (("left", 0), ("right", 0.5)))
     axes = {"regions": Axis(items, "regions", input="image")}
     refs = {"image": (AxisRef("regions"),)}
     shown = Inspectable("a", axes, {}, refs, (), lambda: model(image), torch.tensor([5]), inputs={"image": image})
@@ -184,7 +182,7 @@ def test_rows_too_short_to_rank_have_no_figure():
     assert honest.gradient == (None,) and honest.removal == (1.0,)
 
 
-def test_a_map_whose_rows_emit_nothing_is_compared_with_what_all_answers_owe_each_item():
+def test_a_map_without_output_rows_is_compared_with_the_gradients_of_all_outputs():
     gradient = np.array([[0.1, 0.2, 0.9], [0.0, 0.3, 0.5]])
     removal = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     to_last = np.tile(np.array([0.1, 0.2, 0.7], np.float32), (1, 3, 1))
@@ -209,7 +207,7 @@ def test_the_rank_correlation_is_scipys_ties_and_all(pairs):
 
 
 def hiding(model, column):
-    """Hooks written out here: no attention over the source may look at a column."""
+    """Add hooks that mask a column of the source in all attention modules."""
 
     def hook(_, inputs, kwargs):
         rows, _, keys, _ = inputs[2].shape
@@ -223,8 +221,8 @@ def hiding(model, column):
 
 
 @torch.no_grad()
-def test_with_a_forbidden_token_removal_is_that_of_a_model_that_cannot_see_it(case):
-    """Every token is forbidden in turn, the first and the last too, and every other one taken away, one at a time."""
+def test_with_a_hidden_token_removal_is_that_of_a_model_with_this_mask(case):
+    """Hide every token in turn, including the first and the last, and remove every other token."""
     model, shown = case
     tokens, read = shown.inputs["source"], shown.inputs["read"]
     size = tokens.shape[1]
@@ -242,7 +240,7 @@ def test_with_a_forbidden_token_removal_is_that_of_a_model_that_cannot_see_it(ca
 
 
 @torch.no_grad()
-def test_where_taking_away_moves_items_that_nobody_can_follow_they_are_hidden(case):
+def test_items_are_masked_if_removal_moves_hidden_items_to_unknown_positions(case):
     model, shown = case
     unknown = replace(shown, deletion_axes={"source": False})
     with apply_interventions(model, Interventions(forbid=(("source", 1),)), shown) as forbidden:
@@ -267,5 +265,5 @@ def test_a_head_that_is_switched_off_has_no_figures():
 def test_equal_values_share_their_ranks():
     assert rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(
         0.9486833
-    )  # with 2.5 for both; 1 or 0.8 without
+    )  # with rank 2.5 for both; 1 or 0.8 without averaging
     assert rank_correlation([1, 1, 1, 2], [3, 3, 3, 9]) == pytest.approx(1.0)

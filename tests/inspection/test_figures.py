@@ -1,4 +1,4 @@
-"""Figures for print: real files, Korean letters included, and clear words where they cannot be drawn."""
+"""Figures: PNG and PDF files with Korean text, and one-line errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.inspection.json_format import Inspection
 image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-# Letters of fonts that the machine does not have are drawn as boxes, with a warning each.
+# Glyphs of missing fonts are drawn as boxes, with a warning each.
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 
 

@@ -1,4 +1,4 @@
-"""The page is one file that needs nothing else; text in it is data."""
+"""The page is one self-contained file; text in it is never executed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_placeholders_in_a_sentence_are_not_filled_in():
 def test_nothing_is_fetched_from_anywhere():
     page = bundle(to_json(examples.translation(1, 1)))
     addresses = set(re.findall(r"https?://[^\s\"'`)]+", page))
-    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a namespace, not an address
     assert not re.search(r"<(script|link|img|iframe)[^>]*\ssrc=", page)
 
 
 def test_modules_are_joined_once_each_and_in_order():
-    files = [path for path in PAGE.rglob("*.js") if path.name != "error_page.js"]  # which starts a page of its own
+    files = [path for path in PAGE.rglob("*.js") if path.name != "error_page.js"]  # entry point of another page
     joined = "\n".join(scripts([path.stem for path in (PAGE / "views").glob("*.js")]))
     assert len(re.findall(r"^modules\[\d+\] = ", joined, re.MULTILINE)) == len(files)
     assert not re.search(r"^(import|export) ", joined, re.MULTILINE)
@@ -51,7 +51,7 @@ def test_every_module_says_what_it_is_for_and_is_short():
 
 
 def started(named=()):
-    """The names of the views that a page starts with, in the order of their tabs."""
+    """Return the names of the views of a page, in the order of their tabs."""
     return re.findall(r'\["([\w.]+)", modules', scripts(named)[-1])
 
 
@@ -64,14 +64,14 @@ def test_a_page_has_the_common_views_and_those_that_are_named():
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    """A package of somebody else's, with a folder for views."""
+    """A third-party package with a folder for views."""
     views = tmp_path / "lab_a" / "views"
     views.mkdir(parents=True)
     for folder in (views, views.parent):
         (folder / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     yield views
-    sys.modules.pop("lab_a", None)  # to find a view, the package above it is imported
+    sys.modules.pop("lab_a", None)  # finding a view imports its parent package
 
 
 VIEW = 'export const view = { name: "regions", title: "Regions", suits: () => true, show() {} };\n'
@@ -80,7 +80,7 @@ VIEW = 'export const view = { name: "regions", title: "Regions", suits: () => tr
 def test_a_dotted_name_is_a_file_of_that_package(lab):
     (lab / "regions.js").write_text(VIEW)
     assert view_file("lab_a.views.regions") == (lab / "regions.js").resolve()
-    assert len(scripts(["lab_a.views.regions"])) == 3  # a script of its own
+    assert len(scripts(["lab_a.views.regions"])) == 3  # a separate script
     (lab.parent / "task.py").write_text("")
     (lab.parent / "beside.js").write_text(VIEW)
     assert view_file("lab_a.task.beside") == (lab.parent / "beside.js").resolve()

@@ -1,4 +1,4 @@
-"""Changes from outside: exact inside the block, gone after it."""
+"""Interventions: exact inside the block, removed after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.inspection.interventions import NO_INTERVENTIONS, Interventions, app
 
 @pytest.fixture(params=MODELS)
 def case(request, subject, sentence):
-    """A model and what it showed of a sentence."""
+    """A model and its inspectable prediction of a sentence."""
     target = subject(request.param)
     with torch.no_grad():
         return target.model, target.inspect(sentence)
@@ -28,7 +28,7 @@ def test_nothing_changed_is_the_same_to_the_bit(case):
 
 
 @torch.no_grad()
-def test_a_switched_off_head_mixes_nothing(case):
+def test_a_disabled_head_outputs_zeros(case):
     model, shown = case
     usual, name = shown.replay(), list(attention_modules(model))[-1]
     outputs = []
@@ -42,7 +42,7 @@ def test_a_switched_off_head_mixes_nothing(case):
 
 
 @torch.no_grad()
-def test_a_forbidden_item_gets_no_weight_and_rows_still_sum_to_one(case):
+def test_a_hidden_item_gets_no_weight_and_rows_still_sum_to_one(case):
     model, shown = case
     usual = shown.replay()
     forbid = (("source", 1), ("source", 3), ("read", 2))

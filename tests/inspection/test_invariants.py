@@ -1,4 +1,4 @@
-"""The laws hold for whole models of any task, and a broken copy is found out."""
+"""The invariants hold for models of any task, and violations are detected."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from regard.core.task import Prediction
 from regard.inspection import invariants
 
 
-def broken(verdicts):
-    return [verdict.invariant[0] for verdict in verdicts if not verdict.passed]
+def broken(results):
+    return [result.invariant[0] for result in results if not result.passed]
 
 
 @pytest.mark.parametrize("name", ["transformer", "luong", "seq2seq"])
 def test_a_decoder_keeps_all_laws(subject, name):
     target = subject(name)
-    verdicts = invariants.check(target.task, target.model, target.decoding)
-    assert [verdict.invariant[0] for verdict in verdicts] == ["1", "2", "2", "3", "3", "4", "5", "6"]
-    assert broken(verdicts) == []
+    results = invariants.check(target.task, target.model, target.decoding)
+    assert [result.invariant[0] for result in results] == ["1", "2", "2", "3", "3", "4", "5", "6"]
+    assert broken(results) == []
     assert not target.model.training
 
 
 def test_a_task_without_decoding_keeps_those_that_apply(documents, pictures):
     for item in (documents, pictures):
-        verdicts = invariants.check(item.task, item.model, None)
-        assert [verdict.invariant[0] for verdict in verdicts] == ["2", "3", "4"] and broken(verdicts) == []
+        results = invariants.check(item.task, item.model, None)
+        assert [result.invariant[0] for result in results] == ["2", "3", "4"] and broken(results) == []
 
 
 def test_answers_that_depend_on_the_batch_are_found_out():
@@ -41,8 +41,8 @@ def test_answers_that_depend_on_the_batch_are_found_out():
         "2 batched predictions = single predictions", False, "largest difference 1.0e+00"
     )
     words = iter("abcdefgh")
-    verdict = invariants.batch_invariance(lambda inputs: [Prediction(next(words)) for _ in inputs], [1, 2])
-    assert not verdict.passed and verdict.detail == "'a' and 'c'"
+    result = invariants.batch_invariance(lambda inputs: [Prediction(next(words)) for _ in inputs], [1, 2])
+    assert not result.passed and result.detail == "'a' and 'c'"
 
 
 def test_a_wrong_kernel_is_found_out(subject, monkeypatch):
@@ -56,8 +56,8 @@ def test_a_look_that_changes_something_is_found_out(documents):
     shown = documents.inspect(documents.task.examples[0])
     count = iter(range(9))
     unsteady = SimpleNamespace(replay=lambda: shown.replay() + next(count))
-    verdict = invariants.recording_invariance(documents.model, unsteady)
-    assert not verdict.passed and verdict.detail == "outputs differ by 1.0e+00 when recorded"
+    result = invariants.recording_invariance(documents.model, unsteady)
+    assert not result.passed and result.detail == "outputs differ by 1.0e+00 when recorded"
 
 
 def test_looking_ahead_is_found_out(subject, monkeypatch):
@@ -88,8 +88,8 @@ def test_what_a_replay_gives_to_a_decoder_is_overheard(subject, sentence):
 def test_decoders_of_other_kinds_of_data_are_checked_on_examples(subject, monkeypatch):
     target = subject()
     monkeypatch.setattr(target.task, "spec", SimpleNamespace(special_tokens=SpecialTokens(), max_length=12))
-    verdicts = invariants.check(target.task, target.model, target.decoding)
-    assert broken(verdicts) == [] and len(verdicts) == 8
+    results = invariants.check(target.task, target.model, target.decoding)
+    assert broken(results) == [] and len(results) == 8
 
 
 def test_random_sequences_have_no_marks_but_the_start():

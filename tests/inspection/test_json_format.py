@@ -1,4 +1,4 @@
-"""One item per row and column, plain JSON, and a page of a bearable size."""
+"""The JSON format: one item per row and column, plain values, limited size."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_items_say_what_they_are_and_axes_to_what_they_belong():
 def test_the_first_map_is_the_most_telling_one_of_the_upper_level():
     result = examples.translation(2, 1)
     assert result.primary_map.name == "cross.1"
-    assert replace(result, truth=None).primary_map.name == "cross.1"  # the last look from the answers
+    assert replace(result, truth=None).primary_map.name == "cross.1"  # the last cross-attention of the outputs
     inward = tuple(item for item in result.maps if item.inward)
     assert replace(result, truth=None, maps=inward).primary_map.name == "encoder.0"
     assert examples.levels().primary_map.name == "upper"

@@ -1,4 +1,4 @@
-"""Weights survive packing: four decimals, exact row sums, the largest of every pooled cell."""
+"""Packed weights: four decimals, exact row sums, and max pooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded weights become maps: the right rows of the batch, the right axes, padding cut off, groups and layers."""
+"""Conversion of recorded weights to maps: batch rows, axes, padding, groups and layers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shown(axes, rows, columns):
 
 
 def weights(*shape, keys=None):
-    """Random weights (b h t s) of which the last columns are padding."""
+    """Return random weights (b h t s) whose last columns are padding."""
     raw = torch.rand(shape).softmax(-1)
     if keys is not None:
         raw[..., keys:] = 0

@@ -1,4 +1,4 @@
-"""The page in a real browser, from disk, with the network off."""
+"""The page in a browser, from disk, without network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAPS = {item.name: item for item in FOUND.maps}
 
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory):
-    """A page on disk."""
+    """Write a page to disk."""
     return write(tmp_path_factory.mktemp("page") / "page.html", to_json(FOUND))
 
 
@@ -34,7 +34,7 @@ def write(path: Path, data) -> str:
 
 
 def shares(page, selector=".distribution"):
-    """The shown labels and numbers of a distribution."""
+    """Return the labels and values of a displayed distribution."""
     rows = page.locator(f"{selector} >> nth=0").locator(".share")
     return [
         (row.locator(".share-label").inner_text(), float(row.locator(".share-value").inner_text()))
@@ -151,10 +151,10 @@ def test_the_slider_plays_how_the_alignment_forms(browser, page_file):
         slider = page.get_by_label("Training step")
         slider.focus()
         slider.press("Home")
-        assert page.locator(".readout").inner_text().split() == ["step", "0", "(empty)"]  # it answered nothing yet
+        assert page.locator(".readout").inner_text().split() == ["step", "0", "(empty)"]  # it has no output yet
         assert "probe=0" in page.url
         page.get_by_role("button", name="Play").click()
-        page.locator(".readout", has_text="step 700").wait_for()  # the last stays; others may pass unseen
+        page.locator(".readout", has_text="step 700").wait_for()  # the last one stays; others may be skipped
 
 
 def test_a_neighbour_can_be_chosen(browser, page_file):
@@ -186,7 +186,7 @@ def test_a_link_restores_the_view_and_nonsense_in_it_does_no_harm(browser, page_
         assert page.locator(".chip[aria-pressed=true]").count() == 2
         assert page.locator(".distribution h3 >> nth=0").inner_text().startswith("작은")
         assert page.get_by_role("tab", selected=True).inner_text() == "Lines"
-    with opened(browser, page_file, fragment="#view=nothing&map=nobody&head=99&row=-7&heads=x.5&probe=1e9") as page:
+    with opened(browser, page_file, fragment="#view=nothing&map=unknown&head=99&row=-7&heads=x.5&probe=1e9") as page:
         assert page.get_by_role("tab", selected=True).inner_text() == "All heads"
 
 
@@ -276,11 +276,11 @@ def test_a_map_inside_an_item_is_reached_from_that_item(browser, tmp_path):
 
 @pytest.mark.parametrize("name", [*MODELS, "documents", "pictures"])
 def test_the_page_of_every_model_with_attention_draws_all_its_views(browser, tmp_path, request, sentence, name):
-    builtin_views = request.getfixturevalue("subject" if name in MODELS else name)
+    target_fixture = request.getfixturevalue("subject" if name in MODELS else name)
     result = (
-        collect(builtin_views(name), sentence)
+        collect(target_fixture(name), sentence)
         if name in MODELS
-        else collect(builtin_views, builtin_views.task.examples[0])
+        else collect(target_fixture, target_fixture.task.examples[0])
     )
     with opened(browser, write(tmp_path / "page.html", to_json(result))) as page:
         assert page.locator(".spoken.output .spoken-text").inner_text() == result.outputs[0].text

@@ -1,4 +1,4 @@
-"""Pictures of a model's own tables."""
+"""Position encodings and embeddings of a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_sinusoids_are_more_alike_the_nearer_they_stand():
     assert result.by_distance[0] > result.by_distance[1] > result.by_distance[2]
 
 
-def test_places_inside_the_score_have_no_table():
+def test_positions_inside_the_score_have_no_table():
     assert positions(torch.nn.ModuleList([schemes.build("rotary", 32, max_length=20), torch.nn.Linear(1, 1)])) is None
 
 

@@ -1,4 +1,4 @@
-"""The views of images: a pixel with its block and heads, patches with rollout and removal, boxes with their queries."""
+"""Image views: a pixel with its block and heads, patches with rollout and removal, boxes with their queries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def weights(rows, columns, *, heads=2, causal=False):
 
 
 def saved(folder, view, *, axes, maps, answered, extra, tokens=()):
-    """A page with one view on made-up maps."""
+    """Return a page with one view of synthetic maps."""
     outputs = (Output("a digit", -2.0, -2.0, tokens),)
     facts = {"axes": axes, "maps": tuple(maps), "answered": answered, "outputs": outputs, "extra": {view: extra}}
     path = folder / f"{view}.html"

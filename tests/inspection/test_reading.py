@@ -1,4 +1,4 @@
-"""What the page says is what the numbers say: ranks, scales, titles, masks, signs; and links that do not fit."""
+"""Displayed values agree with the data: ranks, scales, titles, masks, signs; and invalid links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(folder, data):
 
 
 def square(size, weights=None, **more):
-    """One map of tokens with themselves."""
+    """Return an inspection with one self-attention map."""
     axis = Axis(tuple(Item(f"token{i}") for i in range(size)), "text")
     weights = np.full((1, size, size), 1 / size, np.float32) if weights is None else weights
     target = Map("m", "m", "text", "text", weights, group="g", title="Text self-attention", inward=True, **more)
@@ -113,7 +113,7 @@ def test_thumbnails_say_their_scale_and_masked_cells_have_a_colour_of_their_own(
 
 
 def test_a_long_map_is_not_white(browser, tmp_path):
-    """A causal map: its first row has one weight of 1, all others are small."""
+    """A causal map: the first row has a weight of 1, all others are small."""
     size = 600
     weights = (np.tril(np.ones((1, size, size))) / np.arange(1, size + 1)[:, None]).astype(np.float32)
     with opened(browser, write(tmp_path, to_json(square(size, weights)))) as page:

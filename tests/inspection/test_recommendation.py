@@ -1,4 +1,4 @@
-"""The page of a recommendation, in a real browser: user, list, reasons, users × items, items in two dimensions."""
+"""The recommendation page in a browser: user, list, reasons, users × items, items in two dimensions."""
 
 import pytest
 import torch
@@ -38,7 +38,7 @@ def test_user_list_reasons_maps_and_places(browser, shown):
         assert f"Without {raw['list'][0]['reasons'][0]['name']}: rank " in page.locator(".check").first.inner_text()
         assert page.locator(".users-items canvas").count() == 1
         assert page.locator(".scatter .dot.on").count() == len(raw["list"])
-        assert page.locator("input[name=more]").count() == 0  # from disk nothing can be asked
+        assert page.locator("input[name=more]").count() == 0  # a page from disk cannot send requests
 
 
 def test_names_of_items_stay_inside_their_picture(browser, shown):
@@ -51,7 +51,7 @@ def test_names_of_items_stay_inside_their_picture(browser, shown):
 
 
 def test_served_another_profile_or_history_gives_another_list(subject):
-    """What the page sends when profile or history are edited."""
+    """Return the request that the page sends when profile or history are edited."""
     session, titles = Session(subject), subject.task.data.items.titles
     texts = ["age=20, occupation=artist | ", "age=70, occupation=farmer | ", f"age=20 | {titles[0]}; {titles[1]}"]
     pages = [session.inspect(text, NO_INTERVENTIONS)["extra"]["recommendation"] for text in texts]

@@ -1,4 +1,4 @@
-"""A run's page: in a notebook, as a file."""
+"""The page of a run, in a notebook or a file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def recipe(decoding):
 def run(tmp_path, subject, task, monkeypatch):
     monkeypatch.setattr(
         "regard.inspection.collect.collect_tables", lambda *_: ParameterTables(None, ())
-    )  # t-SNE takes its time
+    )  # t-SNE is slow
     return Run(
         tmp_path / "en-ko",
         recipe(DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=1))),

@@ -1,4 +1,4 @@
-"""The page on every kind of screen, and with long input: sizes, themes, contrast, time."""
+"""The page on different screens and with long inputs: sizes, themes, contrast, time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_nothing_hangs_over_the_edge_of_a_phone(browser, page_file, scheme):
 
 @pytest.fixture(scope="session")
 def wordy_file(tmp_path_factory):
-    """An answer without a space, and items that are sentences."""
+    """Return an output without spaces, and items that are sentences."""
     result = examples.translation(1, 2)
     names = [f"sentence {i}, which goes on for much longer than a phone is wide" for i in range(len(examples.SOURCE))]
     axes = {**result.axes, "source": examples.axis(names, "source")}
@@ -75,7 +75,7 @@ def test_long_words_and_long_names_stay_inside_a_phone(browser, wordy_file, loca
             words = page.locator(".view svg .line-word text, .view svg .aligned")
             assert words.evaluate_all(OUTSIDE) == [], view
         assert "…" in words.first.evaluate("text => text.firstChild.data")
-        assert words.first.locator("title").count() == 1  # the whole name
+        assert words.first.locator("title").count() == 1  # the complete name
 
 
 def test_what_is_long_stands_beside_its_label_on_a_desk(browser, wordy_file):
@@ -90,7 +90,7 @@ def test_names_in_a_scatter_do_not_lie_on_each_other(browser, page_file):
             "all => all.map((text) => text.getBoundingClientRect()).map((b) => [b.left, b.right, b.top, b.bottom])"
         )
         assert page.locator(".dot.on text").count() == 1 < len(boxes)
-        clear = 2  # pixels of a line above and below its letters
+        clear = 2  # pixels of a line above and below its text
         for i, (remaining, right, top, bottom) in enumerate(boxes):
             for candidate in boxes[:i]:
                 apart = right <= candidate[0] or candidate[1] <= remaining
@@ -118,7 +118,7 @@ def test_text_can_be_read_in_both_themes(browser, page_file, scheme):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_colours_of_weights_differ_in_lightness_alone_too(browser, page_file, scheme):
-    """Safe for colour-blind eyes and grey print: the scale never turns back in lightness."""
+    """The lightness of the color scale is monotonic, for color-blind users and gray print."""
     with opened(browser, page_file, scheme=scheme) as page:
         bar = page.locator(".legend-bar").evaluate("bar => bar.style.background")
         colours = ["rgb(" + part.split(")")[0] + ")" for part in bar.split("rgb(")[1:]]
@@ -135,7 +135,7 @@ def test_the_theme_can_be_switched_and_maps_are_painted_anew(browser, page_file)
 
 
 def watching(page):
-    """Asks how much time of the processor the page has used, by the browser's own count."""
+    """Return a function that reads the CPU time of the page from the browser."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     return lambda name: {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}[
@@ -144,7 +144,7 @@ def watching(page):
 
 
 def test_a_long_map_is_painted_soon(browser, long_file):
-    """In the processor's time of the page, which tests running beside this one do not change."""
+    """Uses the CPU time of the page, which does not depend on tests that run at the same time."""
     with opened(browser, "about:blank") as page:
         spent = watching(page)
         page.goto(long_file)
@@ -180,6 +180,4 @@ def test_moving_over_a_long_map_never_stalls(browser, long_file):
         for _ in range(12):
             page.mouse.wheel(0, -240)
             page.wait_for_timeout(30)
-        assert (
-            spent("TaskDuration") - before < 12 * 0.1
-        )  # a tenth of a second for each turn of the wheel, all it unpacks
+        assert spent("TaskDuration") - before < 12 * 0.1  # a tenth of a second per wheel event, including unpacking

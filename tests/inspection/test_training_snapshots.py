@@ -1,4 +1,4 @@
-"""Snapshots through training come back as they were."""
+"""Training snapshots are read back unchanged."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_probe_of_a_recipe_is_kept_when_it_is_time(tmp_path, subject, senten
         training_snapshots.record_snapshot(recipe, target.task, model=target.model, run=tmp_path, step=step)
     training_snapshots.record_snapshot(recipe, target.task, model=target.model, run=tmp_path, step=5, last=True)
     snapshots = training_snapshots.read_snapshots(tmp_path)
-    assert [probe.step for probe in snapshots] == [1, 2, 3, 4, 5]  # the last one too
+    assert [probe.step for probe in snapshots] == [1, 2, 3, 4, 5]  # including the last one
     complete = collect(target, sentence)
     assert snapshots[0].axes["source"].labels == complete.axes["source"].labels
     assert snapshots[0].text == sentence and snapshots[0].output == complete.outputs[0].text
@@ -94,7 +94,9 @@ def test_the_probe_of_a_recipe_is_kept_when_it_is_time(tmp_path, subject, senten
         assert np.abs(old.weights - fresh.weights).max() < 1e-3
     recipe.training.probe_input = "an unknown sentence"
     training_snapshots.record_snapshot(recipe, target.task, model=target.model, run=tmp_path / "other", step=1)
-    assert not training_snapshots.read_snapshots(tmp_path / "other")[0].fixed  # no reference: its own output
+    assert not training_snapshots.read_snapshots(tmp_path / "other")[
+        0
+    ].fixed  # without a reference, the model's output is used
     recipe.training.probe_input = ""
     training_snapshots.record_snapshot(recipe, target.task, model=target.model, run=tmp_path / "none", step=1)
     recipe.training.probe_input = sentence

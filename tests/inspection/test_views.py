@@ -1,4 +1,4 @@
-"""Views of other packages in a real browser: one file each, and a mistake in one breaks nothing else."""
+"""Views of other packages in a browser: one file each; an error in one does not affect the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(path, data):
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    """A package with a view of its own: text -> the name of the view."""
+    """Return a function: code of a view -> name of the view in a new package."""
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""The page speaks English and Korean: one table, every text in both, chosen by the language of the browser."""
+"""Translation of the page: every text in English and Korean, selected by the language of the browser."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_korean_browser_reads_korean_and_the_data_stays_as_it_is(browser, tmp_
         "letter",
         "reads",
         "student",
-    ]  # names, and words
+    ]  # names and words
     allowed = {*names, *re.findall(r"[A-Za-z]+", " ".join(data_texts))}
     with opened(browser, path.as_uri(), locale="ko-KR") as page:
         assert page.locator("html").get_attribute("lang") == "ko"

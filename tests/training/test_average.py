@@ -1,4 +1,4 @@
-"""The average of a run is a run of its own."""
+"""`regard average` creates a run with averaged weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: tied weights once, everything back as it was, misfits named; the mean of weights."""
+"""Checkpoints: tied weights are stored once, loading restores everything, mismatches are named; weight averaging."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from regard.training.config import Optimizer
 from regard.training.optimizer import build
 from regard.training.run_folder import RunFolder, RunIdentity
 
-NOBODY = RunIdentity(None, {}, None)  # of runs that are older than ids
+NO_IDENTITY = RunIdentity(None, {}, None)  # of runs that are older than run ids
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_tied_weights_are_stored_once_and_stay_tied(folder):
     assert "embedding.weight" in checkpoint.model_weights(model)
     checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(step=3), write=True)
     restored, fresh = trained(seed=1)
-    checkpoint.load(folder.checkpoint(3), restored, optimizer=fresh, identity=NOBODY)
+    checkpoint.load(folder.checkpoint(3), restored, optimizer=fresh, identity=NO_IDENTITY)
     assert restored.readout.weight is restored.embedding.weight
     assert torch.equal(restored.embedding.weight, model.embedding.weight)
 
@@ -54,16 +54,16 @@ def test_saved_loaded_saved_is_the_same_bytes(folder):
     checkpoint.save(folder, model, optimizer=optimizer, progress=now, write=True)
     first = folder.checkpoint(3).read_bytes()
     restored, fresh = trained(seed=1)
-    assert checkpoint.load(folder.checkpoint(3), restored, optimizer=fresh, identity=NOBODY) == now
+    assert checkpoint.load(folder.checkpoint(3), restored, optimizer=fresh, identity=NO_IDENTITY) == now
     checkpoint.save(folder, restored, optimizer=fresh, progress=now, write=True)
     assert folder.checkpoint(3).read_bytes() == first
 
 
-def test_the_optimizer_goes_on_as_if_nothing_had_happened(folder):
+def test_the_optimizer_continues_exactly(folder):
     model, optimizer = trained()
     checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(), write=True)
     restored, fresh = trained(seed=1)
-    checkpoint.load(folder.checkpoint(0), restored, optimizer=fresh, identity=NOBODY)
+    checkpoint.load(folder.checkpoint(0), restored, optimizer=fresh, identity=NO_IDENTITY)
     for network, adam in ((model, optimizer), (restored, fresh)):
         torch.manual_seed(9)
         network(torch.randint(6, (2, 4))).sum().backward()
@@ -93,7 +93,7 @@ def test_weights_of_another_model_are_refused_by_name(folder):
     wide, fresh = trained(dim=16)
     before = wide.embedding.weight.clone()
     with pytest.raises(CheckpointError, match=r"embedding\.weight is \(6, 8\) in the file, \(6, 16\) in the model"):
-        checkpoint.load(folder.checkpoint(0), wide, optimizer=fresh, identity=NOBODY)
+        checkpoint.load(folder.checkpoint(0), wide, optimizer=fresh, identity=NO_IDENTITY)
     assert torch.equal(wide.embedding.weight, before)
     with pytest.raises(
         CheckpointError, match=r"does not fit the model: missing weight; unknown blocks\.0\.cell\.bias_hh"
@@ -105,7 +105,7 @@ def test_a_file_of_weights_is_no_checkpoint(folder):
     model, optimizer = trained()
     tensor_files.write_tensors(folder.checkpoint(1), checkpoint.model_weights(model), {"progress": {"step": 1}})
     with pytest.raises(CheckpointError, match="not a checkpoint of this version of regard; train the run again"):
-        checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer, identity=NOBODY)
+        checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer, identity=NO_IDENTITY)
 
 
 def test_only_the_last_ones_are_kept(folder):
@@ -125,7 +125,7 @@ def test_a_process_that_does_not_write_writes_nothing(folder):
 
 
 def test_a_damaged_checkpoint_is_never_loaded(folder):
-    """The whole file, in ranges: cut off, turned over, or filled with zeros."""
+    """The complete file, in ranges: truncated, inverted, or removed."""
     model, optimizer = trained()
     checkpoint.save(folder, model, optimizer=optimizer, progress=Progress(), write=True)
     path = folder.checkpoint(0)
@@ -137,7 +137,7 @@ def test_a_damaged_checkpoint_is_never_loaded(folder):
         for damaged in (data[:start], data[:start] + turned + data[start + 97 :], data[:start] + data[start + 97 :]):
             path.write_bytes(damaged)
             with pytest.raises(CheckpointError, match=r"step-000000000\.safetensors: damaged"):
-                checkpoint.load(path, model, optimizer=optimizer, identity=NOBODY)
+                checkpoint.load(path, model, optimizer=optimizer, identity=NO_IDENTITY)
     assert torch.equal(model.embedding.weight, before)
 
 
@@ -179,7 +179,7 @@ def test_a_checkpoint_of_another_run_is_refused(folder):
     ):
         checkpoint.load(path, model, optimizer=optimizer, identity=RunIdentity("other", {}, {}))
     with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state is a run without an id"):
-        checkpoint.load(path, model, optimizer=optimizer, identity=NOBODY)
+        checkpoint.load(path, model, optimizer=optimizer, identity=NO_IDENTITY)
     with pytest.raises(CheckpointError, match="belongs to run abc"):
         mean_weights([path], RunIdentity("other", {}, {}))
 
@@ -188,19 +188,19 @@ def test_the_mean_is_the_mean(tmp_path):
     paths = [tmp_path / f"{value}.safetensors" for value in range(3)]
     for value, path in enumerate(paths):
         tensor_files.write_tensors(path, {"w": torch.full((2,), float(value)), "n": torch.tensor(value)}, {})
-    average = mean_weights(paths, NOBODY)
+    average = mean_weights(paths, NO_IDENTITY)
     assert average["w"].tolist() == [1.0, 1.0] and average["w"].dtype == torch.float32
     assert average["n"] == 2
-    assert mean_weights(paths[:1], NOBODY)["w"].tolist() == [0.0, 0.0]
+    assert mean_weights(paths[:1], NO_IDENTITY)["w"].tolist() == [0.0, 0.0]
 
 
 def test_what_cannot_be_averaged_is_named(tmp_path):
     with pytest.raises(
         CheckpointError, match=r"no weights to average; train with training\.evaluation\.average_last=N"
     ):
-        mean_weights([], NOBODY)
+        mean_weights([], NO_IDENTITY)
     paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, size in zip(paths, (2, 3), strict=True):
         tensor_files.write_tensors(path, {"w": torch.zeros(size)}, {})
     with pytest.raises(CheckpointError, match=r"b\.safetensors: does not have the tensors of a\.safetensors"):
-        mean_weights(paths, NOBODY)
+        mean_weights(paths, NO_IDENTITY)

@@ -1,4 +1,4 @@
-"""The [training] section: strict, with budgets that make sense."""
+"""The [training] section: values are checked, and the budget has a default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the data of a run lies: written out, found from elsewhere, moved, and other data told from the run's own."""
+"""Data paths of a run: stored as absolute paths, changeable if the data has moved, and other data is recognized."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ ROWS = [f"the number {i} is here\t숫자 {i} 여기" for i in range(60)]
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A run that was trained from inside its data's folder, by a relative path."""
+    """A run trained in the folder of its data, with a relative path."""
     home = tmp_path_factory.mktemp("home")
     (home / "pairs.tsv").write_text("en\tko\n" + "\n".join(ROWS) + "\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -37,7 +37,7 @@ def test_a_run_is_evaluated_and_resumed_from_elsewhere(trained, tmp_path, monkey
     assert train.resume(trained) == trained
 
 
-def test_data_that_has_moved_is_asked_for_and_known_again(trained, tmp_path):
+def test_moved_data_is_reported_and_recognized(trained, tmp_path):
     here = trained.parent / "pairs.tsv"
     expected = load(trained).evaluate("test")
     moved = here.rename(tmp_path / "moved.tsv")
@@ -48,12 +48,12 @@ def test_data_that_has_moved_is_asked_for_and_known_again(trained, tmp_path):
         with pytest.raises(DataError, match=message):
             train.resume(trained)
         again = load(trained, [f"data.path={moved}"])
-        assert again.uses_training_data and again.evaluate("test") == expected  # its test split, not all of the file
+        assert again.uses_training_data and again.evaluate("test") == expected  # its test split, not the complete file
     finally:
         moved.rename(here)
 
 
-def test_other_data_is_wholly_tested_on(trained, tmp_path):
+def test_other_data_is_used_completely_for_testing(trained, tmp_path):
     other_file = tmp_path / "other.tsv"
     other_file.write_text("".join(f"{row}\n" for row in ROWS[:3]), encoding="utf-8")
     run = load(trained, [f"data.path={other_file}"])

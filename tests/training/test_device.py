@@ -1,4 +1,4 @@
-"""Devices and number formats; blocks recomputed or compiled give the same numbers."""
+"""Devices and precision; activation checkpointing and compilation do not change results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many processes compute what one computes, survive what one survives, and die together."""
+"""Distributed training equals training with one process, resumes across process counts, and stops together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from regard.training.train import resume, train
 
 HERE = Path(__file__).parent
 KINDS = ("frozen", "frozen-sharded", "spare", "short")
-pytestmark = pytest.mark.timeout(600)  # several processes import torch, on a machine that may be busy
+pytestmark = pytest.mark.timeout(600)  # several processes import torch, possibly on a busy machine
 
 
 def torchrun(processes, *arguments):
@@ -38,7 +38,7 @@ def torchrun(processes, *arguments):
     try:
         out, stderr = process.communicate(timeout=500)
     except subprocess.TimeoutExpired:
-        process.terminate()  # torchrun then ends its own processes
+        process.terminate()  # torchrun then ends its processes
         process.communicate()
         raise
     return subprocess.CompletedProcess(command, process.returncode, out, stderr)
@@ -65,7 +65,7 @@ def two(tmp_path_factory, alone):
 
 
 def assert_same_run(first, second):
-    """The same steps to rounding: every row of the log, and the weights and optimizer at the end."""
+    """Compare every log row, and the final weights and optimizer state, up to rounding."""
     rows, second_values = log.read_rows(first / "log.jsonl"), log.read_rows(second / "log.jsonl")
     assert [row.keys() for row in rows] == [row.keys() for row in second_values]
     for row, second_row in zip(rows, second_values, strict=True):
@@ -186,8 +186,8 @@ def test_a_block_with_another_door_is_taken_apart():
     model = Model()
 
     def work():
-        model.blocks[0].door(torch.ones(20))  # a module of the block, from outside
-        return model(torch.ones(1, 20) * model.blocks[1].scale)  # a weight of the block, from outside
+        model.blocks[0].door(torch.ones(20))  # a module of the block, used outside of its forward
+        return model(torch.ones(1, 20) * model.blocks[1].scale)  # a weight of the block, used outside of its forward
 
     inner, door = model.blocks[0].inner, model.blocks[0].door
     assert shard_units(model, work) == [inner, door, model.blocks[1].inner, model.blocks[1].door]
@@ -211,7 +211,7 @@ def test_the_units_of_models_of_text_do_not_overlap(name):
     assert len(weights) == len(set(weights))
     if name == "transformer":
         assert set(model.encoder.layers) <= set(parts)
-        assert not set(model.decoder.layers) & set(parts)  # their keys are made before the decoder starts
+        assert not set(model.decoder.layers) & set(parts)  # their keys are projected before decoding starts
 
 
 def test_when_torchrun_is_killed_its_processes_end(tmp_path):
@@ -227,7 +227,7 @@ def test_when_torchrun_is_killed_its_processes_end(tmp_path):
     parent.kill()
     parent.wait()
     wait_for(lambda: not any(alive(child) for child in children))
-    assert RunFolder(tmp_path / "run").checkpoints()  # and they saved first
+    assert RunFolder(tmp_path / "run").checkpoints()  # they saved first
 
 
 def alive(pid):

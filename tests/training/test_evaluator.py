@@ -1,4 +1,4 @@
-"""Evaluation: free-running, the best weights kept, early stopping, the mean tried."""
+"""Validation during training: the best weights are stored, early stopping, weight averaging."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACCURACY = TargetMetric("accuracy", higher_is_better=True)
 
 
 def script(monkeypatch, scores, goal=ACCURACY):
-    """Evaluations that give these scores one after the other, whatever the model."""
+    """Make evaluations return these scores in order, independent of the model."""
     from toys import summing
 
     remaining = iter(scores)
@@ -65,7 +65,7 @@ def test_patience_counts_evaluations_without_a_new_best(toy, tmp_path, silent, m
 
 
 def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, silent, monkeypatch):
-    """Early stopping and the choice of weights go by the task's goal, however the teacher-forced loss moves."""
+    """Early stopping and selection use the task's target metric, not the teacher-forced loss."""
     script(monkeypatch, [{"accuracy": a, "loss": b} for a, b in ((0.5, 1.0), (0.6, 2.0), (0.4, 0.1), (0.3, 0.01))])
     settings = ["training.evaluation.every=2", "training.evaluation.patience=2"]
     train(toy(*settings), tmp_path / "run", console=silent)
@@ -114,11 +114,11 @@ def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, sil
     wanted = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
     torch.testing.assert_close(stored, wanted.float())
     state = tensor_files.read_tensors(folder.checkpoints()[-1])[0]
-    assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training goes on from its own weights
+    assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training continues from the last weights
 
 
 def test_equal_scores_are_decided_by_the_loss(toy, tmp_path, silent, monkeypatch):
-    """While the score is still 0 the loss already falls: the last of these is the best, not the first."""
+    """While the score is still 0 the loss already decreases: the last of these is the best, not the first."""
     losses = (3.0, 2.5, float("nan"), 2.0)
     script(monkeypatch, [{"accuracy": 0.0, "loss": loss} for loss in losses])
     train(toy("training.evaluation.every=3", "training.evaluation.patience=9"), tmp_path / "run", console=silent)

@@ -1,4 +1,4 @@
-"""The log: cut back to a checkpoint, never with a gap or a repeated row; times go elsewhere."""
+"""The log: truncated to a checkpoint without gaps or repeated rows; times are in another file."""
 
 from __future__ import annotations
 

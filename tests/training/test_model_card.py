@@ -1,4 +1,4 @@
-"""The model card: everything on it was measured."""
+"""The model card contains measured values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_it_asks_the_task(toy, tmp_path, silent):
     assert "- accuracy: `share of right sums`" in text
     with torch.no_grad():
         answer = run.task.predict(run.model, [[1, 2, 3]], None, None)[0][0].text
-    assert f"regard predict sums '1 2 3'\n```\n\nOutput:\n\n```text\n{answer}\n" in text  # toys have no own verb
+    assert f"regard predict sums '1 2 3'\n```\n\nOutput:\n\n```text\n{answer}\n" in text  # toys have no command
     assert "print(run.predict(['1 2 3'])[0][0].text)" in text
 
 
@@ -54,7 +54,7 @@ def test_a_listed_task_has_its_verb_and_one_that_fails_to_answer_does_not_spoil_
 
 
 class Listed(ComponentChoice):
-    """A task as if it were one of ours."""
+    """A toy task that acts as a built-in task."""
 
     def module(self, package):
         return summing

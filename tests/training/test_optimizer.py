@@ -1,4 +1,4 @@
-"""The optimizer: PyTorch's own, decay on matrices only; the published schedules."""
+"""Optimizers are those of PyTorch with weight decay of matrices only; schedules are as published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting from another run: what fits is taken, what does not is named, and resuming needs no other run."""
+"""Pretrained weights: matching weights are copied, others are reported, and resuming does not need the source run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from regard.training.shape_check import named_weights
 from regard.training.train import resume, train
 
 
-class Said(SilentConsole):
+class Recorder(SilentConsole):
     def __init__(self):
         self.lines = []
 
@@ -35,7 +35,7 @@ class Said(SilentConsole):
 
 @pytest.fixture
 def first(toy, tmp_path, silent):
-    """The run to start from."""
+    """The source run."""
     return train(toy(), tmp_path / "first", console=silent)
 
 
@@ -48,7 +48,7 @@ def started(first, toy, *settings):
 
 
 def test_all_that_fits_is_taken(first, toy, tmp_path):
-    console = Said()
+    console = Recorder()
     run = train(started(first, toy, "training.optimizer.lr=1e-30"), tmp_path / "run", console=console)
     old, new = weights(first), weights(run)
     assert all(torch.equal(old[name], new[name]) for name in old)
@@ -56,8 +56,8 @@ def test_all_that_fits_is_taken(first, toy, tmp_path):
     assert "and " in console.lines[0] and len(console.lines) == 1
 
 
-def test_only_some_are_taken_and_what_was_not_is_told(first, toy, tmp_path):
-    console = Said()
+def test_only_some_weights_are_copied_and_the_others_are_reported(first, toy, tmp_path):
+    console = Recorder()
     settings = ["data.words=9", "model.spare=true", 'pretrained.params=["embedding.*", "readout.*", "spare.*"]']
     with pytest.raises(
         ConfigError,
@@ -98,7 +98,7 @@ def test_frozen_weights_stay_and_have_no_optimizer_state(first, toy, tmp_path, s
 
 
 def test_the_vocabulary_of_that_run(first, toy, tmp_path, silent):
-    console = Said()
+    console = Recorder()
     run = train(started(first, toy, "data.words=9", "pretrained.vocabulary=true"), tmp_path / "run", console=console)
     assert load_run(run).task.spec.words == 6 and len(console.lines) == 1
     shutil.rmtree(first)
@@ -106,18 +106,18 @@ def test_the_vocabulary_of_that_run(first, toy, tmp_path, silent):
     second = recipes.read(
         "toys.falling", settings=[f"pretrained.run={run}", "pretrained.vocabulary=true", "training.steps=2"]
     )
-    assert train(second, tmp_path / "other", console=silent)  # another task that can be built from those files
+    assert train(second, tmp_path / "other", console=silent)  # another task that can be built from these files
 
 
 def test_a_vocabulary_that_another_task_cannot_use_is_refused(toy, tmp_path, silent, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(summing.Summing, "save", lambda self, folder: None)
         first = train(recipes.read("toys.falling", settings=["training.steps=2"]), tmp_path / "first", console=silent)
-    console = (
+    message = (
         r"pretrained\.vocabulary=true: the task toys\.summing cannot be built with the files of .*, a run of the task "
     )
     with pytest.raises(
-        ConfigError, match=console + r"toys\.falling \(.*words\.json.*\); set pretrained\.vocabulary=false"
+        ConfigError, match=message + r"toys\.falling \(.*words\.json.*\); set pretrained\.vocabulary=false"
     ):
         train(started(first, toy, "pretrained.vocabulary=true"), tmp_path / "run", console=silent)
 
@@ -190,7 +190,7 @@ def test_a_trained_run_keeps_its_start_and_damage_to_it_is_named(first, toy, tmp
 
 @pytest.fixture
 def spelt(monkeypatch):
-    """The words of the toy: a mark, then a, b, …"""
+    """The tokens of the toy: a special token, then a, b, …"""
     monkeypatch.setattr(summing.Summing, "token_texts", lambda self, table="": ["", *"abcdefgh"[: self.spec.words - 1]])
 
 
@@ -200,8 +200,8 @@ def vector_file(folder, width=8):
     return folder / "words.vec"
 
 
-def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_path):
-    console = Said()
+def test_word_vectors_initialize_a_table_and_the_coverage_is_reported(toy, spelt, tmp_path):
+    console = Recorder()
     vector_settings = [
         f"pretrained.word_vectors={vector_file(tmp_path)}",
         "pretrained.embedding=embedding.weight",
@@ -216,10 +216,10 @@ def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_pat
     assert torch.equal(new[[0, 1, 3, 5]], old[[0, 1, 3, 5]])
     torch.testing.assert_close(new[4], 2 * new[2])  # "d" is 2 everywhere, "b" is 1
     (tmp_path / "words.vec").unlink()
-    assert resume(run, ["training.steps=4"], console=SilentConsole())  # needs the file no more
+    assert resume(run, ["training.steps=4"], console=SilentConsole())  # the file is not needed any more
 
 
-def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_path, silent):
+def test_word_vectors_may_be_combined_with_a_run_and_frozen(first, toy, spelt, tmp_path, silent):
     vectors = [
         f"pretrained.word_vectors={vector_file(tmp_path)}",
         "pretrained.embedding=embedding.weight",

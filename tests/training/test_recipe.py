@@ -20,7 +20,7 @@ def test_defaults_then_file_then_settings(tmp_path):
     recipe = read("toys.summing", path, settings=["training.steps=9", "data.words=7"])
     assert (recipe.seed, recipe.model.name, recipe.model.config.dim) == (3, "toys.gated", 4)
     assert (recipe.training.steps, recipe.training.minutes, recipe.task.config.words) == (9, 2.0, 7)
-    assert recipe.decoding is None and "decoding" not in recipe.to_dict()  # nothing invents one
+    assert recipe.decoding is None and "decoding" not in recipe.to_dict()  # there is no default strategy
 
 
 def test_what_is_written_is_read_back(toy):

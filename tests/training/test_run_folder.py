@@ -1,4 +1,4 @@
-"""The run folder: names, the lock, and what a killed process left."""
+"""The run folder: paths, the lock, and partial files of a killed process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New runs: only where nothing is, whole or not at all, and after everything that can be wrong was tried."""
+"""New run folders: never in existing folders, complete or not at all, and only after all checks."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_misspelt_score_leaves_nothing_behind(tmp_path, silent):
 @pytest.mark.parametrize("method", ["save", "loss", "fingerprint", "epoch_batches"])
 def test_a_faulty_plug_in_leaves_nothing_behind(toy, tmp_path, silent, monkeypatch, method):
     def broken(*_):
-        raise ZeroDivisionError("a mistake of theirs")
+        raise ZeroDivisionError("an error in the task")
 
     with monkeypatch.context() as patch:
         patch.setattr(summing.Summing, method, broken)
@@ -112,15 +112,15 @@ def test_what_a_killed_start_left_is_removed_unless_it_is_still_at_work(tmp_path
     for folder in (stale, busy):
         folder.mkdir()
         (folder.state / "lock").touch()
-    bare.mkdir()  # killed before there was a lock
+    bare.mkdir()  # killed before the lock was created
     empty.path.mkdir()
     odd.path.mkdir()
-    odd.config.touch()  # none of ours: what has files has a lock
+    odd.config.touch()  # not a draft: a draft with files has a lock
     with lock_folder(busy):
         create_run_folder(tmp_path / "run", lambda draft: draft.config.write_text("{}", encoding="utf-8"))
     assert {path.name for path in tmp_path.iterdir()} == {"run", ".run.busy.part", ".run.odd.part"}
     create_run_folder(tmp_path / "deep" / "run", lambda draft: draft.config.touch())
-    assert busy.path.exists()  # it is another run's
+    assert busy.path.exists()  # it belongs to another run
     run_folder._remove_stale_drafts(tmp_path / "run")
     assert not busy.path.exists()
 

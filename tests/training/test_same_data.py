@@ -1,4 +1,4 @@
-"""A run goes on with the data it was begun with: any change, in any split, at any time, is refused and named."""
+"""Resuming requires unchanged data: a change in any split is refused and named."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from regard.training.console import SilentConsole
 from regard.training.train import resume, train
 
 TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.ffn_dim=8", "model.heads=1",
-        "data.max_batch_tokens=256", "data.vocab_size=250", "training.evaluation.every=1000", "training.files.save_every=1",
-        "decoding=greedy"]  # fmt: skip
+        "data.max_batch_tokens=256", "data.vocab_size=250", "training.evaluation.every=1000",
+        "training.files.save_every=1", "decoding=greedy"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def data_folder(tmp_path_factory):
-    """Data in files, and runs of it that stand in the middle of an epoch and at the end of one."""
+    """Data files, and runs that stopped in the middle and at the end of an epoch."""
     folder = tmp_path_factory.mktemp("data")
     for split, count in (("train", 40), ("valid", 4), ("test", 4)):
         pairs = english_korean.generate(split, count, seed=1)
@@ -73,4 +73,4 @@ def test_data_that_changed_is_refused(data_folder, name, change, words):
     finally:
         for path, content in contents.items():
             path.write_bytes(content)
-    resume(run, longer, console=SilentConsole())  # other times of the files are no change
+    resume(run, longer, console=SilentConsole())  # other modification times are not a change

@@ -1,4 +1,4 @@
-"""Sealed files that change while they are read, whose headers lie, or that are none: one line, and nothing waits."""
+"""Checksummed files that change while they are read, have wrong headers, or are not regular files: one-line errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(path):
 
 
 def test_a_reader_never_sees_a_file_half_replaced(tmp_path):
-    """Two writers and a reader: each reading is one of the files that were written, whole."""
+    """Two writers and a reader: every read returns one complete file."""
     path = write(tmp_path / "x.safetensors")
     stop = threading.Event()
 
@@ -80,7 +80,7 @@ def test_shapes_are_read_from_the_header_alone(tmp_path):
 
 
 def forge(path, entries, facts='{"sha256": "%s"}'):
-    """A file with any header, sealed as it should be."""
+    """Write a file with any header and a correct checksum."""
     note = facts % ("0" * 64) if "%s" in facts else facts
     text = json.dumps({"__metadata__": {"regard": note}, **entries}).encode()
     data = len(text).to_bytes(8, "little") + text + bytes(16)
@@ -127,12 +127,12 @@ def test_a_file_larger_than_the_memory_is_refused_before_it_is_read(tmp_path, mo
 
 def test_a_file_with_more_than_its_tensors_is_refused_before_it_is_read(tmp_path):
     path = write(tmp_path / "x.safetensors")
-    os.truncate(path, 2**40)  # a hole
+    os.truncate(path, 2**40)  # a sparse file
     with pytest.raises(CheckpointError, match=r"\(it is longer than its header says\); restore it from a copy$"):
         tensor_files.read_tensors(path)
 
 
-def test_nobody_is_told_to_delete_a_file(tmp_path):
+def test_errors_do_not_suggest_to_delete_a_file(tmp_path):
     path = write(tmp_path / "x.safetensors")
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(CheckpointError, match=r"\(its checksum does not match\); restore it from a copy$"):

@@ -1,4 +1,4 @@
-"""Every listed model is built without memory as it is built with it, and no larger than the weights are."""
+"""Every registered model can be built on the meta device, and never larger than its weights file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One step: the same however the batch is cut; a loss that is no number stops the run or is skipped."""
+"""One step: independent of how the batch is split; a non-finite loss stops the run or is skipped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_pieces_of_all_processes_are_the_batch(count, world, accumulate):
         list(micro_batches(examples, rank=rank, world_size=world, accumulation_steps=accumulate))
         for rank in range(world)
     ]
-    assert {len(share) for share in shares} == {accumulate}  # every process does as many pieces
+    assert {len(share) for share in shares} == {accumulate}  # every process has the same number of micro-batches
     real = [index for share in shares for piece in share if piece.weight for index in piece.examples]
     assert sorted(real) == list(examples)
     assert all(len(piece.examples) for share in shares for piece in share)
@@ -117,7 +117,7 @@ def test_the_same_step_is_the_same_whatever_came_before(toy):
     torch.rand(17)
     outcomes = [take(np.arange(6), step=4, flags=tuple) for take in (first, second)]
     assert outcomes[0] == outcomes[1]
-    assert stepper(toy())(np.arange(6), step=5, flags=tuple).loss != outcomes[0].loss  # dropout is another
+    assert stepper(toy())(np.arange(6), step=5, flags=tuple).loss != outcomes[0].loss  # another dropout mask
 
 
 def test_a_batch_is_moved_as_it_is():

@@ -1,4 +1,4 @@
-"""What a run says: before the first step, while it works, and why it ended."""
+"""Messages of a run: before the first step, during training, and at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from regard.training.train import resume, train
 
 @pytest.fixture
 def printed(toy, tmp_path, monkeypatch):
-    """Settings -> all that a run of them says, line by line."""
+    """Return a function: settings -> printed lines of a run."""
     monkeypatch.setattr(summing.Summing, "data_summary", lambda self: ["40 sums; the first is 1 2 3"])
 
     def run(*settings):
@@ -137,7 +137,7 @@ def test_a_log_that_was_lost_is_set_aside_on_request(toy, tmp_path, silent):
     assert "starting a new log; the old log is log-1.jsonl" in stream.getvalue()
     assert [row["step"] for row in log.read_rows(path)] == [12, 14, 14]
     assert b"\r\n" in (tmp_path / "run" / "log-1.jsonl").read_bytes()
-    resume(tmp_path / "run", ["training.steps=15"], console=silent)  # and the new one is as good as any
+    resume(tmp_path / "run", ["training.steps=15"], console=silent)  # the new log is valid
     path.unlink()
     stream = io.StringIO()
     resume(tmp_path / "run", ["training.steps=16"], console=LineConsole(stream), new_log=True)

@@ -1,4 +1,4 @@
-"""Runs: trained, killed, resumed, loaded. Resumed is the same as never interrupted, byte for byte."""
+"""Runs are trained, killed, resumed and loaded. A resumed run equals an uninterrupted one, byte for byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RICH = ["training.evaluation.every=4", "training.evaluation.average_last=2", "tr
 
 
 def outcome(path):
-    """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
+    """Return everything that must not depend on interruptions: weights, log and final state, except for the time."""
     folder = RunFolder(path)
     tensors, facts = tensor_files.read_tensors(folder.checkpoints()[-1])
     facts["progress"].pop("seconds")
@@ -134,7 +134,7 @@ def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
     words.write_text(words.read_text().replace("6", "7"))
     with pytest.raises(CheckpointError, match=r"words\.json: its checksum does not match config\.json; restore it"):
         load_run(tmp_path / "run")
-    os.truncate(words, 2**40)  # a hole, which would be read for hours
+    os.truncate(words, 2**40)  # a sparse file, which would be read for hours
     with pytest.raises(CheckpointError, match=r"words\.json: 1,099,511,627,776 bytes, more than a task writes; regard"):
         load_run(tmp_path / "run")
     words.unlink()

@@ -1,4 +1,4 @@
-"""The loop: stopped, out of disk, damaged, watched; budgets; every batch of the plan."""
+"""The training loop: signals, full disks, damaged checkpoints, callbacks, budgets and batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = ["training.evaluation.every=4", "training.files.save_every=3"]
 
 
 class Signals(SilentConsole):
-    """Sends this process a signal after so many steps."""
+    """Sends this process a signal after `steps` steps."""
 
     def __init__(self, signum, steps):
         self.number, self.steps = signum, steps
@@ -37,8 +37,8 @@ def outcome(path):
 
 
 @pytest.fixture(autouse=True)
-def heard():
-    """No signal is ignored, even where the tests were started by nohup; afterwards all is as it was."""
+def default_sighup():
+    """Do not ignore SIGHUP, even if the tests run under nohup; restore its handler afterwards."""
     before = signal.getsignal(signal.SIGHUP)
     if before is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -49,7 +49,7 @@ def heard():
 @pytest.mark.parametrize(
     ("signum", "steps"), [(signal.SIGINT, 1), (signal.SIGTERM, 4), (signal.SIGHUP, 7), (signal.SIGINT, 10)]
 )
-def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, signum, steps):
+def test_a_signal_saves_the_run_and_prints_how_to_continue(toy, tmp_path, silent, signum, steps):
     before = signal.getsignal(signum)
     with pytest.raises(Interrupted) as stopped:
         train(toy(*SETTINGS), tmp_path / "run", console=Signals(signum, steps))
@@ -111,7 +111,7 @@ def test_the_first_budget_that_is_used_up_ends_the_run(toy, tmp_path, silent, se
 
 
 def test_minutes_are_counted_over_resumes(toy, tmp_path, silent, monkeypatch):
-    """With a clock that moves a second at every look."""
+    """Use a clock that advances by a second at every call."""
     seconds = iter(range(10**9))
     monkeypatch.setattr(trainers.time, "monotonic", lambda: float(next(seconds)))
     settings = ["training.steps=100000", "training.minutes=3", "training.evaluation.every=100000"]
@@ -134,7 +134,7 @@ def test_every_step_takes_the_batch_of_the_plan(toy, tmp_path, silent, monkeypat
     train(toy("training.evaluation.every=100"), tmp_path / "run", console=silent)
     task = summing.build(summing.Config())
     planned = [sorted(batch.tolist()) for epoch in range(3) for batch in task.epoch_batches(epoch, 1)]
-    assert len(calls[0]) == 1 and calls[1:13] == planned[:12]  # one example is tried before the run begins
+    assert len(calls[0]) == 1 and calls[1:13] == planned[:12]  # one example is computed before the run starts
 
 
 def test_the_loss_falls(toy, tmp_path, silent):
@@ -173,14 +173,14 @@ def test_cosine_ends_with_the_run(toy, tmp_path, silent):
     "settings", [["training.hardware.compile=true"], ["training.hardware.checkpoint_activations=true"]]
 )
 def test_options_of_the_hardware_do_not_change_the_run(toy, tmp_path, silent, settings, monkeypatch):
-    monkeypatch.setattr("torch.compile", lambda work, dynamic: work)  # compiling itself is tested where it lives
+    monkeypatch.setattr("torch.compile", lambda work, dynamic: work)  # compilation is tested in test_device.py
     train(toy(*SETTINGS), tmp_path / "plain", console=silent)
     train(toy(*SETTINGS, *settings), tmp_path / "other", console=silent)
     plain, second = (log.read_rows(tmp_path / name / "log.jsonl") for name in ("plain", "other"))
     assert plain[1:] == second[1:] and plain[0].keys() == {"step", "run"}
 
 
-def test_a_watcher_sees_every_step_and_the_run_is_the_same(toy, silent, tmp_path):
+def test_a_callback_is_called_after_every_step_and_does_not_change_the_run(toy, silent, tmp_path):
     calls = []
 
     def watch(recipe, task, *, model, run, step, last):
@@ -194,7 +194,7 @@ def test_a_watcher_sees_every_step_and_the_run_is_the_same(toy, silent, tmp_path
     assert RunFolder(tmp_path / "watched").model.read_bytes() == RunFolder(tmp_path / "alone").model.read_bytes()
 
 
-def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
+def test_a_resumed_run_calls_the_callback_from_its_step(toy, silent, tmp_path):
     steps = []
     train(toy("training.steps=5"), tmp_path / "run", console=silent)
 
@@ -205,5 +205,5 @@ def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
     assert steps == [6, 7, 8]
 
 
-def test_nobody_does_nothing(tmp_path):
+def test_the_default_callback_does_nothing(tmp_path):
     assert no_callback(None, None, model=None, run=tmp_path, step=1, last=True) is None

@@ -1,4 +1,4 @@
-"""Runs of strangers: nothing is imported, written elsewhere or believed; every refusal is one line."""
+"""Untrusted runs: nothing is imported or written elsewhere, and every refusal is a one-line error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A small run of our own parts."""
+    """A small run of built-in parts."""
     recipe = recipes.read("translation", settings=TINY)
     return train(recipe, tmp_path_factory.mktemp("own") / "run", console=SilentConsole())
 
@@ -40,7 +40,7 @@ def run(trained, tmp_path):
 
 
 def change(run, edit):
-    """Another configuration, sealed as it should be."""
+    """Edit the configuration and write it with a correct checksum."""
     path = RunFolder(run).config
     table = read_json(path)
     edit(table)
@@ -49,7 +49,7 @@ def change(run, edit):
 
 @pytest.fixture
 def evil(tmp_path, monkeypatch):
-    """A module that leaves a trace when it is imported."""
+    """A module that creates a file when it is imported."""
     (tmp_path / "evil_lab").mkdir()
     code = f"from pathlib import Path\nPath({str(tmp_path / 'owned')!r}).touch()\n"
     for name in ("__init__", "part"):
@@ -81,7 +81,7 @@ def test_a_dotted_name_anywhere_in_a_configuration_imports_nothing(run, evil, ed
     assert not evil.exists() and not (run.parent / "mean").exists()
 
 
-def test_a_stranger_s_run_is_used_when_it_is_trusted(toy, silent, tmp_path, monkeypatch):
+def test_an_untrusted_run_is_loaded_with_trust(toy, silent, tmp_path, monkeypatch):
     run = train(toy(), tmp_path / "run", console=silent)
     assert load_run(run).trusted  # trained here
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "elsewhere"))
@@ -91,10 +91,10 @@ def test_a_stranger_s_run_is_used_when_it_is_trusted(toy, silent, tmp_path, monk
         resume(run, console=silent)
     assert load_run(run, trust=True).trusted
     resume(run, ["training.steps=13"], console=silent, trust=True)
-    assert load_run(run)  # it was trained here now
+    assert load_run(run)  # now it was trained here
 
 
-def test_weights_of_a_stranger_s_run_are_taken_without_importing_its_task(toy, silent, tmp_path, monkeypatch):
+def test_weights_of_an_untrusted_run_are_copied_without_importing_its_task(toy, silent, tmp_path, monkeypatch):
     first = train(toy(), tmp_path / "first", console=silent)
     change(first, lambda table: table.update(task="no_such.module"))
     started = train(toy(f"pretrained.run={first}"), tmp_path / "run", console=silent)
@@ -174,7 +174,7 @@ WRONG = ([], {}, "", None, -1, 10**18, 1e308, float("nan"), True, "[/red]", "../
 
 
 def test_no_change_of_a_configuration_is_a_traceback(run):
-    """Any value anywhere: it loads, or one line says what is wrong."""
+    """Any value anywhere: the run loads, or raises a one-line error."""
     original = json.loads(RunFolder(run).config.read_text(encoding="utf-8"))
     original.pop("sha256")
     keys = list(paths(original))
@@ -210,7 +210,7 @@ def test_another_run_s_model_of_the_same_shape_is_refused(run, tmp_path):
 
 
 def age(run):
-    """The run as an earlier version wrote it: no ids, no checksums of data."""
+    """Remove run ids and data checksums, as in runs of early versions."""
     folder = RunFolder(run)
     for path in (folder.model, *folder.checkpoints(), *folder.snapshots()):
         tensors, facts = tensor_files.read_tensors(path)
@@ -222,7 +222,7 @@ def age(run):
     change(run, lambda table: [table.pop(key) for key in ("run", "fingerprint")])
 
 
-class Said(SilentConsole):
+class Recorder(SilentConsole):
     def __init__(self):
         self.lines = []
 
@@ -234,7 +234,7 @@ def test_a_run_without_an_id_still_works_and_it_is_said(run, trained):
     age(run)
     assert read_identity(RunFolder(run)).run_id is None
     assert load_run(run)
-    console = Said()
+    console = Recorder()
     resume(run, ["training.steps=3"], console=console)
     assert any(
         "started by an earlier version of regard; cannot check that its files belong together" in s

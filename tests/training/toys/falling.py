@@ -1,4 +1,4 @@
-"""A toy task like `summing` whose metric is better when it is smaller, under a name that says nothing."""
+"""A toy task like `summing` with a metric for which lower is better, under a neutral name."""
 
 from __future__ import annotations
 
