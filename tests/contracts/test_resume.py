@@ -1,4 +1,4 @@
-"""Killed and resumed is never killed: every listed task in this process, and real processes with real signals.
+"""A killed and resumed run equals an uninterrupted one: every registered task, and processes with real signals.
 
 The long version is bench/reliability.py.
 """
@@ -23,7 +23,7 @@ from regard.training.console import SilentConsole
 from regard.training.run_folder import RunFolder
 from regard.training.train import resume, train
 
-pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+pytestmark = pytest.mark.timeout(600)  # many processes, possibly on a busy machine
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "data.pairs=300",
         "data.max_batch_tokens=256", "data.vocab_size=300", "training.files.log_every=1", "training.files.save_every=5",
         "training.evaluation.every=100000"]  # fmt: skip
@@ -31,7 +31,7 @@ STEPS = ["training.steps=7", "training.files.log_every=2", "training.files.save_
 
 
 class Killer(SilentConsole):
-    """Dies after some steps, as a process does that is killed: nothing is saved or said."""
+    """Raises Killed after a number of steps, like a killed process: nothing is saved or printed."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -47,21 +47,21 @@ class Killed(BaseException):
 
 
 def recipe_of(task: str) -> recipes.Recipe:
-    """The task on the data of its demo, with the tiny form of a model that fits."""
+    """Return the recipe of a task on its demo data, with the tiny configuration of a matching model."""
     module = find("regard.tasks", task)
-    models = compatible_models(module.SIZES)
+    models = compatible_models(module.SPEC)
     assert models, f"no listed model fits the task {task}"
     default = module.DEFAULTS.get("model", {}).get("name")
     model = default if default in models else models[0]
     table = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
     data = [setting for setting in module.DEMO if setting.startswith("data.")]
     settings = [f"model={model}", *data, *STEPS]
-    whole = recipes.read(task, settings=settings).to_dict()
-    return recipes.from_dict(configs.merge(whole, table))
+    uninterrupted = recipes.read(task, settings=settings).to_dict()
+    return recipes.from_dict(configs.merge(uninterrupted, table))
 
 
 def outcome(path):
-    """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
+    """Return everything that must not depend on interruptions: weights, log and final state, except for the time."""
     folder = RunFolder(path)
     tensors, facts = tensor_files.read_tensors(folder.checkpoints()[-1])
     facts["progress"].pop("seconds")
@@ -69,8 +69,8 @@ def outcome(path):
 
 
 def score_by_weights(task, model, split, decoding):
-    """A score that takes no time; what a task's own takes is its own law."""
-    return {task.goal.metric: float(sum(weight.double().sum() for weight in model.parameters()))}
+    """Return a score that is cheap to compute; the metrics of the tasks have other tests."""
+    return {task.target_metric.metric: float(sum(weight.double().sum() for weight in model.parameters()))}
 
 
 @pytest.mark.parametrize("task", registered_names("regard.tasks"))
@@ -80,11 +80,11 @@ def test_every_task_is_killed_and_resumed_as_if_it_never_was(task, tmp_path, mon
     build, fresh = module.build, module.build(recipe.task.config)  # read once; a resumed run reads its data again
     monkeypatch.setattr(type(fresh), "evaluate", score_by_weights)
     monkeypatch.setattr(module, "build", lambda config, folder=None: build(config, folder=folder) if folder else fresh)
-    whole = train(recipe, tmp_path / "whole", console=SilentConsole())
+    uninterrupted = train(recipe, tmp_path / "whole", console=SilentConsole())
     with pytest.raises(Killed):
         train(recipe, tmp_path / "run", console=Killer(4))  # after the checkpoint of step 3, before that of step 6
     resume(tmp_path / "run", console=SilentConsole())
-    assert outcome(tmp_path / "run") == outcome(whole)
+    assert outcome(tmp_path / "run") == outcome(uninterrupted)
 
 
 def test_struck_at_any_file_operation_a_run_ends_as_the_one_left_alone(root):
@@ -96,8 +96,8 @@ def test_struck_at_any_file_operation_a_run_ends_as_the_one_left_alone(root):
 
 
 def test_what_is_not_flushed_is_missed(root):
-    """The harness sees a promise that is not kept: files that are moved into place without being flushed."""
-    program = "import regard.core.files as f, runpy, sys; f.flush = lambda path: None; sys.argv = sys.argv[1:]; "
+    """The benchmark detects a broken guarantee: files that are moved into place without fsync."""
+    program = "import regard.core.files as f, runpy, sys; f.fsync = lambda path: None; sys.argv = sys.argv[1:]; "
     program += "sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
     script = str(root / "bench" / "reliability.py")
     command = [sys.executable, "-c", program, script, "--kills", "10", "--seed", "1"]
@@ -105,7 +105,7 @@ def test_what_is_not_flushed_is_missed(root):
     assert ran.returncode == 1 and "BROKEN power loss" in ran.stdout, ran.stdout + ran.stderr
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+def test_ctrl_c_saves_and_prints_how_to_continue(tmp_path):
     out = tmp_path / "run"
     command = [
         sys.executable,
@@ -121,12 +121,12 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     wait_for((out / "timing.jsonl").exists)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130
-    last = said.splitlines()[-1]
+    last = stderr.splitlines()[-1]
     assert "stopped by SIGINT at step" in last
-    assert f"go on with: regard train --resume {out}" in last
-    assert "\x1b" not in said and "Traceback" not in said
+    assert f"continue with: regard train --resume {out}" in last
+    assert "\x1b" not in stderr and "Traceback" not in stderr
     assert sorted((out / "state").glob("step-*.safetensors"))
     assert (out / "model.safetensors").exists()
 

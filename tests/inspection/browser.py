@@ -1,4 +1,4 @@
-"""A page opened in a browser without network. Every error a page makes fails its test."""
+"""Open a page in a browser without network. Every error of a page fails its test."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from contextlib import contextmanager
 def opened(
     browser, address, *, fragment="", width=1280, height=900, scheme="light", offline=True, expected="", locale="en-US"
 ):
-    """A page that has drawn itself. It may ask for nothing but its own address, and make no error but `expected`."""
+    """Open a page and wait until it is drawn. It may only request its own address, and log no error but `expected`."""
     screen = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
     context = browser.new_context(**screen, offline=offline, locale=locale)
     page = context.new_page()
-    wrong, asked = [], []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: asked.append(request.url))
+    errors, requests = [], []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: requests.append(request.url))
     page.goto(f"{address}{fragment}")
     if address != "about:blank":
         page.wait_for_selector("html[data-ready]")
-    page.asked = asked
+    page.requested_urls = requests
     try:
         yield page
-        assert [message for message in wrong if not expected or expected not in message] == []
+        assert [message for message in errors if not expected or expected not in message] == []
         home = address.rstrip("/")
-        assert [url for url in asked if not url.startswith((home, "data:", "blob:"))] == []
+        assert [url for url in requests if not url.startswith((home, "data:", "blob:"))] == []
     finally:
         context.close()
 
 
 @contextmanager
 def serving(app):
-    """The application on a free port of this machine, in a thread."""
+    """Serve the application on a free port, in a thread."""
     import uvicorn
 
     from regard.serve.server import address, listen

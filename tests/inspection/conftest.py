@@ -1,4 +1,4 @@
-"""What tests of looking inside share: made-up inspections, and tiny models."""
+"""Fixtures of the inspection tests: tiny models and synthetic inspections."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import tiny_runs
 
 @pytest.fixture(scope="session")
 def task():
-    """Translation of the built-in sentences, words as tokens."""
+    """Translation of the built-in sentences, with words as tokens."""
     return tiny_runs.make_task()
 
 
 @pytest.fixture
 def subject(task):
-    """A model's name -> an untrained tiny one, ready to be looked into."""
+    """Return a function: model name -> untrained tiny inspection target."""
     return lambda name="transformer": tiny_runs.make_subject(task, name)
 
 
@@ -32,11 +32,11 @@ def sentence(task):
 
 @pytest.fixture
 def documents():
-    """Words of sentences of a document: two levels."""
+    """A document classifier with two levels of attention."""
     return tiny_runs.make_documents()
 
 
 @pytest.fixture
 def pictures():
-    """Patches of an image."""
+    """An image classifier with attention over patches."""
     return tiny_runs.make_pictures()

@@ -21,13 +21,13 @@ TEXT = "the film is good. i did not like the long end. go and see it."
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for."""
+    """Options of a request."""
 
-    top: int = 1  # labels
+    n: int = 1  # number of labels
 
 
 class Pool(nn.Module):
-    """(b n d) -> (b d): a learned question looks at n features."""
+    """(b n d) -> (b d): attention pooling with a learned query."""
 
     def __init__(self, dim, *, queries, keys):
         super().__init__()
@@ -70,12 +70,12 @@ class Documents(Task):
 
     def tokens(self, sentences):
         longest = max(map(len, sentences))
-        numbers = [[1 + sum(map(ord, word)) % 63 for word in words] for words in sentences]
-        return torch.tensor([row + [0] * (longest - len(row)) for row in numbers])
+        ids = [[1 + sum(map(ord, word)) % 63 for word in words] for words in sentences]
+        return torch.tensor([row + [0] * (longest - len(row)) for row in ids])
 
     @torch.no_grad()
     def predict(self, model, inputs, options, decoding):
-        rows = [model(self.tokens(sentences)).log_softmax(-1)[0].topk(options.top) for sentences in inputs]
+        rows = [model(self.tokens(sentences)).log_softmax(-1)[0].topk(options.n) for sentences in inputs]
         return [
             [
                 Prediction(LABELS[i], score, score, value=i)
@@ -84,29 +84,29 @@ class Documents(Task):
             for row in rows
         ]
 
-    def inspect(self, model, given, options, decoding):
-        tokens, best = self.tokens(given), self.predict(model, [given], Options(top=3), decoding)[0]
+    def inspect(self, model, sentences, options, decoding):
+        tokens, best = self.tokens(sentences), self.predict(model, [sentences], Options(n=3), decoding)[0]
         axes = {
             "document": Axis((Item("document", special=True),), "document"),
-            "sentences": Axis(tuple(Item(" ".join(words)) for words in given), "sentences"),
+            "sentences": Axis(tuple(Item(" ".join(words)) for words in sentences), "sentences"),
         }
-        for i, words in enumerate(given):
+        for i, words in enumerate(sentences):
             parent = Parent("sentences", i)
             axes[f"words.{i}"] = Axis(tuple(map(Item, words)), f"words of sentence {i + 1}", parent, input="words")
             axes[f"sentence.{i}"] = Axis((Item(" ".join(words)),), f"sentence {i + 1}", parent)
-        words = tuple(AxisRef(f"words.{i}", i) for i in range(len(given)))
+        words = tuple(AxisRef(f"words.{i}", i) for i in range(len(sentences)))
 
         def without_sentences():
-            others = [[row for j, row in enumerate(tokens) if j != i] for i in range(len(tokens))]
-            return torch.stack([model(torch.stack(rows)) if rows else model(tokens * 0) for rows in others])
+            remaining = [[row for j, row in enumerate(tokens) if j != i] for i in range(len(tokens))]
+            return torch.stack([model(torch.stack(rows)) if rows else model(tokens * 0) for rows in remaining])
 
         alternatives = tuple((answer.text, answer.score) for answer in best)
         return Inspectable(
-            title=" / ".join(" ".join(words) for words in given),
+            title=" / ".join(" ".join(words) for words in sentences),
             axes=axes,
             query_axes={
                 "words": words,
-                "sentence": tuple(AxisRef(f"sentence.{i}", i) for i in range(len(given))),
+                "sentence": tuple(AxisRef(f"sentence.{i}", i) for i in range(len(sentences))),
                 "document": (AxisRef("document"),),
             },
             key_axes={"words": words, "sentences": (AxisRef("sentences"),)},

@@ -1,4 +1,4 @@
-"""Made-up inspections with the shape of real ones, for tests of the page alone."""
+"""Synthetic inspections, for tests of the page."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ AXES = {
 
 
 def attention(name: str, layer: int, weights: Array, **more) -> Map:
-    """A map named for its group: encoder, decoder or cross."""
+    """Return a map named after its group: encoder, decoder or cross."""
     sides = {"encoder": ("source", "source"), "decoder": ("output", "read"), "cross": ("output", "source")}[name]
     titles = {"encoder": "Source self-attention", "decoder": "Output self-attention", "cross": "Output → source"}
     allowed = np.tril(np.ones((1, *weights.shape[1:]), bool)) if name == "decoder" else None
@@ -94,18 +94,18 @@ def maps(random: np.random.Generator, layers: int, heads: int, sharp: float = 1.
     return (*encoder, *decoder, *crossing)
 
 
-def step(random: np.random.Generator, one: Map, head: int) -> HeadComputation:
-    _, t, s = one.weights.shape
+def step(random: np.random.Generator, attention_map: Map, head: int) -> HeadComputation:
+    _, t, s = attention_map.weights.shape
     q, k, v = (random.normal(0, 1, (n, 16)).astype(np.float32) for n in (t, s, s))
-    allowed = np.tril(np.ones((t, s), np.float32)) if one.group == "decoder" else np.ones((t, s), np.float32)
-    one.weights[head] = softmax(np.where(allowed > 0, (q @ k.T / 4).astype(np.float64), -1e9))  # as its numbers say
+    allowed = np.tril(np.ones((t, s), np.float32)) if attention_map.group == "decoder" else np.ones((t, s), np.float32)
+    attention_map.weights[head] = softmax(np.where(allowed > 0, (q @ k.T / 4).astype(np.float64), -1e9))
     stages = (Stage("q·k", q @ k.T), Stage("÷ √d", q @ k.T / 4))
-    return HeadComputation(one.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages)
+    return HeadComputation(attention_map.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages)
 
 
 def positions() -> Positions:
-    place = np.arange(40)[:, None] / 10000 ** (2 * (np.arange(32) // 2)[None] / 32)
-    table = np.where(np.arange(32) % 2 == 0, np.sin(place), np.cos(place)).astype(np.float32)
+    angles = np.arange(40)[:, None] / 10000 ** (2 * (np.arange(32) // 2)[None] / 32)
+    table = np.where(np.arange(32) % 2 == 0, np.sin(angles), np.cos(angles)).astype(np.float32)
     dots = np.array([np.mean((table[: 40 - n] * table[n:]).sum(-1)) for n in range(40)], np.float32)
     return Positions("sinusoidal", table, dots)
 
@@ -122,17 +122,18 @@ def probe(n: int) -> TrainingSnapshot:
     return TrainingSnapshot(100 * n, AXES, (attention("cross", 0, weights),), " ".join(TARGET[:n]))
 
 
-def measured(random: np.random.Generator, found: tuple[Map, ...]) -> AlignmentResult:
-    crossing = [one for one in found if one.group == "cross"]
-    heads = [[round(float(x), 3) for x in random.random(len(one.weights))] for one in crossing]
+def measured(random: np.random.Generator, all_maps: tuple[Map, ...]) -> AlignmentResult:
+    crossing = [attention_map for attention_map in all_maps if attention_map.group == "cross"]
+    heads = [[round(float(x), 3) for x in random.random(len(attention_map.weights))] for attention_map in crossing]
     rates = {
-        one.name: {"mean": 0.1 + 0.1 * one.layer, "heads": each} for one, each in zip(crossing, heads, strict=True)
+        attention_map.name: {"mean": 0.1 + 0.1 * attention_map.layer, "heads": head_rates}
+        for attention_map, head_rates in zip(crossing, heads, strict=True)
     }
     return AlignmentResult("output", "source", TRUTH, rates, crossing[-1].name)
 
 
 def tokens() -> tuple[Token, ...]:
-    """Each token of the output with two others that might have stood there."""
+    """Return each output token with two alternatives."""
     return tuple(
         Token(word, -0.05 * (i + 1), ((word, -0.05 * (i + 1)), (TARGET[(i + 3) % len(TARGET)], -1.6), ("그", -3.0)))
         for i, word in enumerate(TARGET)
@@ -142,16 +143,16 @@ def tokens() -> tuple[Token, ...]:
 def translation(
     layers: int = 6, heads: int = 8, title: str = "the old teacher gave the small child a book"
 ) -> Inspection:
-    """An English sentence into Korean, with everything the page can show."""
+    """Return an English-Korean translation with all data that the page can show."""
     random = np.random.default_rng(7)
-    found = maps(random, layers, heads)
-    telling = (found[0], found[layers], found[2 * layers])
+    all_maps = maps(random, layers, heads)
+    telling = (all_maps[0], all_maps[layers], all_maps[2 * layers])
     return Inspection(
         text=title,
         model="transformer",
         task="translation",
         axes=AXES,
-        maps=found,
+        maps=all_maps,
         answered="output",
         outputs=(
             Output("늙은 선생님은 작은 아이에게 책을 주셨어요 .", -0.412, -0.31, tokens()),
@@ -159,8 +160,8 @@ def translation(
             Output("선생님은 작은 아이에게 책을 주었다 .", -3.2, -0.9),
         ),
         facts={"parameters": 1_284_608, "run": "runs/en-ko"},
-        truth=measured(random, found),
-        steps=tuple(step(random, one, head) for one in telling for head in range(min(2, heads))),
+        truth=measured(random, all_maps),
+        steps=tuple(step(random, attention_map, head) for attention_map in telling for head in range(min(2, heads))),
         positions=positions(),
         embeddings=(embeddings(random),),
         probes=tuple(probe(n) for n in range(8)),
@@ -169,14 +170,14 @@ def translation(
 
 
 def levels(sentences: int = 3, words: int = 5) -> Inspection:
-    """A document: attention over words inside each sentence, and over sentences."""
+    """Return a document with attention over the words of each sentence, and over sentences."""
     random = np.random.default_rng(5)
     axes = {
         "document": axis(["<document>"], "document"),
         "sentences": axis([f"sentence {i + 1}" for i in range(sentences)], "sentences"),
     }
     upper = softmax(random.normal(0, 1, (1, 1, sentences)))
-    found = [Map("upper", "upper", "document", "sentences", upper, group="upper", title="Document → sentences")]
+    all_maps = [Map("upper", "upper", "document", "sentences", upper, group="upper", title="Document → sentences")]
     for i in range(sentences):
         parent = Parent("sentences", i)
         labels = tuple(Item(f"w{i}.{j}") for j in range(words))
@@ -184,14 +185,16 @@ def levels(sentences: int = 3, words: int = 5) -> Inspection:
         weights = softmax(random.normal(0, 1, (2, words, words)))
         title = f"Words of sentence {i + 1} self-attention"
         side = f"words.{i}"
-        found.append(
+        all_maps.append(
             Map(f"lower #{i + 1}", "lower", side, side, weights, side, title, inward=True, batch=i, parent=parent)
         )
-    return Inspection("a document", "hierarchical", "documents", axes, tuple(found), outputs=(Output("praise", -0.3),))
+    return Inspection(
+        "a document", "hierarchical", "documents", axes, tuple(all_maps), outputs=(Output("praise", -0.3),)
+    )
 
 
 def long(size: int = 2048, heads: int = 2) -> Inspection:
-    """One causal map of `size` tokens."""
+    """Return an inspection with one causal map of `size` tokens."""
     random = np.random.default_rng(3)
     distance = np.arange(size)[None, :] - np.arange(size)[:, None]
     scores = random.normal(0, 1.5, (heads, size, size)) - np.abs(distance)[None] / 200 + 6 * (distance[None] % 97 == 0)
@@ -200,5 +203,5 @@ def long(size: int = 2048, heads: int = 2) -> Inspection:
         "read": Axis(tuple(Item(f"w{n}") for n in range(size)), "read"),
         "output": Axis(tuple(Item(f"w{n + 1}") for n in range(size)), "output"),
     }
-    found = Map("layers.0", "layers.0", "output", "read", weights, "output", "Output self-attention", inward=True)
-    return Inspection(f"{size} words", "gpt", "language", axes, (found,), answered="output")
+    all_maps = Map("layers.0", "layers.0", "output", "read", weights, "output", "Output self-attention", inward=True)
+    return Inspection(f"{size} words", "gpt", "language", axes, (all_maps,), answered="output")

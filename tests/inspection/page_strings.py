@@ -1,4 +1,4 @@
-"""The words of the page: what its modules say, as keys of the table of i18n_ko.js."""
+"""Extract the translatable strings of the page: the keys of the table in i18n_ko.js."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENTRY = re.compile(r"^  (\"(?:[^\"\\]|\\.)*\"): (\"(?:[^\"\\]|\\.)*\"),$", re.MU
 
 
 def _template(code: str, start: int) -> tuple[str, int]:
-    """Code behind an opening backtick -> the text with {0}, {1} … for what is put in, and where it ends."""
+    """Code after an opening backtick -> text with {0}, {1} … for its expressions, and the end of the template."""
     text, at, count = "", start, 0
     while code[at] != "`":
         if code.startswith("${", at):
@@ -27,28 +27,28 @@ def _template(code: str, start: int) -> tuple[str, int]:
     return text, at
 
 
-def said() -> dict[str, set[str]]:
-    """Every text that a module of the page says -> the files that say it."""
-    found: dict[str, set[str]] = {}
+def page_strings() -> dict[str, set[str]]:
+    """Return every translatable string of the page, with the files that use it."""
+    strings: dict[str, set[str]] = {}
     for path in sorted(PAGE.rglob("*.js")):
         code = path.read_text(encoding="utf-8")
         for match in TAG.finditer(code):
-            found.setdefault(_template(code, match.end())[0], set()).add(path.name)
-    return found
+            strings.setdefault(_template(code, match.end())[0], set()).add(path.name)
+    return strings
 
 
-def unsaid(code: str) -> str:
-    """Code without comments, without what it says by the table, and without what is put into its other templates."""
+def without_strings(code: str) -> str:
+    """Return code without comments, translatable strings, and expressions in other templates."""
     code = re.sub(r"^\s*//.*$", "", code, flags=re.MULTILINE)
     for match in reversed(list(TAG.finditer(code))):
-        code = code[: match.start()] + "SAID" + code[_template(code, match.end())[1] + 1 :]
+        code = code[: match.start()] + "STRING" + code[_template(code, match.end())[1] + 1 :]
     while (shorter := re.sub(r"\$\{[^{}]*\}", "", code)) != code:
         code = shorter
     return code
 
 
 def table(name: str) -> dict[str, str]:
-    """A table of the page: English -> Korean."""
+    """Return a table of the page: English -> Korean."""
     code = "".join((PAGE / file).read_text(encoding="utf-8") for file in ("i18n.js", "i18n_ko.js"))
     body = code.split(f"export const {name} = {{\n")[1].split("\n};")[0] + "\n"
     return {json.loads(key): json.loads(value) for key, value in ENTRY.findall(body)}

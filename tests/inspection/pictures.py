@@ -1,4 +1,4 @@
-"""A small task on images: patches with boxes look at each other, and a question looks at them. Views of its own."""
+"""A small image task: self-attention over patches with boxes, and attention pooling. It has its own view."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Model(nn.Module):
 
 
 class Pictures(Task):
-    """A picture is given as nine digits: how bright its patches are."""
+    """An image is written as nine digits: the brightness of its patches."""
 
     target_metric = TargetMetric("accuracy", higher_is_better=True)
     spec = None
@@ -45,19 +45,19 @@ class Pictures(Task):
     def predict(self, model, inputs, options, decoding):
         return [[Prediction("dark" if model(patches).argmax() else "bright")] for patches in inputs]
 
-    def inspect(self, model, given, options, decoding):
+    def inspect(self, model, picture, options, decoding):
         step = 1 / SIDE
         boxes = [(j * step, i * step, (j + 1) * step, (i + 1) * step) for i in range(SIDE) for j in range(SIDE)]
         patches = tuple(Item(f"patch {n + 1}", box=box) for n, box in enumerate(boxes))
-        best = self.predict(model, [given], options, decoding)[0][0]
+        best = self.predict(model, [picture], options, decoding)[0][0]
         return Inspectable(
             title="a picture",
             axes={"patches": Axis(patches, "patches", input="patches")},
-            query_axes={"patches": (AxisRef("patches"),)},  # the question is not named: it gets a number
+            query_axes={"patches": (AxisRef("patches"),)},  # the query axis is not described: its item is numbered
             key_axes={"patches": (AxisRef("patches"),)},
             outputs=(Output(best.text),),
-            replay=lambda: model(given),
-            predicted_ids=model(given).argmax(-1),
-            inputs={"patches": given},
-            extra={"pixels": given[0, :, 0].tolist()},
+            replay=lambda: model(picture),
+            predicted_ids=model(picture).argmax(-1),
+            inputs={"patches": picture},
+            extra={"pixels": picture[0, :, 0].tolist()},
         )

@@ -1,4 +1,4 @@
-"""A map that looks where the truth says has no error; marks and punctuation take no part."""
+"""Alignment error: zero for the true links; special tokens and punctuation are ignored."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ WRONG = attention("wrong", [1, 0, 0, 0, 0], [1, 0, 0, 0, 0], [1, 0, 0, 0, 0], [1
 
 
 def test_the_best_map_is_the_one_that_looks_at_the_truth():
-    found = measure_alignment([WRONG, RIGHT], shown(TRUE))
-    assert found.best == "right" and (found.queries, found.keys) == ("output", "source")
-    assert found.rates["right"]["heads"][0] == 0 and found.rates["wrong"]["heads"][0] == pytest.approx(1)
-    assert len(found.rates["right"]["heads"]) == 2
+    result = measure_alignment([WRONG, RIGHT], shown(TRUE))
+    assert result.best == "right" and (result.queries, result.keys) == ("output", "source")
+    assert result.rates["right"]["heads"][0] == 0 and result.rates["wrong"]["heads"][0] == pytest.approx(1)
+    assert len(result.rates["right"]["heads"]) == 2
 
 
 def test_only_items_of_words_are_drawn_as_linked():

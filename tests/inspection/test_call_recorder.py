@@ -1,4 +1,4 @@
-"""What attention was given, call by call, and who might look at whom."""
+"""Recording of attention calls and their masks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from regard.inspection.call_recorder import AttentionCall, combined_mask, record
 def test_calls_are_noted_in_order_and_hooks_are_gone_after():
     model = torch.nn.ModuleDict({"attend": Attend(scores.build("dot", 4))})
     x = torch.randn(1, 2, 3, 4)
-    with record_calls(model) as seen:
+    with record_calls(model) as calls:
         model["attend"](x, x, x, Mask.causal())
         model["attend"](x[:, :, :1], x, x, mask=Mask())
-    (noted,) = seen.values()
+    (noted,) = calls.values()
     assert [call.q.shape[2] for call in noted] == [3, 1]
     assert not model["attend"]._forward_hooks
 

@@ -1,4 +1,4 @@
-"""The view of a caption: every word lights its cells, it plays through, runs stand side by side, a part can be grey."""
+"""The caption view: words highlight cells, playback, side-by-side runs, and occlusion."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ WORDS = ("a", "red", "circle", "<end>")
 SIDE = 4  # cells along a side
 
 
-def told(name, *, hard=False, attends=True):
-    """A made-up caption of a made-up image."""
+def captioned(name, *, hard=False, attends=True):
+    """A synthetic caption of a synthetic image."""
     random = np.random.default_rng(3)
     cells = tuple(
         Item(f"{i // SIDE},{i % SIDE}", box=(i % SIDE / 4, i // SIDE / 4, (i % SIDE + 1) / 4, (i // SIDE + 1) / 4))
@@ -29,7 +29,7 @@ def told(name, *, hard=False, attends=True):
     weights = random.dirichlet(np.ones(SIDE**2), (1, len(WORDS))).astype(np.float32)
     if hard:
         weights = np.eye(SIDE**2, dtype=np.float32)[weights.argmax(-1)]
-    found = Map("looking.cross_attn", "looking.cross_attn", "words", "cells", weights, "g", "Words → cells")
+    result = Map("looking.cross_attn", "looking.cross_attn", "words", "cells", weights, "g", "Words → cells")
     tokens = tuple(Token(word, -0.5, ((word, -0.5), ("blue", -1.5))) for word in WORDS)
     again = [{"box": list(cell.box), "text": "a red circle" if i else "a square"} for i, cell in enumerate(cells)]
     pixels = random.integers(0, 255, (16 * 16, 3)).tolist()
@@ -38,7 +38,7 @@ def told(name, *, hard=False, attends=True):
         "captioner",
         "captioning",
         axes,
-        (found,) if attends else (),
+        (result,) if attends else (),
         answered="words",
         outputs=(Output("a red circle", -2.0, -2.0, tokens),),
         views=("captions",),
@@ -50,13 +50,13 @@ def told(name, *, hard=False, attends=True):
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
     path = tmp_path_factory.mktemp("captions") / "page.html"
-    path.write_text(bundle(to_json(told("soft"))), encoding="utf-8")
+    path.write_text(bundle(to_json(captioned("soft"))), encoding="utf-8")
     return path.as_uri()
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory):
-    runs = [told("soft"), told("hard", hard=True), told("none", attends=False)]
+def several_outputs(tmp_path_factory):
+    runs = [captioned("soft"), captioned("hard", hard=True), captioned("none", attends=False)]
     path = tmp_path_factory.mktemp("captions") / "several.html"
     path.write_text(bundle(compare.to_page(runs)), encoding="utf-8")
     return path.as_uri()
@@ -90,8 +90,8 @@ def test_a_part_is_greyed_out(single, browser):
         assert page.locator(".again-text").inner_text() == "a red circle (unchanged)"
 
 
-def test_runs_stand_side_by_side(several, browser):
-    with opened(browser, several, fragment="#row=2") as page:  # the page begins with this view
+def test_runs_stand_side_by_side(several_outputs, browser):
+    with opened(browser, several_outputs, fragment="#row=2") as page:  # the page starts with this view
         assert page.locator(".caption-card").count() == 3
         says = page.locator(".caption-card .readout").all_inner_texts()
         assert "(1.00)" in says[1] and says[2].startswith("No attention: the entire image is one vector")

@@ -1,4 +1,4 @@
-"""The same sentence through several models."""
+"""Comparison of several models on one sentence."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from regard.inspection.json_format import Inspection, Map
 
 
 @pytest.fixture
-def found(subject, sentence):
+def inspections(subject, sentence):
     return [inspect(subject(name), sentence) for name in ("seq2seq", "luong")]
 
 
-def test_a_row_a_run_with_what_is_known(found):
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in table(found)]
+def test_a_row_a_run_with_what_is_known(inspections):
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in table(inspections)]
     assert [row["model"] for row in rows] == ["seq2seq", "luong"]
     assert all(row["parameters"] > 0 and row["seconds"] >= 0 and row["output"] for row in rows)
     assert rows[0]["alignment error"] is None
-    assert rows[1]["log p"] == round(found[1].outputs[0].score, 4)
+    assert rows[1]["log p"] == round(inspections[1].outputs[0].score, 4)
 
 
-def test_the_page_holds_every_run(found):
-    data = json.loads(json.dumps(to_page(found)))
+def test_the_page_holds_every_run(inspections):
+    data = json.loads(json.dumps(to_page(inspections)))
     assert [len(run["maps"]) for run in data["runs"]] == [0, 1]
     assert len(data["table"]) == 2
-    assert data["columns"] == [name for name in COLUMNS if name != "alignment error"]  # nobody knows it here
+    assert data["columns"] == [name for name in COLUMNS if name != "alignment error"]  # it is not known here
 
 
-def test_it_takes_two_runs_and_one_input(found, subject, task):
-    with pytest.raises(RegardError, match=r"there are 1 runs to compare; give two or more"):
-        table(found[:1])
-    other = inspect(subject(), task.split("train")[1][0])
-    with pytest.raises(RegardError, match=r"the runs were given different inputs; compare them on the same one"):
-        table([found[0], other])
+def test_it_takes_two_runs_and_one_input(inspections, subject, task):
+    with pytest.raises(RegardError, match=r"cannot compare 1 run; give two or more"):
+        table(inspections[:1])
+    different = inspect(subject(), task.split("train")[1][0])
+    with pytest.raises(RegardError, match=r"the runs have different inputs; compare them on the same input"):
+        table([inspections[0], different])
 
 
 def wide(columns=240):
@@ -49,8 +49,8 @@ def wide(columns=240):
     items = tuple(Item(str(i)) for i in range(columns))
     axes = {"source": Axis(items, "source"), "target": Axis(items[:6], "target")}
     weights = np.full((2, 6, columns), 1 / columns, np.float32)
-    found = Map("cross.0", "cross.0", "target", "source", weights, "g", "Target → source")
-    return Inspection("so", "model", "translation", axes, (found,), outputs=(Output("so"),))
+    inspections = Map("cross.0", "cross.0", "target", "source", weights, "g", "Target → source")
+    return Inspection("so", "model", "translation", axes, (inspections,), outputs=(Output("so"),))
 
 
 @pytest.mark.parametrize("width", [360, 1400])

@@ -1,4 +1,4 @@
-"""The view of a document with its sentences and words, in a real browser."""
+"""The document view with sentences and words, in a browser."""
 
 import pytest
 import torch
@@ -24,8 +24,8 @@ def levels():
     return inspection(hierarchical)
 
 
-def write(tmp_path, found):
-    (tmp_path / "x.html").write_text(bundle(to_json(found)), encoding="utf-8")
+def write(tmp_path, page_data):
+    (tmp_path / "x.html").write_text(bundle(to_json(page_data)), encoding="utf-8")
     return (tmp_path / "x.html").as_uri()
 
 
@@ -33,12 +33,12 @@ def test_a_sentence_opens_by_a_click(browser, levels, tmp_path):
     with opened(browser, write(tmp_path, levels), fragment="#view=document") as page:
         sentences = page.locator(".document-sentence")
         assert sentences.count() == len(levels.axes["sentences"].items)
-        assert page.locator(".document-sentence.open").count() == 1  # the one that counts most
-        other = next(i for i in range(sentences.count()) if "open" not in sentences.nth(i).get_attribute("class"))
-        sentences.nth(other).locator("button").click()
-        assert f"row={other}" in page.url
+        assert page.locator(".document-sentence.open").count() == 1  # the sentence with the largest weight
+        second = next(i for i in range(sentences.count()) if "open" not in sentences.nth(i).get_attribute("class"))
+        sentences.nth(second).locator("button").click()
+        assert f"row={second}" in page.url
         words = page.locator(".document-sentence.open .document-word")
-        assert words.count() == len(levels.axes[f"words.{other}"].items)
+        assert words.count() == len(levels.axes[f"words.{second}"].items)
         page.locator(".document-sentence.open button").click()
         assert page.locator(".document-sentence.open").count() == 0
         deciding = levels.extra["document"]["deciding"]["words"]
@@ -47,7 +47,7 @@ def test_a_sentence_opens_by_a_click(browser, levels, tmp_path):
 
 
 def test_a_flat_model_shades_the_whole_text(browser, tmp_path):
-    found = inspection(flat_attention)
-    with opened(browser, write(tmp_path, found), fragment="#view=document") as page:
-        assert page.locator(".document-word").count() == len(found.axes["document"].items)
-        assert page.locator(".document-flat").inner_text() == found.extra["document"]["text"]
+    page_data = inspection(flat_attention)
+    with opened(browser, write(tmp_path, page_data), fragment="#view=document") as page:
+        assert page.locator(".document-word").count() == len(page_data.axes["document"].items)
+        assert page.locator(".document-flat").inner_text() == page_data.extra["document"]["text"]

@@ -1,4 +1,4 @@
-"""The view of a text with its entities, in a real browser."""
+"""The view of a text with its entities, in a browser."""
 
 import pytest
 import torch
@@ -20,8 +20,8 @@ def inspection():
     model = tagger.build(tagger.TINY, task.spec)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for epoch in range(15):
-        for numbers in task.epoch_batches(epoch, 1):
-            loss = task.loss(model, task.collate(numbers))
+        for values in task.epoch_batches(epoch, 1):
+            loss = task.loss(model, task.collate(values))
             optimizer.zero_grad()
             (loss.total / loss.count).backward()
             optimizer.step()
@@ -34,8 +34,8 @@ def test_entities_are_coloured_and_a_unit_shows_where_it_looked(browser, inspect
         units = page.locator(".entities-unit")
         assert units.all_inner_texts() == ["Anna", "lived", "in", "Paris", "."]
         assert page.locator(".entities-text").inner_text() == TEXT
-        found = inspection.extra["entities"]["entities"]
-        names = [TEXT[entity["start"] : entity["stop"]] for entity in found]
+        result = inspection.extra["entities"]["entities"]
+        names = [TEXT[entity["start"] : entity["stop"]] for entity in result]
         assert page.locator(".entities-unit.entity").all_inner_texts() == " ".join(names).split()
         units.nth(3).click()
         assert "row=3" in page.url

@@ -1,4 +1,4 @@
-"""The page where there is nothing to show, in the language of the browser."""
+"""The error page, in the language of the browser."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ WORDS = {
 def test_it_says_why_and_asks_for_another_input(browser, tmp_path, locale):
     path = tmp_path / "page.html"
     path.write_text(error_page(NASTY, NASTY, run="one", others=("one", "two")), encoding="utf-8")
-    heading, look, others, box = WORDS[locale]
+    heading, look, runs_label, box = WORDS[locale]
     with opened(browser, path.as_uri(), locale=locale) as page:
         assert page.locator("html").get_attribute("lang") == locale[:2]
         assert page.get_by_role("heading").inner_text() == heading
         assert page.locator(".wrong").inner_text() == NASTY.strip()
         assert page.get_by_label(box).input_value() == NASTY
         assert page.get_by_role("button").inner_text() == look
-        assert page.locator("p", has=page.get_by_role("link")).inner_text() == f"{others} one, two"
+        assert page.locator("p", has=page.get_by_role("link")).inner_text() == f"{runs_label} one, two"
         assert page.evaluate("window.taken") is None
 
 
@@ -38,10 +38,10 @@ def test_the_box_keeps_line_breaks_and_sends_them_as_they_are(browser, tmp_path)
         assert box.input_value() == text and box.get_attribute("rows") == "4"
         box.press("Control+End")
         box.press("Shift+Enter")
-        with page.expect_request("**/?*") as asked:
+        with page.expect_request("**/?*") as request_info:
             box.press("Enter")
-        assert asked.value.url.endswith("/?run=one&text=%0Afirst%0A%0Athird%0A")
-        page.asked.clear()  # there is no server here
+        assert request_info.value.url.endswith("/?run=one&text=%0Afirst%0A%0Athird%0A")
+        page.requested_urls.clear()  # there is no server
 
 
 def test_one_run_alone_has_no_others(browser, tmp_path):

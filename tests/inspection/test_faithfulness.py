@@ -1,4 +1,4 @@
-"""The two figures, checked against what they claim to be."""
+"""The two faithfulness metrics agree with their definitions."""
 
 from __future__ import annotations
 
@@ -25,57 +25,57 @@ AXES = ("source", "read")
 
 @pytest.fixture(params=MODELS)
 def case(request, subject, sentence):
-    one = subject(request.param)
+    target = subject(request.param)
     with torch.no_grad():
-        return one.model, one.show(sentence)
+        return target.model, target.inspect(sentence)
 
 
 @torch.no_grad()
 def test_removal_is_what_happens_without_the_item(case):
     model, shown = case
-    found = gather_evidence(model, shown, AXES)
+    evidence = gather_evidence(model, shown, AXES)
     usual = shown.replay().argmax(-1)
     for name in AXES:
-        for item, logits in enumerate(shown.without[name]()):
-            assert ((logits.argmax(-1) != usual).numpy() == found.removal[name][:, item]).all()
+        for item, logits in enumerate(shown.ablations[name]()):
+            assert ((logits.argmax(-1) != usual).numpy() == evidence.removal[name][:, item]).all()
 
 
 @torch.no_grad()
-def test_where_the_task_cannot_take_an_item_away_nobody_may_look_at_it(case):
+def test_items_that_the_task_cannot_remove_are_masked(case):
     model, shown = case
-    found = gather_evidence(model, replace(shown, without={}), ["source"])
+    evidence = gather_evidence(model, replace(shown, ablations={}), ["source"])
     usual = shown.replay().argmax(-1)
     for item in range(len(shown.axes["source"].items)):
         with apply_interventions(model, Interventions(forbid=(("source", item),)), shown):
-            assert ((shown.replay().argmax(-1) != usual).numpy() == found.removal["source"][:, item]).all()
+            assert ((shown.replay().argmax(-1) != usual).numpy() == evidence.removal["source"][:, item]).all()
 
 
 def test_axes_with_too_many_items_to_hide_have_no_such_figure(case, monkeypatch):
     model, shown = case
-    monkeypatch.setattr(faithfulness, "MOST", 3)
-    assert gather_evidence(model, replace(shown, without={}), AXES).removal == {}
+    monkeypatch.setattr(faithfulness, "MAX_REMOVED_ITEMS", 3)
+    assert gather_evidence(model, replace(shown, ablations={}), AXES).removal == {}
 
 
 def test_of_many_answers_the_gradients_of_a_few_are_enough(case, monkeypatch):
     model, shown = case
-    whole = gather_evidence(model, shown, ["source"]).gradient["source"]
-    monkeypatch.setattr(faithfulness, "ANSWERS", 3)
+    complete = gather_evidence(model, shown, ["source"]).gradient["source"]
+    monkeypatch.setattr(faithfulness, "MAX_GRADIENT_OUTPUTS", 3)
     few = gather_evidence(model, shown, ["source"]).gradient["source"]
     tried = ~np.isnan(few).any(axis=1)
     assert tried.sum() == 3 and tried[0] and tried[-1]
-    assert few[tried] == pytest.approx(whole[tried], rel=1e-4)
-    weights = np.stack([np.where(tried[:, None], whole, whole[:, ::-1])]).astype(np.float32)
+    assert few[tried] == pytest.approx(complete[tried], rel=1e-4)
+    weights = np.stack([np.where(tried[:, None], complete, complete[:, ::-1])]).astype(np.float32)
     assert measure_faithfulness(attention(weights), Evidence({"source": few}, {}), "output").gradient == pytest.approx(
         (1.0,)
     )
 
 
 def test_no_answer_depends_on_an_item_read_later(case):
-    found = gather_evidence(*case, AXES)
-    later = np.triu_indices(len(found.gradient["read"]), 1)
-    assert (found.gradient["read"][later] == 0).all()
-    assert (found.removal["read"][later] == 0).all()
-    assert (found.gradient["source"] > 0).any()
+    evidence = gather_evidence(*case, AXES)
+    later = np.triu_indices(len(evidence.gradient["read"]), 1)
+    assert (evidence.gradient["read"][later] == 0).all()
+    assert (evidence.removal["read"][later] == 0).all()
+    assert (evidence.gradient["source"] > 0).any()
 
 
 def test_looking_for_evidence_leaves_no_gradients_and_no_hooks(case):
@@ -87,11 +87,11 @@ def test_looking_for_evidence_leaves_no_gradients_and_no_hooks(case):
 
 def test_gradient_times_input_is_the_slope_along_the_input(subject, sentence):
     """Scaling an item's embedding by 1 + e changes the log probability by e times the (signed) product."""
-    one = subject("transformer")
-    model = one.model.double()
+    target = subject("transformer")
+    model = target.model.double()
     with torch.no_grad():
-        shown = one.show(sentence)
-    found = gather_evidence(model, shown, ["source"])
+        shown = target.inspect(sentence)
+    evidence = gather_evidence(model, shown, ["source"])
     table, tokens = model.encoder.embedding.table, shown.inputs["source"]
 
     def log_p(scale):
@@ -105,39 +105,39 @@ def test_gradient_times_input_is_the_slope_along_the_input(subject, sentence):
         with torch.no_grad():
             logits = shown.replay()
         handle.remove()
-        return logits.log_softmax(-1)[0, shown.chosen[0]].item()
+        return logits.log_softmax(-1)[0, shown.predicted_ids[0]].item()
 
     slope = (log_p(1 + 1e-5) - log_p(1 - 1e-5)) / 2e-5
-    assert abs(abs(slope) - found.gradient["source"][0, 2]) < 1e-6
+    assert abs(abs(slope) - evidence.gradient["source"][0, 2]) < 1e-6
 
 
 def test_features_that_enter_a_module_are_inputs_too(pictures):
-    """A linear function of the features: gradient × input of an item is its part of the answer."""
+    """Gradient × input of float features equals the product computed directly."""
     with torch.no_grad():
-        shown = pictures.show(pictures.task.examples[0])
-    found = gather_evidence(pictures.model, shown, ["patches"]).gradient["patches"]
+        shown = pictures.inspect(pictures.task.examples[0])
+    evidence = gather_evidence(pictures.model, shown, ["patches"]).gradient["patches"]
     features = shown.inputs["patches"].clone().requires_grad_()
-    torch.enable_grad()(pictures.model)(features).log_softmax(-1)[0, shown.chosen[0]].backward()
+    torch.enable_grad()(pictures.model)(features).log_softmax(-1)[0, shown.predicted_ids[0]].backward()
     product = (features.grad * features.detach()).sum(-1).abs()
-    assert found == pytest.approx(product.numpy(), abs=1e-6)
+    assert evidence == pytest.approx(product.numpy(), abs=1e-6)
 
 
 def test_each_axis_takes_its_own_row_of_an_input(documents):
     with torch.no_grad():
-        shown = documents.show(documents.task.examples[0])
+        shown = documents.inspect(documents.task.examples[0])
     names = ["words.0", "words.1", "words.2"]
-    found = gather_evidence(documents.model, shown, names).gradient
-    assert [found[name].shape for name in names] == [(1, 4), (1, 7), (1, 4)]
-    assert not np.allclose(found["words.0"], found["words.2"])
+    evidence = gather_evidence(documents.model, shown, names).gradient
+    assert [evidence[name].shape for name in names] == [(1, 4), (1, 7), (1, 4)]
+    assert not np.allclose(evidence["words.0"], evidence["words.2"])
 
 
 def test_items_of_an_image_are_its_boxes():
     image = torch.rand(1, 1, 4, 4)
     model = torch.nn.Flatten()
-    items = tuple(Item(side, box=(left, 0, left + 0.5, 1)) for side, left in (("left", 0), ("right", 0.5)))
+    items = tuple(Item(side, box=(x, 0, x + 0.5, 1)) for side, x in (("left", 0), ("right", 0.5)))
     axes = {"regions": Axis(items, "regions", input="image")}
-    places = {"image": (AxisRef("regions"),)}
-    shown = Inspectable("a", axes, {}, places, (), lambda: model(image), torch.tensor([5]), inputs={"image": image})
+    refs = {"image": (AxisRef("regions"),)}
+    shown = Inspectable("a", axes, {}, refs, (), lambda: model(image), torch.tensor([5]), inputs={"image": image})
     (row,) = faithfulness._gradients(model, shown, ["regions"])["regions"]
     shares = image.flatten().softmax(-1)
     slopes = ((torch.arange(16) == 5).float() - shares) * image.flatten()
@@ -145,7 +145,7 @@ def test_items_of_an_image_are_its_boxes():
 
 
 def test_inputs_that_are_never_seen_or_not_differentiable_give_no_table(pictures):
-    shown = pictures.show(pictures.task.examples[0])
+    shown = pictures.inspect(pictures.task.examples[0])
     unseen = replace(shown, inputs={"patches": torch.zeros(1, 9, 4)})
     assert gather_evidence(pictures.model, unseen, ["patches"]).gradient == {}
     frozen = replace(shown, replay=torch.no_grad()(shown.replay))
@@ -169,10 +169,10 @@ def test_a_map_that_is_the_gradient_agrees_wholly_and_its_reverse_not_at_all():
 def test_rows_are_ranked_over_what_they_may_look_at():
     gradient = np.array([[0.1, 0.2, 0.3, 9.0]])
     weights = np.array([[[0.2, 0.3, 0.5, 0.0]]], dtype=np.float32)
-    found = Evidence({"source": gradient}, {})
-    assert measure_faithfulness(attention(weights), found, "output").gradient[0] < 1
-    seen = np.array([[[True, True, True, False]]])
-    honest = measure_faithfulness(attention(weights, allowed=seen), found, "output")
+    evidence = Evidence({"source": gradient}, {})
+    assert measure_faithfulness(attention(weights), evidence, "output").gradient[0] < 1
+    visible = np.array([[[True, True, True, False]]])
+    honest = measure_faithfulness(attention(weights, allowed=visible), evidence, "output")
     assert honest.gradient == pytest.approx((1.0,)) and honest.removal == (None,)
 
 
@@ -182,12 +182,12 @@ def test_rows_too_short_to_rank_have_no_figure():
     assert honest.gradient == (None,) and honest.removal == (1.0,)
 
 
-def test_a_map_whose_rows_emit_nothing_is_compared_with_what_all_answers_owe_each_item():
+def test_a_map_without_output_rows_is_compared_with_the_gradients_of_all_outputs():
     gradient = np.array([[0.1, 0.2, 0.9], [0.0, 0.3, 0.5]])
     removal = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     to_last = np.tile(np.array([0.1, 0.2, 0.7], np.float32), (1, 3, 1))
-    found = Evidence({"source": gradient}, {"source": removal})
-    honest = measure_faithfulness(attention(to_last, queries="source"), found, "output")
+    evidence = Evidence({"source": gradient}, {"source": removal})
+    honest = measure_faithfulness(attention(to_last, queries="source"), evidence, "output")
     assert honest.gradient == pytest.approx((1.0,)) and honest.removal == (1.0,) and not honest.by_row
 
 
@@ -199,15 +199,15 @@ def test_without_evidence_there_is_no_figure():
 def test_the_rank_correlation_is_scipys_ties_and_all(pairs):
     scipy = pytest.importorskip("scipy.stats", reason="SciPy is not installed")
     first, second = (np.array(values, dtype=float) for values in zip(*pairs, strict=True))
-    found = rank_correlation(first, second)
+    evidence = rank_correlation(first, second)
     if len(pairs) < 3 or len(set(first)) < 2 or len(set(second)) < 2:
-        assert found is None
+        assert evidence is None
     else:
-        assert found == pytest.approx(scipy.spearmanr(first, second).statistic)
+        assert evidence == pytest.approx(scipy.spearmanr(first, second).statistic)
 
 
 def hiding(model, column):
-    """Hooks written out here: no attention over the source may look at a column."""
+    """Add hooks that mask a column of the source in all attention modules."""
 
     def hook(_, inputs, kwargs):
         rows, _, keys, _ = inputs[2].shape
@@ -221,49 +221,49 @@ def hiding(model, column):
 
 
 @torch.no_grad()
-def test_with_a_forbidden_token_removal_is_that_of_a_model_that_cannot_see_it(case):
-    """Every token is forbidden in turn, the first and the last too, and every other one taken away, one at a time."""
+def test_with_a_hidden_token_removal_is_that_of_a_model_with_this_mask(case):
+    """Hide every token in turn, including the first and the last, and remove every other token."""
     model, shown = case
     tokens, read = shown.inputs["source"], shown.inputs["read"]
     size = tokens.shape[1]
     for banned in range(size):
         with apply_interventions(model, Interventions(forbid=(("source", banned),)), shown) as forbidden:
-            found = gather_evidence(model, shown, ["source"], hidden_items=forbidden).removal["source"]
+            evidence = gather_evidence(model, shown, ["source"], hidden_items=forbidden).removal["source"]
             usual = shown.replay().argmax(-1)
         for gone in range(size):
-            left = torch.cat([tokens[:, :gone], tokens[:, gone + 1 :]], dim=1)
+            remaining = torch.cat([tokens[:, :gone], tokens[:, gone + 1 :]], dim=1)
             hooks = [] if gone == banned else hiding(model, banned - (banned > gone))
-            logits, _ = model(read, model.start(Padded(left, torch.tensor([size - 1]))))
+            logits, _ = model(read, model.start(Padded(remaining, torch.tensor([size - 1]))))
             for hook in hooks:
                 hook.remove()
-            assert ((logits[0].argmax(-1) != usual).numpy() == found[:, gone]).all(), (banned, gone)
+            assert ((logits[0].argmax(-1) != usual).numpy() == evidence[:, gone]).all(), (banned, gone)
 
 
 @torch.no_grad()
-def test_where_taking_away_moves_items_that_nobody_can_follow_they_are_hidden(case):
+def test_items_are_masked_if_removal_moves_hidden_items_to_unknown_positions(case):
     model, shown = case
-    unknown = replace(shown, taken_out={"source": False})
+    unknown = replace(shown, deletion_axes={"source": False})
     with apply_interventions(model, Interventions(forbid=(("source", 1),)), shown) as forbidden:
-        found = gather_evidence(model, unknown, ["source"], hidden_items=forbidden).removal["source"]
+        evidence = gather_evidence(model, unknown, ["source"], hidden_items=forbidden).removal["source"]
         usual = shown.replay().argmax(-1)
         with apply_interventions(model, Interventions(forbid=(("source", 3),)), shown):
-            assert ((shown.replay().argmax(-1) != usual).numpy() == found[:, 3]).all()
+            assert ((shown.replay().argmax(-1) != usual).numpy() == evidence[:, 3]).all()
 
 
 def test_a_head_that_is_switched_off_has_no_figures():
     random = np.random.default_rng(0)
     weights = random.random((2, 4, 5)).astype(np.float32)
     weights[0] = 0
-    one = Map("m", "m", "output", "source", weights, group="g", title="t")
-    found = measure_faithfulness(
-        one, Evidence({"source": random.random((4, 5))}, {"source": np.ones((4, 5))}), "output"
+    target = Map("m", "m", "output", "source", weights, group="g", title="t")
+    evidence = measure_faithfulness(
+        target, Evidence({"source": random.random((4, 5))}, {"source": np.ones((4, 5))}), "output"
     )
-    assert found.gradient[0] is found.removal[0] is None
-    assert found.gradient[1] is not None and found.removal[1] == 1
+    assert evidence.gradient[0] is evidence.removal[0] is None
+    assert evidence.gradient[1] is not None and evidence.removal[1] == 1
 
 
 def test_equal_values_share_their_ranks():
     assert rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(
         0.9486833
-    )  # with 2.5 for both; 1 or 0.8 without
+    )  # with rank 2.5 for both; 1 or 0.8 without averaging
     assert rank_correlation([1, 1, 1, 2], [3, 3, 3, 9]) == pytest.approx(1.0)

@@ -1,4 +1,4 @@
-"""Figures for print: real files, Korean letters included, and clear words where they cannot be drawn."""
+"""Figures: PNG and PDF files with Korean text, and one-line errors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from regard.inspection.json_format import Inspection
 image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-# Letters of fonts that the machine does not have are drawn as boxes, with a warning each.
+# Glyphs of missing fonts are drawn as boxes, with a warning each.
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 
 
 def test_a_png_is_a_picture_of_the_map_worth_looking_at_first(tmp_path):
-    found = examples.translation(2, 2)
-    save(found, tmp_path / "map.png")
+    result = examples.translation(2, 2)
+    save(result, tmp_path / "map.png")
     with image.open(tmp_path / "map.png") as picture:
         assert min(picture.size) > 300
         assert len(picture.convert("RGB").getcolors(1 << 20)) > 20
@@ -40,12 +40,12 @@ def test_the_usual_font_comes_first():
 
 
 def test_what_cannot_be_drawn_is_said(tmp_path):
-    found = examples.translation(1, 1)
-    with pytest.raises(RegardError, match=r"map\.gif: figures are drawn as \.png or \.pdf, not \.gif"):
-        save(found, tmp_path / "map.gif")
+    result = examples.translation(1, 1)
+    with pytest.raises(RegardError, match=r"map\.gif: figures are saved as \.png or \.pdf, not \.gif"):
+        save(result, tmp_path / "map.gif")
     with pytest.raises(RegardError, match=r"seq2seq has no attention map to draw"):
         save(Inspection("a", "seq2seq", "translation", {}, ()), tmp_path / "map.png")
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(FileError, match=r"map\.png: could not be written \("):
-        save(found, tmp_path / "file" / "map.png")
+        save(result, tmp_path / "file" / "map.png")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,4 +1,4 @@
-"""Changes from outside: exact inside the block, gone after it."""
+"""Interventions: exact inside the block, removed after it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from regard.inspection.interventions import NO_INTERVENTIONS, Interventions, app
 
 @pytest.fixture(params=MODELS)
 def case(request, subject, sentence):
-    """A model and what it showed of a sentence."""
-    one = subject(request.param)
+    """A model and its inspectable prediction of a sentence."""
+    target = subject(request.param)
     with torch.no_grad():
-        return one.model, one.show(sentence)
+        return target.model, target.inspect(sentence)
 
 
 @torch.no_grad()
@@ -28,36 +28,36 @@ def test_nothing_changed_is_the_same_to_the_bit(case):
 
 
 @torch.no_grad()
-def test_a_switched_off_head_mixes_nothing(case):
+def test_a_disabled_head_outputs_zeros(case):
     model, shown = case
     usual, name = shown.replay(), list(attention_modules(model))[-1]
-    seen = []
+    outputs = []
     module = attention_modules(model)[name]
     with apply_interventions(model, Interventions(off=((name, 0),))):
-        hook = module.register_forward_hook(lambda m, i, output: seen.append(output))
+        hook = module.register_forward_hook(lambda m, i, output: outputs.append(output))
         assert not torch.equal(shown.replay(), usual)
         hook.remove()
-    assert all((output[:, 0] == 0).all() for output in seen)
+    assert all((output[:, 0] == 0).all() for output in outputs)
     assert torch.equal(shown.replay(), usual)
 
 
 @torch.no_grad()
-def test_a_forbidden_item_gets_no_weight_and_rows_still_sum_to_one(case):
+def test_a_hidden_item_gets_no_weight_and_rows_still_sum_to_one(case):
     model, shown = case
     usual = shown.replay()
     forbid = (("source", 1), ("source", 3), ("read", 2))
     with apply_interventions(model, Interventions(forbid=forbid), shown), record(model) as maps:
         assert not torch.equal(shown.replay(), usual)
-    for one in maps.values():
-        assert (one.weights[..., [1, 3] if one.keys == "source" else [2]] == 0).all()
-        sums = one.weights.sum(-1)
+    for item in maps.values():
+        assert (item.weights[..., [1, 3] if item.keys == "source" else [2]] == 0).all()
+        sums = item.weights.sum(-1)
         torch.testing.assert_close(sums, torch.ones_like(sums))
     assert torch.equal(shown.replay(), usual)
 
 
 @torch.no_grad()
 def test_an_item_of_one_row_of_the_batch_is_forbidden_there_alone(documents):
-    shown = documents.show(documents.task.examples[0])
+    shown = documents.inspect(documents.task.examples[0])
     forbid = Interventions(forbid=(("words.1", 2),))
     with record(documents.model) as usual:
         shown.replay()
@@ -75,7 +75,7 @@ def test_temperature_flattens_or_sharpens_every_map(case):
     def sharpness(temperature):
         with apply_interventions(model, Interventions(temperature=temperature)), record(model) as maps:
             shown.replay()
-        return torch.stack([one.weights.square().sum(-1).mean() for one in maps.values()])
+        return torch.stack([item.weights.square().sum(-1).mean() for item in maps.values()])
 
     cold, usual, warm = sharpness(0.2), sharpness(1.0), sharpness(5.0)
     assert (cold > usual).all() and (usual > warm).all()
@@ -101,13 +101,16 @@ def test_what_is_mixed_at_a_temperature_is_what_the_map_says(case):
 def test_what_does_not_exist_cannot_be_changed(case):
     model, shown = case
     name = next(iter(attention_modules(model)))
-    for changes, said in (
-        (Interventions(off=(("croos", 0),)), r"no attention module 'croos' to switch a head off in; "),
+    for changes, message in (
+        (Interventions(off=(("croos", 0),)), r"cannot disable a head of 'croos': no such attention module; "),
         (Interventions(off=((name, 99),)), r"has no head 99; its heads are 0 to"),
-        (Interventions(forbid=(("source", 99),)), r"cannot forbid item 99 of 'source': it has items 0 to"),
-        (Interventions(forbid=(("sourec", 0),)), r"no axis 'sourec' to forbid an item of; did you mean 'source'\?"),
+        (Interventions(forbid=(("source", 99),)), r"cannot hide item 99 of 'source': it has items 0 to"),
+        (
+            Interventions(forbid=(("sourec", 0),)),
+            r"cannot hide an item of 'sourec': no such axis; did you mean 'source'\?",
+        ),
     ):
-        with pytest.raises(RegardError, match=said), apply_interventions(model, changes, shown):
+        with pytest.raises(RegardError, match=message), apply_interventions(model, changes, shown):
             shown.replay()
-    with pytest.raises(RegardError, match=r"temperature=0 must lie between 0\.01 and 100"):
+    with pytest.raises(RegardError, match=r"temperature=0 must be between 0\.01 and 100"):
         Interventions(temperature=0)

@@ -1,4 +1,4 @@
-"""The laws hold for whole models of any task, and a broken copy is found out."""
+"""The invariants hold for models of any task, and violations are detected."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from regard.core.task import Prediction
 from regard.inspection import invariants
 
 
-def broken(verdicts):
-    return [verdict.law[0] for verdict in verdicts if not verdict.kept]
+def broken(results):
+    return [result.invariant[0] for result in results if not result.passed]
 
 
 @pytest.mark.parametrize("name", ["transformer", "luong", "seq2seq"])
 def test_a_decoder_keeps_all_laws(subject, name):
-    one = subject(name)
-    verdicts = invariants.check(one.task, one.model, one.decoding)
-    assert [verdict.invariant[0] for verdict in verdicts] == ["1", "2", "2", "3", "3", "4", "5", "6"]
-    assert broken(verdicts) == []
-    assert not one.model.training
+    target = subject(name)
+    results = invariants.check(target.task, target.model, target.decoding)
+    assert [result.invariant[0] for result in results] == ["1", "2", "2", "3", "3", "4", "5", "6"]
+    assert broken(results) == []
+    assert not target.model.training
 
 
 def test_a_task_without_decoding_keeps_those_that_apply(documents, pictures):
-    for one in (documents, pictures):
-        verdicts = invariants.check(one.task, one.model, None)
-        assert [verdict.invariant[0] for verdict in verdicts] == ["2", "3", "4"] and broken(verdicts) == []
+    for item in (documents, pictures):
+        results = invariants.check(item.task, item.model, None)
+        assert [result.invariant[0] for result in results] == ["2", "3", "4"] and broken(results) == []
 
 
 def test_answers_that_depend_on_the_batch_are_found_out():
@@ -38,56 +38,58 @@ def test_answers_that_depend_on_the_batch_are_found_out():
         return [Prediction("a", -1.0 * len(inputs)) for _ in inputs]
 
     assert invariants.batch_invariance(crowded, [1, 2]) == invariants.CheckResult(
-        "2 answers in a batch = single answers", False, "largest difference 1.0e+00"
+        "2 batched predictions = single predictions", False, "largest difference 1.0e+00"
     )
     words = iter("abcdefgh")
-    verdict = invariants.batch_invariance(lambda inputs: [Prediction(next(words)) for _ in inputs], [1, 2])
-    assert not verdict.passed and verdict.detail == "'a' and 'c'"
+    result = invariants.batch_invariance(lambda inputs: [Prediction(next(words)) for _ in inputs], [1, 2])
+    assert not result.passed and result.detail == "'a' and 'c'"
 
 
 def test_a_wrong_kernel_is_found_out(subject, monkeypatch):
-    one = subject()
+    target = subject()
     forward = Attend.forward
     monkeypatch.setattr(Attend, "forward", lambda self, *args, **kwargs: 1.01 * forward(self, *args, **kwargs))
-    assert "3" in broken(invariants.check(one.task, one.model, one.decoding))
+    assert "3" in broken(invariants.check(target.task, target.model, target.decoding))
 
 
 def test_a_look_that_changes_something_is_found_out(documents):
-    shown = documents.show(documents.task.examples[0])
+    shown = documents.inspect(documents.task.examples[0])
     count = iter(range(9))
     unsteady = SimpleNamespace(replay=lambda: shown.replay() + next(count))
-    verdict = invariants.recording_invariance(documents.model, unsteady)
-    assert not verdict.passed and verdict.detail == "looked at, the answers differ by 1.0e+00"
+    result = invariants.recording_invariance(documents.model, unsteady)
+    assert not result.passed and result.detail == "outputs differ by 1.0e+00 when recorded"
 
 
 def test_looking_ahead_is_found_out(subject, monkeypatch):
-    one = subject()
-    given = invariants.random_inputs(one.task.sizes)
-    usual = one.model.features
+    target = subject()
+    inputs = invariants.random_inputs(target.task.spec)
+    usual = target.model.features
 
     def ahead(tokens, state):
         features, state = usual(tokens, state)
         return features + features.mean(dim=1, keepdim=True), state
 
-    monkeypatch.setattr(one.model, "features", ahead)
-    assert {"1", "5"} <= set(broken(invariants.check_decoder(one.model, given)))
+    monkeypatch.setattr(target.model, "features", ahead)
+    assert {"1", "5"} <= set(broken(invariants.check_decoder(target.model, inputs)))
 
 
 def test_what_a_replay_gives_to_a_decoder_is_overheard(subject, sentence):
-    one = subject()
+    target = subject()
     with torch.no_grad():
-        shown = one.show(sentence)
-    given = invariants.record_decoder_inputs(one.model, shown, one.task.sizes.marks)
-    assert given.target[0, 0] == one.task.sizes.marks.start and len(given.target[0]) == len(shown.chosen)
-    assert "start" not in vars(one.model)
-    assert broken(invariants.check_decoder(one.model, given)) == []
+        shown = target.inspect(sentence)
+    inputs = invariants.record_decoder_inputs(target.model, shown, target.task.spec.special_tokens)
+    assert inputs.target[0, 0] == target.task.spec.special_tokens.bos and len(inputs.target[0]) == len(
+        shown.predicted_ids
+    )
+    assert "start" not in vars(target.model)
+    assert broken(invariants.check_decoder(target.model, inputs)) == []
 
 
 def test_decoders_of_other_kinds_of_data_are_checked_on_examples(subject, monkeypatch):
-    one = subject()
-    monkeypatch.setattr(one.task, "sizes", SimpleNamespace(marks=SpecialTokens(), longest=12))
-    verdicts = invariants.check(one.task, one.model, one.decoding)
-    assert broken(verdicts) == [] and len(verdicts) == 8
+    target = subject()
+    monkeypatch.setattr(target.task, "spec", SimpleNamespace(special_tokens=SpecialTokens(), max_length=12))
+    results = invariants.check(target.task, target.model, target.decoding)
+    assert broken(results) == [] and len(results) == 8
 
 
 def test_random_sequences_have_no_marks_but_the_start():
@@ -95,15 +97,15 @@ def test_random_sequences_have_no_marks_but_the_start():
         Seq2SeqSpec(source_vocab_size=9, target_vocab_size=11, max_length=12),
         MusicSpec(num_conditions=9, vocab_size=11, max_length=12),
     ):
-        given = invariants.random_inputs(sizes)
-        assert (given.target[:, 0] == sizes.special_tokens.bos).all() and (
-            given.target[:, 1:] > sizes.special_tokens.eos
+        inputs = invariants.random_inputs(sizes)
+        assert (inputs.target[:, 0] == sizes.special_tokens.bos).all() and (
+            inputs.target[:, 1:] > sizes.special_tokens.eos
         ).all()
-        assert given.source.lengths[0] == given.source.tokens.shape[1] == given.target.shape[1]
-        assert given.target.max() < 11 and given.source.tokens.max() < 9
+        assert inputs.source.lengths[0] == inputs.source.tokens.shape[1] == inputs.target.shape[1]
+        assert inputs.target.max() < 11 and inputs.source.tokens.max() < 9
 
 
 def test_without_examples_there_may_be_nothing_to_check(documents, monkeypatch):
     monkeypatch.setattr(documents.task, "examples", ())
-    with pytest.raises(RegardError, match=r"^there is nothing to check the model on; the task has no examples$"):
+    with pytest.raises(RegardError, match=r"^the model cannot be checked: the task has no examples$"):
         invariants.check(documents.task, documents.model, None)

@@ -1,4 +1,4 @@
-"""One item per row and column, plain JSON, and a page of a bearable size."""
+"""The JSON format: one item per row and column, plain values, limited size."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from regard.inspection.json_format import VERSION, Inspection, to_json
 
 
 def test_items_must_be_as_many_as_rows_and_columns():
-    found = examples.translation(1, 2)
-    short = {**found.axes, "source": examples.axis(("too", "few"), "source")}
+    result = examples.translation(1, 2)
+    short = {**result.axes, "source": examples.axis(("too", "few"), "source")}
     with pytest.raises(
         ShapeError, match=r"map encoder\.0: 10 × 10 weights but 2 items on axis 'source' and 2 on 'source'"
     ):
-        replace(found, axes=short)
+        replace(result, axes=short)
 
 
 def test_it_becomes_plain_json():
     data = to_json(examples.translation(2, 2))
     again = json.loads(json.dumps(data, allow_nan=False))
     assert again["version"] == VERSION and again["title"] == again["text"] == data["title"]
-    assert [one["shape"] for one in again["maps"] if one["group"] == "cross"] == [[2, 8, 10]] * 2
+    assert [item["shape"] for item in again["maps"] if item["group"] == "cross"] == [[2, 8, 10]] * 2
     assert again["axes"]["read"]["items"][:2] == [{"text": "<s>", "special": True}, {"text": "늙은"}]
     assert again["outputs"][0]["tokens"][0]["alternatives"][2] == ["그", -3.0]
     assert again["first"] == again["truth"]["best"] == "cross.1"
-    assert [one["allowed"] is None for one in again["maps"]] == [True, True, False, False, True, True]
+    assert [item["allowed"] is None for item in again["maps"]] == [True, True, False, False, True, True]
 
 
 def test_items_say_what_they_are_and_axes_to_what_they_belong():
     item = Item("a", word=0, span=(0, 1), box=(0.0, 0.0, 0.5, 1.0), time=0.5, pitch=60.0)
     axes = {"a": Axis((item,), "a", Parent("b", 2)), "b": Axis((), "b")}
-    found = to_json(Inspection("x", "m", "t", axes, (), title="a line"))
-    assert found["axes"]["a"] == {
+    result = to_json(Inspection("x", "m", "t", axes, (), title="a line"))
+    assert result["axes"]["a"] == {
         "title": "a",
         "items": [dict(zip(item._fields[:6], item[:6], strict=True))],
         "parent": {"axis": "b", "item": 2},
     }
-    assert found["axes"]["b"]["parent"] is None and found["first"] is None and found["title"] == "a line"
+    assert result["axes"]["b"]["parent"] is None and result["first"] is None and result["title"] == "a line"
 
 
 def test_the_first_map_is_the_most_telling_one_of_the_upper_level():
-    found = examples.translation(2, 1)
-    assert found.primary_map.name == "cross.1"
-    assert replace(found, truth=None).primary_map.name == "cross.1"  # the last look from the answers
-    inward = tuple(one for one in found.maps if one.inward)
-    assert replace(found, truth=None, maps=inward).primary_map.name == "encoder.0"
+    result = examples.translation(2, 1)
+    assert result.primary_map.name == "cross.1"
+    assert replace(result, truth=None).primary_map.name == "cross.1"  # the last cross-attention of the outputs
+    inward = tuple(item for item in result.maps if item.inward)
+    assert replace(result, truth=None, maps=inward).primary_map.name == "encoder.0"
     assert examples.levels().primary_map.name == "upper"
     assert replace(examples.levels(), maps=examples.levels().maps[1:]).primary_map.name == "lower #1"
 

@@ -1,4 +1,4 @@
-"""The page by keyboard alone: what Tab reaches, what arrows, Enter, Space and Escape do, where the focus is seen."""
+"""Keyboard control of the page: Tab, arrows, Enter, Space, Escape and visible focus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 
 FOCUSED = "document.activeElement.getAttribute('{}')"
-# An element with focus shows it by a line around it, or is a word of a picture that is coloured.
+# A focused element has an outline, or is a colored label of a map.
 SEEN = """() => {
   const one = document.activeElement;
   const style = getComputedStyle(one);

@@ -1,4 +1,4 @@
-"""Weights survive packing: four decimals, exact row sums, the largest of every pooled cell."""
+"""Packed weights: four decimals, exact row sums, and max pooling."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_tiles_hold_the_weights_and_empty_ones_are_left_out():
     head = pack_head(quantize(weights), budget=Budget())
     tiles = head["levels"][0]["tiles"]
     assert tiles[0][2] is None  # above the diagonal of a causal map
-    whole = quantize(weights)
-    assert (unpack(tiles[2][1], (88, TILE)) == whole[512:, TILE : 2 * TILE]).all()
+    quantized = quantize(weights)
+    assert (unpack(tiles[2][1], (88, TILE)) == quantized[512:, TILE : 2 * TILE]).all()
 
 
 def test_a_budget_leaves_out_the_finest_levels_first():
@@ -94,7 +94,7 @@ def test_a_map_says_its_shape():
 
 @pytest.mark.parametrize("shape", [(3,), (2, 5)])
 def test_floats_come_back_bit_for_bit(shape):
-    numbers = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    packed = pack_floats(numbers)
+    values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    packed = pack_floats(values)
     back = np.frombuffer(base64.b64decode(packed["data"]), "<f4").reshape(packed["shape"])
-    assert (back == numbers).all()
+    assert (back == values).all()

@@ -1,4 +1,4 @@
-"""The view of a text with gaps, in a real browser."""
+"""The view of a text with masked words, in a browser."""
 
 import pytest
 import torch

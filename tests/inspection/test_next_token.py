@@ -1,4 +1,4 @@
-"""The view of a text token by token, in a real browser."""
+"""The next-token view, in a browser."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ def test_a_token_shows_what_else_might_have_stood_there(browser, inspection, tmp
         labels = page.locator(".alternatives .share-label").all_inner_texts()
         assert labels[: len(output.tokens[1].alternatives)] == [text for text, _ in output.tokens[1].alternatives]
         assert page.locator(".alternatives .chosen .share-label").inner_text() == "cat"
-        assert page.locator(".alternatives button").count() == 0  # nobody is there to go on
+        assert page.locator(".alternatives button").count() == 0  # without a server the text cannot be continued
 
 
 def test_where_served_an_alternative_is_gone_on_from(browser, inspection, tmp_path):
@@ -48,8 +48,8 @@ def test_where_served_an_alternative_is_gone_on_from(browser, inspection, tmp_pa
             "() => { window.fetch = async (url, options) => { window.asked = JSON.parse(options.body).text;"
             " return { ok: false, json: async () => ({ error: 'enough' }) } } }"
         )
-        other = page.locator(".alternatives button").first
-        word = other.inner_text().removesuffix(" ›")
-        other.click()
+        second = page.locator(".alternatives button").first
+        word = second.inner_text().removesuffix(" ›")
+        second.click()
         page.wait_for_function("window.asked")
         assert page.evaluate("window.asked") == f"the {word}"

@@ -1,4 +1,4 @@
-"""The page in a real browser, from disk, with the network off."""
+"""The page in a browser, from disk, without network."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from regard.inspection.json_format import Inspection, to_json
 
 NASTY = '<script>window.taken = 1</script> <img src=x onerror="window.taken = 1"> & "quotes"'
 FOUND = examples.translation(2, 4)
-MAPS = {one.name: one for one in FOUND.maps}
+MAPS = {item.name: item for item in FOUND.maps}
 
 
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory):
-    """A page on disk."""
+    """Write a page to disk."""
     return write(tmp_path_factory.mktemp("page") / "page.html", to_json(FOUND))
 
 
@@ -34,7 +34,7 @@ def write(path: Path, data) -> str:
 
 
 def shares(page, selector=".distribution"):
-    """The shown labels and numbers of a distribution."""
+    """Return the labels and values of a displayed distribution."""
     rows = page.locator(f"{selector} >> nth=0").locator(".share")
     return [
         (row.locator(".share-label").inner_text(), float(row.locator(".share-value").inner_text()))
@@ -72,10 +72,10 @@ def test_pointing_at_a_cell_tells_its_weight_and_row(browser, page_file):
         box = page.locator(".matrix .cells").bounding_box()
         row, column = 2, 5
         page.mouse.move(box["x"] + (column + 0.5) * box["width"] / 10, box["y"] + (row + 0.5) * box["height"] / 8)
-        told = page.locator(".readout").inner_text()
+        texts = page.locator(".readout").inner_text()
         weights = MAPS["cross.0"].weights[0]
-        assert told.startswith("작은 attends to small")
-        assert float(told.split()[-1]) == pytest.approx(weights[row, column], abs=1e-4)
+        assert texts.startswith("작은 attends to small")
+        assert float(texts.split()[-1]) == pytest.approx(weights[row, column], abs=1e-4)
         assert [value for _, value in shares(page)] == pytest.approx(weights[row].tolist(), abs=1e-4)
 
 
@@ -108,9 +108,9 @@ def test_alignment_shows_crossing_lines_the_best_outputs_and_the_error_rate(brow
         assert page.locator("path.truth").count() == len(examples.TRUTH)
         page.locator(".alignment .query >> nth=4").hover()
         mean = MAPS["cross.1"].weights.mean(axis=0)[4]
-        told = page.locator(".readout").inner_text()
-        assert told.startswith(f"책을 ← book {mean.max():.3f}")
-        assert told.endswith("alternatives: </s> 20.2% · 그 5.0%")
+        texts = page.locator(".readout").inner_text()
+        assert texts.startswith(f"책을 ← book {mean.max():.3f}")
+        assert texts.endswith("alternatives: </s> 20.2% · 그 5.0%")
 
 
 def test_every_step_of_one_query_is_shown_with_its_numbers(browser, page_file):
@@ -151,10 +151,10 @@ def test_the_slider_plays_how_the_alignment_forms(browser, page_file):
         slider = page.get_by_label("Training step")
         slider.focus()
         slider.press("Home")
-        assert page.locator(".readout").inner_text().split() == ["step", "0", "(empty)"]  # it answered nothing yet
+        assert page.locator(".readout").inner_text().split() == ["step", "0", "(empty)"]  # it has no output yet
         assert "probe=0" in page.url
         page.get_by_role("button", name="Play").click()
-        page.locator(".readout", has_text="step 700").wait_for()  # the last stays; others may pass unseen
+        page.locator(".readout", has_text="step 700").wait_for()  # the last one stays; others may be skipped
 
 
 def test_a_neighbour_can_be_chosen(browser, page_file):
@@ -167,12 +167,12 @@ def test_a_neighbour_can_be_chosen(browser, page_file):
 
 
 def test_text_is_data_and_never_html(browser, tmp_path):
-    found = examples.translation(1, 1, title=NASTY)
+    result = examples.translation(1, 1, title=NASTY)
     words = (NASTY, *examples.SOURCE[1:])
-    found = replace(
-        found, axes={**found.axes, "source": examples.axis(words, NASTY)}, model=NASTY, facts={"run": NASTY}
+    result = replace(
+        result, axes={**result.axes, "source": examples.axis(words, NASTY)}, model=NASTY, facts={"run": NASTY}
     )
-    address = write(tmp_path / "nasty.html", to_json(found))
+    address = write(tmp_path / "nasty.html", to_json(result))
     with opened(browser, address, fragment=f"#row=0&map={NASTY}") as page:
         for view in ("grid", "lines", "alignment", "steps", "training", "embeddings"):
             page.locator(f"#tab-{view}").click()
@@ -186,7 +186,7 @@ def test_a_link_restores_the_view_and_nonsense_in_it_does_no_harm(browser, page_
         assert page.locator(".chip[aria-pressed=true]").count() == 2
         assert page.locator(".distribution h3 >> nth=0").inner_text().startswith("작은")
         assert page.get_by_role("tab", selected=True).inner_text() == "Lines"
-    with opened(browser, page_file, fragment="#view=nothing&map=nobody&head=99&row=-7&heads=x.5&probe=1e9") as page:
+    with opened(browser, page_file, fragment="#view=nothing&map=unknown&head=99&row=-7&heads=x.5&probe=1e9") as page:
         assert page.get_by_role("tab", selected=True).inner_text() == "All heads"
 
 
@@ -256,8 +256,8 @@ def test_who_may_not_be_looked_at_is_hatched(browser, page_file):
 
 
 def test_a_map_inside_an_item_is_reached_from_that_item(browser, tmp_path):
-    found = examples.levels()
-    with opened(browser, write(tmp_path / "levels.html", to_json(found))) as page:
+    result = examples.levels()
+    with opened(browser, write(tmp_path / "levels.html", to_json(result))) as page:
         assert page.locator(".large h2").inner_text() == "Document → sentences"
         assert page.get_by_role("radio").count() == 0  # one kind of map on this level
         page.locator(".large .share >> nth=1").get_by_role("button").click()
@@ -276,19 +276,23 @@ def test_a_map_inside_an_item_is_reached_from_that_item(browser, tmp_path):
 
 @pytest.mark.parametrize("name", [*MODELS, "documents", "pictures"])
 def test_the_page_of_every_model_with_attention_draws_all_its_views(browser, tmp_path, request, sentence, name):
-    own = request.getfixturevalue("subject" if name in MODELS else name)
-    found = collect(own(name), sentence) if name in MODELS else collect(own, own.task.examples[0])
-    with opened(browser, write(tmp_path / "page.html", to_json(found))) as page:
-        assert page.locator(".spoken.output .spoken-text").inner_text() == found.outputs[0].text
+    target_fixture = request.getfixturevalue("subject" if name in MODELS else name)
+    result = (
+        collect(target_fixture(name), sentence)
+        if name in MODELS
+        else collect(target_fixture, target_fixture.task.examples[0])
+    )
+    with opened(browser, write(tmp_path / "page.html", to_json(result))) as page:
+        assert page.locator(".spoken.output .spoken-text").inner_text() == result.outputs[0].text
         for tab in page.get_by_role("tab").all():
             tab.click()
             assert page.locator("#view").inner_text().strip()
         page.locator("#tab-steps").click()
         page.wait_for_selector(".steps")
-        step = found.steps[0]
+        step = result.steps[0]
         assert page.locator(".formula").inner_text() == step.formula
         shown = page.locator(".steps tbody td.weight").all_inner_texts()
-        weights = next(one for one in found.maps if one.name == step.map).weights[step.head, 0]
+        weights = next(item for item in result.maps if item.name == step.map).weights[step.head, 0]
         assert [float(value) for value in shown] == pytest.approx(weights.tolist(), abs=1e-4)
 
 

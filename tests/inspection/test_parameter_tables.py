@@ -1,4 +1,4 @@
-"""Pictures of a model's own tables."""
+"""Position encodings and embeddings of a model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from regard.layers import positions as schemes
 
 
 def test_sinusoids_are_more_alike_the_nearer_they_stand():
-    found = positions(torch.nn.ModuleList([schemes.build("sinusoidal", 32, max_length=20), torch.nn.Linear(1, 1)]))
-    assert found.scheme == "sinusoidal" and found.table.shape == (20, 32)
-    assert found.by_distance[0] == pytest.approx(16, abs=1e-3)  # sin² + cos² of 16 rates
-    assert found.by_distance[0] > found.by_distance[1] > found.by_distance[2]
+    result = positions(torch.nn.ModuleList([schemes.build("sinusoidal", 32, max_length=20), torch.nn.Linear(1, 1)]))
+    assert result.scheme == "sinusoidal" and result.table.shape == (20, 32)
+    assert result.by_distance[0] == pytest.approx(16, abs=1e-3)  # sin² + cos² of 16 rates
+    assert result.by_distance[0] > result.by_distance[1] > result.by_distance[2]
 
 
-def test_places_inside_the_score_have_no_table():
+def test_positions_inside_the_score_have_no_table():
     assert positions(torch.nn.ModuleList([schemes.build("rotary", 32, max_length=20), torch.nn.Linear(1, 1)])) is None
 
 
@@ -41,11 +41,11 @@ def test_neighbours_are_sorted_by_cosine_and_never_oneself():
 
 def test_every_vocabulary_is_flattened_by_both_methods(subject, task):
     model = subject().model
-    size = task.vocabularies.source.size
+    size = task.vocabularies.source.vocab_size
     vocabulary = Vocabulary("source", size, tuple(range(4, 24)), tuple("abcdefghijklmnopqrst"))
-    found = embeddings(model, (vocabulary,))
-    assert [one.method for one in found] == ["PCA", "t-SNE"]
-    assert all(one.points.shape == (20, 2) and np.isfinite(one.points).all() for one in found)
+    result = embeddings(model, (vocabulary,))
+    assert [item.method for item in result] == ["PCA", "t-SNE"]
+    assert all(item.points.shape == (20, 2) and np.isfinite(item.points).all() for item in result)
 
 
 def test_without_scikit_learn_there_is_pca_alone(subject, monkeypatch):
@@ -53,6 +53,6 @@ def test_without_scikit_learn_there_is_pca_alone(subject, monkeypatch):
         raise MissingExtra(f"{module} is not installed")
 
     monkeypatch.setattr("regard.core.pca.require", missing)
-    one = subject()
-    vocabulary = Vocabulary("source", one.task.vocabularies.source.size, tuple(range(4, 24)), tuple("a" * 20))
-    assert {found.method for found in collect_tables(one.model, (vocabulary,)).embeddings} == {"PCA"}
+    target = subject()
+    vocabulary = Vocabulary("source", target.task.vocabularies.source.vocab_size, tuple(range(4, 24)), tuple("a" * 20))
+    assert {item.method for item in collect_tables(target.model, (vocabulary,)).embeddings} == {"PCA"}

@@ -1,4 +1,4 @@
-"""The piano roll of a made-up piece: every note is drawn, a token shows what it looked at, and it can be played."""
+"""The piano roll of a synthetic piece: notes, attention of a token, and playback."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def page_file(tmp_path_factory):
         "read": Axis((Item("start", special=True), *items[:-1]), "read"),
     }
     weights = examples.square(random, 2, SIZE, True)
-    found = Map("layers.0", "layers.0", "output", "read", weights, "g", "Output self-attention", inward=True)
+    result = Map("layers.0", "layers.0", "output", "read", weights, "g", "Output self-attention", inward=True)
     piece = Inspection(
         "piece.mid",
         "model",
         "music",
         axes,
-        (found,),
+        (result,),
         answered="output",
         outputs=(Output("piece.mid", -9.0, None, tuple(Token(item.text, -0.25 * i) for i, item in enumerate(items))),),
         views=("pianoroll",),
@@ -85,14 +85,14 @@ def test_a_rest_is_shown_where_the_token_before_it_is(page_file, browser):
 def test_arcs_lead_to_the_notes_and_the_start_mark_at_the_left(page_file, browser):
     with opened(browser, page_file[0], fragment="#view=pianoroll&row=0") as page:
         page.wait_for_selector(".roll-arc", state="attached")
-        (arc,) = page.locator(".roll-arc").all()  # the first token has read the start mark alone
+        (arc,) = page.locator(".roll-arc").all()  # the first token has read only BOS
         assert arc.get_attribute("data-key-token") == "0"
 
 
 @pytest.mark.parametrize("width", [800, 1400])
 def test_the_name_of_every_second_is_whole(page_file, browser, tmp_path, width):
     _, piece = page_file
-    notes = [*piece.extra["roll"]["notes"], [9.5, 10.0, 60, 0, 80]]  # it ends where a name stands
+    notes = [*piece.extra["roll"]["notes"], [9.5, 10.0, 60, 0, 80]]  # it ends at a label
     path = tmp_path / "page.html"
     path.write_text(
         bundle(to_json(replace(piece, extra={"roll": {"notes": notes, "voices": ["One"]}}))), encoding="utf-8"

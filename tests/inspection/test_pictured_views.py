@@ -1,4 +1,4 @@
-"""The views of images: a pixel with its block and heads, patches with rollout and removal, boxes with their queries."""
+"""Image views: a pixel with its block and heads, patches with rollout and removal, boxes with their queries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def weights(rows, columns, *, heads=2, causal=False):
 
 
 def saved(folder, view, *, axes, maps, answered, extra, tokens=()):
-    """A page with one view on made-up maps."""
+    """Return a page with one view of synthetic maps."""
     outputs = (Output("a digit", -2.0, -2.0, tokens),)
     facts = {"axes": axes, "maps": tuple(maps), "answered": answered, "outputs": outputs, "extra": {view: extra}}
     path = folder / f"{view}.html"
@@ -46,12 +46,12 @@ def canvas(tmp_path_factory):
     small = {"height": 2, "width": 2, "pixels": [[0], [90], [180], [255]]}
     extra = {**PICTURE, "channels": 1, "blocks": [[0, 8], [8, 16]], "memories": [[], list(range(8))]}
     extra |= {"small": small, "bicubic": PICTURE["pixels"], "truth": PICTURE["pixels"]}
-    own = Map("a.self_attn", "a.self_attn", "made", "made", weights(COUNT, COUNT, causal=True), "g", "Made → made")
+    native = Map("a.self_attn", "a.self_attn", "made", "made", weights(COUNT, COUNT, causal=True), "g", "Made → made")
     cross = Map("a.cross_attn", "a.cross_attn", "made", "small", weights(COUNT, 4), "h", "Made → small image")
     tokens = tuple(Token(str(i), -1.0) for i in range(COUNT))
     axes = {"made": Axis(grid(), "made"), "small": Axis(grid(2), "small image")}
     folder = tmp_path_factory.mktemp("canvas")
-    return saved(folder, "canvas", axes=axes, maps=(own, cross), answered="made", extra=extra, tokens=tokens)
+    return saved(folder, "canvas", axes=axes, maps=(native, cross), answered="made", extra=extra, tokens=tokens)
 
 
 def test_a_pixel_shows_its_block_and_every_head_and_the_making_plays(canvas, browser):
@@ -127,9 +127,9 @@ def test_patches_are_reached_by_arrow_keys(overlay, browser):
 
 @pytest.fixture(scope="module")
 def boxes(tmp_path_factory):
-    found = [("circle", 0.95, [0.0, 0.0, 0.5, 0.5]), ("square", 0.1, [0.5, 0.5, 1.0, 1.0])]
-    queries = [{"label": label, "share": share, "box": box} for label, share, box in found]
-    names = [Item(label, box=tuple(box)) for label, _, box in found]
+    result = [("circle", 0.95, [0.0, 0.0, 0.5, 0.5]), ("square", 0.1, [0.5, 0.5, 1.0, 1.0])]
+    queries = [{"label": label, "share": share, "box": box} for label, share, box in result]
+    names = [Item(label, box=tuple(box)) for label, _, box in result]
     axes = {"objects": Axis(tuple(names), "objects"), "grid": Axis(grid(), "grid")}
     maps = [Map("d.cross_attn", "d.cross_attn", "objects", "grid", weights(2, COUNT), "g", "Objects → grid")]
     extra = {**PICTURE, "queries": queries, "least": 0.5}

@@ -1,4 +1,4 @@
-"""What the page says is what the numbers say: ranks, scales, titles, masks, signs; and links that do not fit."""
+"""Displayed values agree with the data: ranks, scales, titles, masks, signs; and invalid links."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def write(folder, data):
 
 
 def square(size, weights=None, **more):
-    """One map of tokens with themselves."""
+    """Return an inspection with one self-attention map."""
     axis = Axis(tuple(Item(f"token{i}") for i in range(size)), "text")
     weights = np.full((1, size, size), 1 / size, np.float32) if weights is None else weights
-    one = Map("m", "m", "text", "text", weights, group="g", title="Text self-attention", inward=True, **more)
-    return Inspection("t", "m", "t", {"text": axis}, (one,))
+    target = Map("m", "m", "text", "text", weights, group="g", title="Text self-attention", inward=True, **more)
+    return Inspection("t", "m", "t", {"text": axis}, (target,))
 
 
 def test_bars_of_the_n_best_follow_their_ranks_and_nothing_is_said_as_such(browser, tmp_path):
@@ -100,8 +100,8 @@ def test_labels_do_not_collide(browser, tmp_path, size):
 
 def test_thumbnails_say_their_scale_and_masked_cells_have_a_colour_of_their_own(browser, tmp_path):
     weights = np.tril(np.ones((2, 6, 6), np.float32)) / np.arange(1, 7, dtype=np.float32)[:, None]
-    found = square(6, weights, allowed=np.tril(np.ones((1, 6, 6), bool)))
-    with opened(browser, write(tmp_path, to_json(found))) as page:
+    result = square(6, weights, allowed=np.tril(np.ones((1, 6, 6), bool)))
+    with opened(browser, write(tmp_path, to_json(result))) as page:
         assert "own scale" in page.locator(".scales").inner_text()
         page.wait_for_selector(".thumb canvas")
         corner, zero = page.locator(".thumb canvas >> nth=0").evaluate(
@@ -113,7 +113,7 @@ def test_thumbnails_say_their_scale_and_masked_cells_have_a_colour_of_their_own(
 
 
 def test_a_long_map_is_not_white(browser, tmp_path):
-    """A causal map: its first row has one weight of 1, all others are small."""
+    """A causal map: the first row has a weight of 1, all others are small."""
     size = 600
     weights = (np.tril(np.ones((1, size, size))) / np.arange(1, size + 1)[:, None]).astype(np.float32)
     with opened(browser, write(tmp_path, to_json(square(size, weights)))) as page:
@@ -140,7 +140,7 @@ def test_korean_breaks_between_words(browser, tmp_path):
 
 
 def test_the_training_view_names_the_probe_and_its_rows(browser, tmp_path):
-    fixed = tuple(replace(one, text="the old teacher", fixed=True) for one in FOUND.probes)
+    fixed = tuple(replace(item, text="the old teacher", fixed=True) for item in FOUND.probes)
     with opened(browser, write(tmp_path, to_json(replace(FOUND, probes=fixed))), fragment="#view=training") as page:
         assert "the old teacher" in page.locator(".readout").inner_text()
         assert "given the reference output at every step" in page.locator("#view").inner_text()

@@ -1,4 +1,4 @@
-"""The page of a recommendation, in a real browser: user, list, reasons, users × items, items in two dimensions."""
+"""The recommendation page in a browser: user, list, reasons, users × items, items in two dimensions."""
 
 import pytest
 import torch
@@ -33,31 +33,31 @@ def test_user_list_reasons_maps_and_places(browser, shown):
     address, raw = shown
     with opened(browser, address, fragment="#view=recommendation") as page:
         titles = page.locator(".recommended strong").all_inner_texts()
-        assert titles == [one["title"] for one in raw["list"]]
+        assert titles == [item["title"] for item in raw["list"]]
         assert page.locator(".history li").count() == len(raw["history"])
         assert f"Without {raw['list'][0]['reasons'][0]['name']}: rank " in page.locator(".check").first.inner_text()
         assert page.locator(".users-items canvas").count() == 1
         assert page.locator(".scatter .dot.on").count() == len(raw["list"])
-        assert page.locator("input[name=more]").count() == 0  # from disk nothing can be asked
+        assert page.locator("input[name=more]").count() == 0  # a page from disk cannot send requests
 
 
 def test_names_of_items_stay_inside_their_picture(browser, shown):
     address, _ = shown
     with opened(browser, address, fragment="#view=recommendation", width=390) as page:
         edges = "(all) => all.map((one) => one.getBoundingClientRect()).map((box) => [box.left, box.right])"
-        [(left, right)] = page.locator(".scatter").evaluate_all(edges)
+        [(remaining, right)] = page.locator(".scatter").evaluate_all(edges)
         names = page.locator(".scatter text").evaluate_all(edges)
-        assert names and all(left <= low and high <= right for low, high in names)
+        assert names and all(remaining <= low and high <= right for low, high in names)
 
 
 def test_served_another_profile_or_history_gives_another_list(subject):
-    """What the page sends when profile or history are edited."""
+    """Return the request that the page sends when profile or history are edited."""
     session, titles = Session(subject), subject.task.data.items.titles
     texts = ["age=20, occupation=artist | ", "age=70, occupation=farmer | ", f"age=20 | {titles[0]}; {titles[1]}"]
     pages = [session.inspect(text, NO_INTERVENTIONS)["extra"]["recommendation"] for text in texts]
     assert pages[2]["history"] == [titles[0], titles[1]] and pages[2]["remarks"] == ["not told: occupation"]
-    lists = [[one["title"] for one in page["list"]] for page in pages]
-    scores = [[one["score"] for one in page["list"]] for page in pages]
+    lists = [[item["title"] for item in page["list"]] for page in pages]
+    scores = [[item["score"] for item in page["list"]] for page in pages]
     assert titles[0] not in lists[2] and scores[0] != scores[1]
 
 

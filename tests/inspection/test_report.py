@@ -1,4 +1,4 @@
-"""A run's page: in a notebook, as a file."""
+"""The page of a run, in a notebook or a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.core.errors import FileError
 from regard.decoding.strategies import beam, greedy
 from regard.decoding.strategy import DecodingStrategy
 from regard.inspection.parameter_tables import ParameterTables
-from regard.inspection.report import NBEST, inspect_run, target_of, with_nbest_outputs
+from regard.inspection.report import MAX_OUTPUTS, inspect_run, target_of, with_nbest_outputs
 
 
 @dataclass
@@ -35,8 +35,8 @@ def recipe(decoding):
 @pytest.fixture
 def run(tmp_path, subject, task, monkeypatch):
     monkeypatch.setattr(
-        "regard.inspection.collect.tables", lambda *_: ParameterTables(None, ())
-    )  # t-SNE takes its time
+        "regard.inspection.collect.collect_tables", lambda *_: ParameterTables(None, ())
+    )  # t-SNE is slow
     return Run(
         tmp_path / "en-ko",
         recipe(DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=1))),
@@ -62,7 +62,7 @@ def test_it_is_saved_whole_or_not_at_all(run, sentence, tmp_path):
 
 
 def test_a_beam_is_asked_for_its_best_few(run, sentence):
-    assert with_nbest_outputs(DecodingStrategy("beam", beam.Config(beam_width=8))).config.nbest == NBEST
+    assert with_nbest_outputs(DecodingStrategy("beam", beam.Config(beam_width=8))).config.nbest == MAX_OUTPUTS
     assert with_nbest_outputs(DecodingStrategy("beam", beam.Config(beam_width=2))).config.nbest == 2
     assert (
         len(inspect_run(run, sentence, decoding=DecodingStrategy("beam", beam.Config(beam_width=3))).inspection.outputs)

@@ -1,4 +1,4 @@
-"""The page on every kind of screen, and with long input: sizes, themes, contrast, time."""
+"""The page on different screens and with long inputs: sizes, themes, contrast, time."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def test_nothing_hangs_over_the_edge_of_a_phone(browser, page_file, scheme):
             small = page.locator("button:visible").evaluate_all(
                 "all => all.filter(one => one.getBoundingClientRect().height < 20).map(one => one.outerHTML)"
             )
-            assert [one for one in small if "link" not in one] == []
+            assert [item for item in small if "link" not in item] == []
 
 
 @pytest.fixture(scope="session")
 def wordy_file(tmp_path_factory):
-    """An answer without a space, and items that are sentences."""
-    found = examples.translation(1, 2)
+    """Return an output without spaces, and items that are sentences."""
+    result = examples.translation(1, 2)
     names = [f"sentence {i}, which goes on for much longer than a phone is wide" for i in range(len(examples.SOURCE))]
-    axes = {**found.axes, "source": examples.axis(names, "source")}
+    axes = {**result.axes, "source": examples.axis(names, "source")}
     path = tmp_path_factory.mktemp("screens") / "wordy.html"
-    made = replace(found, axes=axes, outputs=(Output("na" * 200, -1.0),), embeddings=())
-    path.write_text(bundle(to_json(made)), encoding="utf-8")
+    changed = replace(result, axes=axes, outputs=(Output("na" * 200, -1.0),), embeddings=())
+    path.write_text(bundle(to_json(changed)), encoding="utf-8")
     return path.as_uri()
 
 
@@ -75,7 +75,7 @@ def test_long_words_and_long_names_stay_inside_a_phone(browser, wordy_file, loca
             words = page.locator(".view svg .line-word text, .view svg .aligned")
             assert words.evaluate_all(OUTSIDE) == [], view
         assert "…" in words.first.evaluate("text => text.firstChild.data")
-        assert words.first.locator("title").count() == 1  # the whole name
+        assert words.first.locator("title").count() == 1  # the complete name
 
 
 def test_what_is_long_stands_beside_its_label_on_a_desk(browser, wordy_file):
@@ -90,11 +90,11 @@ def test_names_in_a_scatter_do_not_lie_on_each_other(browser, page_file):
             "all => all.map((text) => text.getBoundingClientRect()).map((b) => [b.left, b.right, b.top, b.bottom])"
         )
         assert page.locator(".dot.on text").count() == 1 < len(boxes)
-        clear = 2  # pixels of a line above and below its letters
-        for i, (left, right, top, bottom) in enumerate(boxes):
-            for other in boxes[:i]:
-                apart = right <= other[0] or other[1] <= left
-                assert apart or bottom - clear <= other[2] + clear or other[3] - clear <= top + clear
+        clear = 2  # pixels of a line above and below its text
+        for i, (remaining, right, top, bottom) in enumerate(boxes):
+            for candidate in boxes[:i]:
+                apart = right <= candidate[0] or candidate[1] <= remaining
+                assert apart or bottom - clear <= candidate[2] + clear or candidate[3] - clear <= top + clear
 
 
 def luminance(colour):
@@ -118,7 +118,7 @@ def test_text_can_be_read_in_both_themes(browser, page_file, scheme):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_colours_of_weights_differ_in_lightness_alone_too(browser, page_file, scheme):
-    """Safe for colour-blind eyes and grey print: the scale never turns back in lightness."""
+    """The lightness of the color scale is monotonic, for color-blind users and gray print."""
     with opened(browser, page_file, scheme=scheme) as page:
         bar = page.locator(".legend-bar").evaluate("bar => bar.style.background")
         colours = ["rgb(" + part.split(")")[0] + ")" for part in bar.split("rgb(")[1:]]
@@ -135,21 +135,23 @@ def test_the_theme_can_be_switched_and_maps_are_painted_anew(browser, page_file)
 
 
 def watching(page):
-    """Asks how much time of the processor the page has used, by the browser's own count."""
+    """Return a function that reads the CPU time of the page from the browser."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
-    return lambda name: {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}[name]
+    return lambda name: {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}[
+        name
+    ]
 
 
 def test_a_long_map_is_painted_soon(browser, long_file):
-    """In the processor's time of the page, which tests running beside this one do not change."""
+    """Uses the CPU time of the page, which does not depend on tests that run at the same time."""
     with opened(browser, "about:blank") as page:
         spent = watching(page)
         page.goto(long_file)
         page.wait_for_selector(".legend-bar")
         used = spent("ProcessTime")
         assert page.evaluate("performance.getEntriesByName('first-map').length") == 1
-        page.asked.clear()
+        page.requested_urls.clear()
     assert 0 < used < FIRST_PAINT
 
 
@@ -162,9 +164,9 @@ def test_a_long_map_zooms_to_single_cells_with_their_true_weights(browser, long_
         middle = (box["x"] + 96 + (box["width"] - 96) / 2, box["y"] + 96 + (box["height"] - 96) / 2)
         page.mouse.move(*middle)
         page.locator(".readout", has_text="attends to").wait_for()
-        told = page.locator(".readout").inner_text().split()
-        assert (told[0], told[3]) == ("w1501", "w1403")
-        assert float(told[4]) == pytest.approx(weights[1500, 1403], abs=1e-4)
+        texts = page.locator(".readout").inner_text().split()
+        assert (texts[0], texts[3]) == ("w1501", "w1403")
+        assert float(texts[4]) == pytest.approx(weights[1500, 1403], abs=1e-4)
         assert page.locator(".sum").inner_text() == "sum 1.0000"
 
 
@@ -178,6 +180,4 @@ def test_moving_over_a_long_map_never_stalls(browser, long_file):
         for _ in range(12):
             page.mouse.wheel(0, -240)
             page.wait_for_timeout(30)
-        assert (
-            spent("TaskDuration") - before < 12 * 0.1
-        )  # a tenth of a second for each turn of the wheel, all it unpacks
+        assert spent("TaskDuration") - before < 12 * 0.1  # a tenth of a second per wheel event, including unpacking

@@ -1,4 +1,4 @@
-"""Snapshots through training come back as they were."""
+"""Training snapshots are read back unchanged."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from regard.inspection.collect import collect
 
 
 def test_snapshots_come_back_in_the_order_of_their_steps(tmp_path):
-    found = examples.translation(2, 2)
+    snapshots = examples.translation(2, 2)
     for step in (300, 20, 1000):
-        training_snapshots.write_snapshot(tmp_path, step, found)
+        training_snapshots.write_snapshot(tmp_path, step, snapshots)
     back = training_snapshots.read_snapshots(tmp_path)
-    assert [one.step for one in back] == [20, 300, 1000]
-    assert back[0].output == found.outputs[0].text
-    assert back[0].axes["output"].labels == found.axes["output"].labels
-    for old, new in zip(found.maps, back[0].maps, strict=True):
+    assert [item.step for item in back] == [20, 300, 1000]
+    assert back[0].output == snapshots.outputs[0].text
+    assert back[0].axes["output"].labels == snapshots.axes["output"].labels
+    for old, new in zip(snapshots.maps, back[0].maps, strict=True):
         assert replace(old, weights=None, honesty=None, allowed=None) == replace(new, weights=None)
         assert np.abs(old.weights - new.weights).max() < 1e-3
 
@@ -33,7 +33,7 @@ def test_snapshots_come_back_in_the_order_of_their_steps(tmp_path):
 def test_levels_come_back(tmp_path):
     training_snapshots.write_snapshot(tmp_path, 1, examples.levels())
     (back,) = training_snapshots.read_snapshots(tmp_path)
-    assert [one.parent for one in back.maps] == [one.parent for one in examples.levels().maps]
+    assert [item.parent for item in back.maps] == [item.parent for item in examples.levels().maps]
     assert back.axes == examples.levels().axes
 
 
@@ -60,7 +60,9 @@ def test_a_damaged_snapshot_is_named(tmp_path):
     training_snapshots.write_snapshot(tmp_path, 5, examples.translation(1, 1))
     path = training_snapshots.path_of(tmp_path, 5)
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(CheckpointError, match=r"step-000000005\.safetensors: not a snapshot of a probe; remove it"):
+    with pytest.raises(
+        CheckpointError, match=r"step-000000005\.safetensors: not a snapshot of attention maps; remove it"
+    ):
         training_snapshots.read_snapshots(tmp_path)
 
 
@@ -70,33 +72,35 @@ def test_snapshots_grow_sparser_as_training_goes_on():
 
 
 def test_the_probe_of_a_recipe_is_kept_when_it_is_time(tmp_path, subject, sentence):
-    one = subject()
+    target = subject()
     recipe = SimpleNamespace(
-        training=SimpleNamespace(probe=sentence),
+        training=SimpleNamespace(probe_input=sentence),
         task=SimpleNamespace(name="translation"),
         model=SimpleNamespace(name="transformer"),
-        decoding=one.decoding,
+        decoding=target.decoding,
     )
     for step in range(1, 6):
-        training_snapshots.record_snapshot(recipe, one.task, model=one.model, run=tmp_path, step=step)
-    training_snapshots.record_snapshot(recipe, one.task, model=one.model, run=tmp_path, step=5, last=True)
-    found = training_snapshots.read_snapshots(tmp_path)
-    assert [probe.step for probe in found] == [1, 2, 3, 4, 5]  # the last one too
-    whole = collect(one, sentence)
-    assert found[0].axes["source"].labels == whole.axes["source"].labels
-    assert found[0].text == sentence and found[0].output == whole.outputs[0].text
-    truth = dict(one.task.split("train"))[sentence]
-    assert "".join(found[0].axes["output"].labels[:-1]) == truth.replace(" ", "") and found[0].fixed
-    forced = replace(one, decoding=build("prefix", tokens=one.task.reference(sentence)))
-    for kept, fresh in zip(found[0].maps, collect(forced, sentence).maps, strict=True):
-        assert np.abs(kept.weights - fresh.weights).max() < 1e-3
-    recipe.training.probe_input = "a sentence of nobody 's"
-    training_snapshots.record_snapshot(recipe, one.task, model=one.model, run=tmp_path / "other", step=1)
-    assert not training_snapshots.read_snapshots(tmp_path / "other")[0].fixed  # no reference: its own output
+        training_snapshots.record_snapshot(recipe, target.task, model=target.model, run=tmp_path, step=step)
+    training_snapshots.record_snapshot(recipe, target.task, model=target.model, run=tmp_path, step=5, last=True)
+    snapshots = training_snapshots.read_snapshots(tmp_path)
+    assert [probe.step for probe in snapshots] == [1, 2, 3, 4, 5]  # including the last one
+    complete = collect(target, sentence)
+    assert snapshots[0].axes["source"].labels == complete.axes["source"].labels
+    assert snapshots[0].text == sentence and snapshots[0].output == complete.outputs[0].text
+    truth = dict(target.task.split("train"))[sentence]
+    assert "".join(snapshots[0].axes["output"].labels[:-1]) == truth.replace(" ", "") and snapshots[0].fixed
+    forced = replace(target, decoding=build("forced_prefix", tokens=target.task.reference(sentence)))
+    for old, fresh in zip(snapshots[0].maps, collect(forced, sentence).maps, strict=True):
+        assert np.abs(old.weights - fresh.weights).max() < 1e-3
+    recipe.training.probe_input = "an unknown sentence"
+    training_snapshots.record_snapshot(recipe, target.task, model=target.model, run=tmp_path / "other", step=1)
+    assert not training_snapshots.read_snapshots(tmp_path / "other")[
+        0
+    ].fixed  # without a reference, the model's output is used
     recipe.training.probe_input = ""
-    training_snapshots.record_snapshot(recipe, one.task, model=one.model, run=tmp_path / "none", step=1)
+    training_snapshots.record_snapshot(recipe, target.task, model=target.model, run=tmp_path / "none", step=1)
     recipe.training.probe_input = sentence
     training_snapshots.record_snapshot(
-        recipe, one.task, model=subject("seq2seq").model, run=tmp_path / "none", step=1
+        recipe, target.task, model=subject("seq2seq").model, run=tmp_path / "none", step=1
     )  # no attention
     assert training_snapshots.read_snapshots(tmp_path / "none") == ()

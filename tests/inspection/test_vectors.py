@@ -1,4 +1,4 @@
-"""The view of word vectors, in a real browser."""
+"""The word vector view, in a browser."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Views of other packages in a real browser: one file each, and a mistake in one breaks nothing else."""
+"""Views of other packages in a browser: one file each; an error in one does not affect the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(path, data):
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    """A package with a view of its own: text -> the name of the view."""
+    """Return a function: code of a view -> name of the view in a new package."""
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
@@ -35,14 +35,14 @@ def lab(tmp_path, monkeypatch):
 
 
 def test_a_view_of_another_package_is_one_file(browser, tmp_path, lab):
-    found = lab(
+    result = lab(
         '// Shows what it was given.\nimport { make } from "../dom.js";\n'
         'export const view = {\n  name: "regions", title: "Regions", suits: (data) => Boolean(data.extra.regions),\n'
         '  show(data, element) { element.append(make("p", { class: "own" }, data.extra.regions.join(" "))); },\n};\n'
     )
-    with opened(browser, write(tmp_path / "own.html", to_json(found)), fragment="#view=regions") as page:
+    with opened(browser, write(tmp_path / "own.html", to_json(result)), fragment="#view=regions") as page:
         assert page.locator(".own").inner_text() == "sky <sea>"
-    with opened(browser, write(tmp_path / "both.html", to_page([found, FOUND])), fragment="#view=regions") as page:
+    with opened(browser, write(tmp_path / "both.html", to_page([result, FOUND])), fragment="#view=regions") as page:
         assert page.locator(".own").inner_text() == "sky <sea>"
 
 
@@ -54,13 +54,13 @@ THROWING = (
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [(BROKEN, "The view elsewhere.regions could not be loaded"), (THROWING, "The view Regions failed: no sky")],
 )
-def test_a_broken_view_is_one_line_and_breaks_nothing_else(browser, tmp_path, lab, text, said):
+def test_a_broken_view_is_one_line_and_breaks_nothing_else(browser, tmp_path, lab, text, message):
     address = write(tmp_path / "own.html", to_json(lab(text)))
     error = "Unexpected token" if text == BROKEN else "no sky"
     with opened(browser, address, fragment="#view=elsewhere.regions", expected=error) as page:
-        assert said in page.locator(".wrong").inner_text()
+        assert message in page.locator(".wrong").inner_text()
         page.locator("#tab-grid").click()
         assert page.locator(".thumb").count() == 2 * 4

@@ -1,4 +1,4 @@
-"""What tests look into: tiny translation models over the built-in data, and two small tasks of their own."""
+"""Tiny inspection targets: translation models on the built-in data, and two small tasks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from regard.inspection.parameter_tables import ParameterTables
 from regard.tasks import translation
 
 MODELS = ("transformer", "bahdanau", "luong")
-# Settings under which untrained models, which never end by themselves, say little.
+# Untrained models never emit EOS; these settings keep their outputs short.
 BEAM = DecodingStrategy("beam", beam.Config(beam_width=3, nbest=3, no_repeat_ngram_size=1))
 GREEDY = DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=1))
-TABLES = ParameterTables(None, ())  # the tables of the model are given, so that t-SNE is not run in every test
+TABLES = ParameterTables(None, ())  # empty tables, so that t-SNE does not run in every test
 
 
 def make_task():
@@ -27,19 +27,19 @@ def make_task():
 def make_model(task, name):
     torch.manual_seed(3)
     module = find("regard.models", name)
-    return module.build(module.TINY, task.sizes).eval()
+    return module.build(module.TINY, task.spec).eval()
 
 
 def make_subject(task, name="transformer"):
-    about = RunInfo("translation", name, {"run": name})
-    return InspectionTarget(task, make_model(task, name), BEAM, about, tables=TABLES)
+    run_info = RunInfo("translation", name, {"run": name})
+    return InspectionTarget(task, make_model(task, name), BEAM, run_info, tables=TABLES)
 
 
 def make_small(module, task, **settings):
-    """A task of our own, with a model without training."""
+    """Return a target for one of the small tasks, with an untrained model."""
     torch.manual_seed(1)
-    about = RunInfo(module.__name__, "model", {"run": module.__name__})
-    return InspectionTarget(task(), module.Model().eval(), None, about, tables=TABLES, **settings)
+    run_info = RunInfo(module.__name__, "model", {"run": module.__name__})
+    return InspectionTarget(task(), module.Model().eval(), None, run_info, tables=TABLES, **settings)
 
 
 def make_documents():

@@ -1,4 +1,4 @@
-"""What the training tests share: toys found by their dotted names, also in the processes that tests start."""
+"""Fixtures of the training tests. The toys are imported by dotted names, also in subprocesses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from regard.training import recipe as recipes  # after the path is set: the toys are part of what it reads
+from regard.training import recipe as recipes  # after sys.path is set, because recipes import the toys
 from regard.training.console import SilentConsole
 
 QUICK = ["training.files.log_every=3", "training.optimizer.lr=0.01", "training.schedule.warmup=4", "training.steps=12"]
 
 
 class Killer(SilentConsole):
-    """Dies after a number of steps, as a process does that is killed: nothing is saved or said."""
+    """Raises Killed after a number of steps, like a killed process: nothing is saved or printed."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -34,13 +34,13 @@ class Killed(BaseException):
 
 @pytest.fixture
 def toy():
-    """Settings -> the recipe of a toy run."""
+    """Return a function: settings -> recipe of a toy run."""
     return lambda *settings: recipes.read("toys.summing", settings=[*QUICK, *settings])
 
 
 @pytest.fixture
 def death():
-    """Killer(steps), a console that dies after so many steps, and Killed, what it raises."""
+    """Return Killer(steps), a console that raises Killed after this many steps, and Killed."""
     return SimpleNamespace(Killer=Killer, Killed=Killed)
 
 

@@ -1,4 +1,4 @@
-"""What is said: plain lines without control codes, a bar on a terminal."""
+"""Console output: plain lines without control codes, a progress bar on a terminal."""
 
 from __future__ import annotations
 

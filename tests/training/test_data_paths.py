@@ -1,4 +1,4 @@
-"""Where the data of a run lies: written out, found from elsewhere, moved, and other data told from the run's own."""
+"""Data paths of a run: stored as absolute paths, changeable if the data has moved, and other data is recognized."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ ROWS = [f"the number {i} is here\t숫자 {i} 여기" for i in range(60)]
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A run that was trained from inside its data's folder, by a relative path."""
+    """A run trained in the folder of its data, with a relative path."""
     home = tmp_path_factory.mktemp("home")
     (home / "pairs.tsv").write_text("en\tko\n" + "\n".join(ROWS) + "\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
@@ -37,35 +37,35 @@ def test_a_run_is_evaluated_and_resumed_from_elsewhere(trained, tmp_path, monkey
     assert train.resume(trained) == trained
 
 
-def test_data_that_has_moved_is_asked_for_and_known_again(trained, tmp_path):
+def test_moved_data_is_reported_and_recognized(trained, tmp_path):
     here = trained.parent / "pairs.tsv"
-    own = load(trained).evaluate("test")
+    expected = load(trained).evaluate("test")
     moved = here.rename(tmp_path / "moved.tsv")
     try:
-        message = rf"^{here}: the data of {trained} is not there; if it has moved, say where it is: data\.path=…$"
+        message = rf"^{here}: the data of {trained} does not exist; if it has moved, set data\.path=…$"
         with pytest.raises(DataError, match=message):
             load(trained).evaluate("test")
         with pytest.raises(DataError, match=message):
             train.resume(trained)
         again = load(trained, [f"data.path={moved}"])
-        assert again.uses_training_data and again.evaluate("test") == own  # its test split, not all of the file
+        assert again.uses_training_data and again.evaluate("test") == expected  # its test split, not the complete file
     finally:
         moved.rename(here)
 
 
-def test_other_data_is_wholly_tested_on(trained, tmp_path):
-    other = tmp_path / "other.tsv"
-    other.write_text("".join(f"{row}\n" for row in ROWS[:3]), encoding="utf-8")
-    found = load(trained, [f"data.path={other}"])
-    assert not found.uses_training_data and len(found.evaluation_task().split("test")) == 3
-    with pytest.raises(DataError, match=r"the data is not what .* was begun with"):
-        train.resume(trained, [f"data.path={other}", "training.steps=3"])
+def test_other_data_is_used_completely_for_testing(trained, tmp_path):
+    other_file = tmp_path / "other.tsv"
+    other_file.write_text("".join(f"{row}\n" for row in ROWS[:3]), encoding="utf-8")
+    run = load(trained, [f"data.path={other_file}"])
+    assert not run.uses_training_data and len(run.evaluation_task().split("test")) == 3
+    with pytest.raises(DataError, match=r"the data has changed since .* was started"):
+        train.resume(trained, [f"data.path={other_file}", "training.steps=3"])
 
 
 def test_what_a_run_is_made_of_does_not_change(trained):
     message = (
-        r"^data\.vocabulary=9: a trained run keeps its data; only training\.…, decoding\.…, data\.path=…, "
-        r"data\.name=…, data\.columns=…, data\.header=… change$"
+        r"^data\.vocab_size=9: a trained run keeps its data; only training\.…, decoding\.…, data\.path=…, "
+        r"data\.dataset=…, data\.columns=…, data\.header=… can change$"
     )
     with pytest.raises(ConfigError, match=message):
         load(trained, ["data.vocab_size=9"])
@@ -75,15 +75,15 @@ def test_files_and_translations_from_elsewhere_are_scored(trained, tmp_path):
     for name, lines in (("f.en", ["the number 1", "the number 2"]), ("f.ko", ["숫자 1 여기 있다", "숫자 2 여기 있다"])):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     files = {"source": tmp_path / "f.en", "target": tmp_path / "f.ko"}
-    found = load(trained)
-    assert {"bleu", "loss"} <= set(found.evaluate(**files))
-    made = found.evaluate(hypotheses=tmp_path / "f.ko", target=tmp_path / "f.ko", bleu="char")
-    assert made == pytest.approx({"bleu": 100, "bleu_lc": 100, "chrf": 100})
-    assert "tok:intl" in found.evaluation_task(bleu="intl").signatures()["bleu"]
+    run = load(trained)
+    assert {"bleu", "loss"} <= set(run.evaluate(**files))
+    scores = run.evaluate(hypotheses=tmp_path / "f.ko", target=tmp_path / "f.ko", bleu="char")
+    assert scores == pytest.approx({"bleu": 100, "bleu_lc": 100, "chrf": 100})
+    assert "tok:intl" in run.evaluation_task(bleu="intl").signatures()["bleu"]
     with pytest.raises(ConfigError, match=r"a source and a target go together: --source test\.en --target test\.ko$"):
-        found.evaluate(source=tmp_path / "f.en")
+        run.evaluate(source=tmp_path / "f.en")
     with pytest.raises(ConfigError, match=r"^evaluate: no setting 'sauce'; did you mean 'source'\?$"):
-        found.evaluate(sauce="x")
+        run.evaluate(sauce="x")
 
 
 def test_a_recipe_without_paths_stays_as_it_is():

@@ -1,4 +1,4 @@
-"""Devices and number formats; blocks recomputed or compiled give the same numbers."""
+"""Devices and precision; activation checkpointing and compilation do not change results."""
 
 from __future__ import annotations
 
@@ -39,23 +39,25 @@ def test_auto_takes_what_is_there(monkeypatch):
     assert select_device("auto", local_rank=3) == torch.device("cuda", 1)
 
 
-@pytest.mark.parametrize(("name", "said"), [("cuda", "no CUDA GPU here; use"), ("mps", "no Apple GPU here; use")])
-def test_a_named_device_that_is_missing_is_refused(monkeypatch, name, said):
+@pytest.mark.parametrize(
+    ("name", "messages"), [("cuda", "does not find a CUDA GPU; use"), ("mps", "does not find an Apple GPU; use")]
+)
+def test_a_named_device_that_is_missing_is_refused(monkeypatch, name, messages):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=messages):
         select_device(name)
 
 
 def test_bfloat16_is_never_used_on_a_cpu_without_it(monkeypatch):
-    monkeypatch.setattr(device, "_processor_flags", lambda: {"avx2"})
+    monkeypatch.setattr(device, "_cpu_flags", lambda: {"avx2"})
     assert resolve_dtype("auto", CPU) == resolve_dtype("float32", CPU) == torch.float32
-    with pytest.raises(ConfigError, match=r"this cpu has no native bfloat16 .* use 'float32'"):
+    with pytest.raises(ConfigError, match=r"not supported natively by this cpu .* use 'float32'"):
         resolve_dtype("bfloat16", CPU)
 
 
 def test_bfloat16_on_a_cpu_that_has_it_must_be_asked_for(monkeypatch):
-    monkeypatch.setattr(device, "_processor_flags", lambda: {"avx512_bf16"})
+    monkeypatch.setattr(device, "_cpu_flags", lambda: {"avx512_bf16"})
     assert resolve_dtype("auto", CPU) == torch.float32
     assert resolve_dtype("bfloat16", CPU) == torch.bfloat16
     with autocast(CPU, torch.bfloat16):
@@ -74,7 +76,7 @@ def test_a_gpu_uses_it_where_it_is_native(monkeypatch):
 
 
 def test_the_processor_s_flags_are_words():
-    assert all(" " not in flag for flag in device._processor_flags())
+    assert all(" " not in flag for flag in device._cpu_flags())
 
 
 def test_it_takes_on_glibc_and_does_nothing_elsewhere(monkeypatch):
@@ -95,17 +97,17 @@ def test_nothing_changes_but_the_work():
     torch.manual_seed(0)
     plain = gated.Gated(gated.Config(), 6)
     torch.manual_seed(0)
-    other = gated.Gated(gated.Config(), 6)
-    enable_activation_checkpointing(other)
-    assert plain.state_dict().keys() == other.state_dict().keys()
+    checkpointed = gated.Gated(gated.Config(), 6)
+    enable_activation_checkpointing(checkpointed)
+    assert plain.state_dict().keys() == checkpointed.state_dict().keys()
     calls = []
-    other.blocks[0].cell.register_forward_hook(lambda *_: calls.append(1))
-    expected, recomputed = gradients(plain, tokens), gradients(other, tokens)  # with the same dropout
+    checkpointed.blocks[0].cell.register_forward_hook(lambda *_: calls.append(1))
+    expected, recomputed = gradients(plain, tokens), gradients(checkpointed, tokens)  # with the same dropout
     assert torch.equal(expected[0], recomputed[0])
     assert all(torch.equal(a, b) for a, b in zip(expected[1], recomputed[1], strict=True))
     assert len(calls) == 2
     with torch.no_grad():
-        other(tokens)
+        checkpointed(tokens)
     assert len(calls) == 3
 
 
@@ -122,11 +124,11 @@ def test_batch_normalisation_counts_a_batch_once():
 
     torch.manual_seed(0)
     plain, x = Normed(), torch.randn(8, 3)
-    other = copy.deepcopy(plain)
-    enable_activation_checkpointing(other)
-    for model in (plain, other):
+    checkpointed = copy.deepcopy(plain)
+    enable_activation_checkpointing(checkpointed)
+    for model in (plain, checkpointed):
         model(x).square().sum().backward()
-    torch.testing.assert_close(dict(plain.state_dict()), dict(other.state_dict()))
+    torch.testing.assert_close(dict(plain.state_dict()), dict(checkpointed.state_dict()))
 
 
 @pytest.mark.parametrize("name", compatible_models(Seq2SeqSpec))
@@ -143,9 +145,9 @@ def test_models_of_text_allow_it(name):
     torch.manual_seed(1)
     plain: nn.Module = module.build(module.TINY, sizes)
     torch.manual_seed(1)
-    other = module.build(module.TINY, sizes)
-    enable_activation_checkpointing(other)
-    for expected, recomputed in zip(loss(plain), loss(other), strict=True):
+    checkpointed = module.build(module.TINY, sizes)
+    enable_activation_checkpointing(checkpointed)
+    for expected, recomputed in zip(loss(plain), loss(checkpointed), strict=True):
         torch.testing.assert_close(expected, recomputed)
 
 
@@ -154,36 +156,36 @@ def work(model, batch):
 
 
 def test_it_computes_the_same(monkeypatch):
-    said = []
+    messages = []
     plain = torch.compile
     monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: plain(work, dynamic=dynamic, backend="eager"))
-    fast = CompiledLoss(work, said.append)
+    fast = CompiledLoss(work, messages.append)
     for length in (3, 5):
         loss = fast(torch.nn.ReLU(), torch.linspace(-1, 1, length))
         assert loss.count == length
         torch.testing.assert_close(loss.total, work(torch.nn.ReLU(), torch.linspace(-1, 1, length)).total)
-    assert said == []
+    assert messages == []
 
 
 def test_a_compiler_that_fails_is_left_alone_and_says_why_once(monkeypatch):
-    calls, said = [], []
+    calls, messages = [], []
 
     def broken(model, batch):
         calls.append(1)
         raise RuntimeError("no C++ compiler\nand a long story")
 
     monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: broken)
-    fast = CompiledLoss(work, said.append)
+    fast = CompiledLoss(work, messages.append)
     for _ in range(3):
         assert fast(torch.nn.ReLU(), torch.ones(2)).total == 2
     assert calls == [1]
-    assert said == ["compile: not used, the plain path goes on: RuntimeError: no C++ compiler"]
+    assert messages == ["compile: failed, using the eager model: RuntimeError: no C++ compiler"]
 
 
 def test_an_error_of_the_task_is_the_tasks(monkeypatch):
-    def wrong(model, batch):
+    def failing(model, batch):
         raise DataError("line 3 is empty")
 
     monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: work)
     with pytest.raises(DataError, match="line 3 is empty"):
-        CompiledLoss(wrong, lambda text: None)(None, None)
+        CompiledLoss(failing, lambda text: None)(None, None)

@@ -1,4 +1,4 @@
-"""Many processes compute what one computes, survive what one survives, and die together."""
+"""Distributed training equals training with one process, resumes across process counts, and stops together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from regard.training.train import resume, train
 
 HERE = Path(__file__).parent
 KINDS = ("frozen", "frozen-sharded", "spare", "short")
-pytestmark = pytest.mark.timeout(600)  # several processes import torch, on a machine that may be busy
+pytestmark = pytest.mark.timeout(600)  # several processes import torch, possibly on a busy machine
 
 
 def torchrun(processes, *arguments):
@@ -36,12 +36,12 @@ def torchrun(processes, *arguments):
     command += map(str, arguments)
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        out, said = process.communicate(timeout=500)
+        out, stderr = process.communicate(timeout=500)
     except subprocess.TimeoutExpired:
-        process.terminate()  # torchrun then ends its own processes
+        process.terminate()  # torchrun then ends its processes
         process.communicate()
         raise
-    return subprocess.CompletedProcess(command, process.returncode, out, said)
+    return subprocess.CompletedProcess(command, process.returncode, out, stderr)
 
 
 @pytest.fixture(scope="module")
@@ -65,19 +65,19 @@ def two(tmp_path_factory, alone):
 
 
 def assert_same_run(first, second):
-    """The same steps to rounding: every row of the log, and the weights and optimizer at the end."""
-    rows, others = log.read_rows(first / "log.jsonl"), log.read_rows(second / "log.jsonl")
-    assert [row.keys() for row in rows] == [row.keys() for row in others]
-    for row, other in zip(rows, others, strict=True):
+    """Compare every log row, and the final weights and optimizer state, up to rounding."""
+    rows, second_values = log.read_rows(first / "log.jsonl"), log.read_rows(second / "log.jsonl")
+    assert [row.keys() for row in rows] == [row.keys() for row in second_values]
+    for row, second_row in zip(rows, second_values, strict=True):
         assert all(
-            row[key] == pytest.approx(other[key], rel=1e-4, abs=1e-6) for key in row if key not in ("end", "run")
+            row[key] == pytest.approx(second_row[key], rel=1e-4, abs=1e-6) for key in row if key not in ("end", "run")
         )
-    (tensors, _), (others, _) = (
+    (tensors, _), (second_values, _) = (
         tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second)
     )
-    assert tensors.keys() == others.keys()
+    assert tensors.keys() == second_values.keys()
     for name, tensor in tensors.items():
-        torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
+        torch.testing.assert_close(tensor, second_values[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
 @pytest.mark.parametrize("kind", ["plain", "parts", "sharded"])
@@ -88,8 +88,8 @@ def test_two_processes_compute_the_steps_of_one(alone, two, kind):
 @pytest.mark.parametrize("kind", ["frozen", "frozen-sharded"])
 def test_two_processes_keep_frozen_what_one_keeps_frozen(alone, two, kind):
     assert_same_run(alone / "frozen", two / kind)
-    begun, ended = (tensor_files.read_tensors(path / "model.safetensors")[0] for path in (alone / "half", two / kind))
-    assert all(torch.equal(begun[name], ended[name]) for name in begun if name.startswith("blocks."))
+    initial, ended = (tensor_files.read_tensors(path / "model.safetensors")[0] for path in (alone / "half", two / kind))
+    assert all(torch.equal(initial[name], ended[name]) for name in initial if name.startswith("blocks."))
 
 
 def test_four_processes_compute_the_steps_of_one_though_some_have_nothing_to_do(alone, tmp_path):
@@ -112,11 +112,11 @@ def test_saved_by_one_resumed_by_two(alone, two):
 
 
 def compare_end(first, second):
-    (tensors, _), (others, _) = (
+    (tensors, _), (second_values, _) = (
         tensor_files.read_tensors(RunFolder(path).checkpoints()[-1]) for path in (first, second)
     )
     for name, tensor in tensors.items():
-        torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
+        torch.testing.assert_close(tensor, second_values[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
 def test_a_dying_process_ends_the_job_with_its_reason(tmp_path):
@@ -186,8 +186,8 @@ def test_a_block_with_another_door_is_taken_apart():
     model = Model()
 
     def work():
-        model.blocks[0].door(torch.ones(20))  # a module of the block, from outside
-        return model(torch.ones(1, 20) * model.blocks[1].scale)  # a weight of the block, from outside
+        model.blocks[0].door(torch.ones(20))  # a module of the block, used outside of its forward
+        return model(torch.ones(1, 20) * model.blocks[1].scale)  # a weight of the block, used outside of its forward
 
     inner, door = model.blocks[0].inner, model.blocks[0].door
     assert shard_units(model, work) == [inner, door, model.blocks[1].inner, model.blocks[1].door]
@@ -197,7 +197,7 @@ def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
     model = Model()
     model.blocks[1].inner.weight = model.readout.weight
     assert shard_units(model, lambda: model(torch.ones(1, 20))) == [model.blocks[0], model.blocks[1].door]
-    monkeypatch.setattr(sharding, "SMALLEST", 10_000)
+    monkeypatch.setattr(sharding, "MIN_SHARD_WEIGHTS", 10_000)
     assert shard_units(model, lambda: model(torch.ones(1, 20))) == []
 
 
@@ -211,7 +211,7 @@ def test_the_units_of_models_of_text_do_not_overlap(name):
     assert len(weights) == len(set(weights))
     if name == "transformer":
         assert set(model.encoder.layers) <= set(parts)
-        assert not set(model.decoder.layers) & set(parts)  # their keys are made before the decoder starts
+        assert not set(model.decoder.layers) & set(parts)  # their keys are projected before decoding starts
 
 
 def test_when_torchrun_is_killed_its_processes_end(tmp_path):
@@ -227,12 +227,12 @@ def test_when_torchrun_is_killed_its_processes_end(tmp_path):
     parent.kill()
     parent.wait()
     wait_for(lambda: not any(alive(child) for child in children))
-    assert RunFolder(tmp_path / "run").checkpoints()  # and they saved first
+    assert RunFolder(tmp_path / "run").checkpoints()  # they saved first
 
 
-def alive(number):
+def alive(pid):
     try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 

@@ -1,4 +1,4 @@
-"""Evaluation: free-running, the best weights kept, early stopping, the mean tried."""
+"""Validation during training: the best weights are stored, early stopping, weight averaging."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ACCURACY = TargetMetric("accuracy", higher_is_better=True)
 
 
 def script(monkeypatch, scores, goal=ACCURACY):
-    """Evaluations that give these scores one after the other, whatever the model."""
+    """Make evaluations return these scores in order, independent of the model."""
     from toys import summing
 
-    left = iter(scores)
-    monkeypatch.setattr(summing.Summing, "goal", goal)
-    monkeypatch.setattr(summing.Summing, "evaluate", lambda *_: dict(next(left, {})))
+    remaining = iter(scores)
+    monkeypatch.setattr(summing.Summing, "target_metric", goal)
+    monkeypatch.setattr(summing.Summing, "evaluate", lambda *_: dict(next(remaining, {})))
 
 
 def rows(path):
@@ -65,7 +65,7 @@ def test_patience_counts_evaluations_without_a_new_best(toy, tmp_path, silent, m
 
 
 def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, silent, monkeypatch):
-    """Early stopping and the choice of weights go by the task's goal, however the teacher-forced loss moves."""
+    """Early stopping and selection use the task's target metric, not the teacher-forced loss."""
     script(monkeypatch, [{"accuracy": a, "loss": b} for a, b in ((0.5, 1.0), (0.6, 2.0), (0.4, 0.1), (0.3, 0.01))])
     settings = ["training.evaluation.every=2", "training.evaluation.patience=2"]
     train(toy(*settings), tmp_path / "run", console=silent)
@@ -76,16 +76,16 @@ def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, sile
 def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, monkeypatch):
     from toys import summing
 
-    seen = []
+    calls = []
 
     def evaluate(self, model, split, decoding):
-        seen.append((model.training, torch.is_grad_enabled(), split, decoding))
+        calls.append((model.training, torch.is_grad_enabled(), split, decoding))
         return {"accuracy": 0.0}
 
     monkeypatch.setattr(summing.Summing, "evaluate", evaluate)
     recipe = toy("decoding=greedy")
     train(recipe, tmp_path / "run", console=silent)
-    assert set(seen) == {(False, False, "valid", recipe.decoding)}
+    assert set(calls) == {(False, False, "valid", recipe.decoding)}
 
 
 def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_path, silent, monkeypatch):
@@ -97,7 +97,7 @@ def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_pa
 
 def test_a_score_the_evaluation_does_not_have_is_named(toy, tmp_path, silent, monkeypatch):
     script(monkeypatch, [{"loss": 1.0}])
-    with pytest.raises(ConfigError, match="no 'accuracy' to choose by; it has loss"):
+    with pytest.raises(ConfigError, match="metric=accuracy: not computed by the task; choose one of loss"):
         train(toy(), tmp_path / "run", console=silent)
 
 
@@ -109,16 +109,16 @@ def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, sil
     last = rows(tmp_path / "run")[-1]
     assert last["average"] == 2 and last["best"] == (score > 0.5)
     folder = RunFolder(tmp_path / "run")
-    kept = tensor_files.read_tensors(folder.model)[0]["embedding.weight"]
+    stored = tensor_files.read_tensors(folder.model)[0]["embedding.weight"]
     snapshots = [tensor_files.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
     wanted = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
-    torch.testing.assert_close(kept, wanted.float())
+    torch.testing.assert_close(stored, wanted.float())
     state = tensor_files.read_tensors(folder.checkpoints()[-1])[0]
-    assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training goes on from its own weights
+    assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training continues from the last weights
 
 
 def test_equal_scores_are_decided_by_the_loss(toy, tmp_path, silent, monkeypatch):
-    """While the score is still 0 the loss already falls: the last of these is the best, not the first."""
+    """While the score is still 0 the loss already decreases: the last of these is the best, not the first."""
     losses = (3.0, 2.5, float("nan"), 2.0)
     script(monkeypatch, [{"accuracy": 0.0, "loss": loss} for loss in losses])
     train(toy("training.evaluation.every=3", "training.evaluation.patience=9"), tmp_path / "run", console=silent)
@@ -137,11 +137,11 @@ def test_another_score_may_choose(toy, tmp_path, silent, monkeypatch):
         run = train(toy("training.evaluation.every=3", *settings), tmp_path / f"{len(settings)}{step}", console=silent)
         assert tensor_files.read_metadata(run / "model.safetensors")["step"] == step
     script(monkeypatch, scores)
-    monkeypatch.setattr("toys.summing.Summing.directions", {"loss": False})
+    monkeypatch.setattr("toys.summing.Summing.higher_is_better", {"loss": False})
     run = train(
         toy("training.evaluation.every=3", "training.evaluation.metric=loss"), tmp_path / "said", console=silent
     )
     assert tensor_files.read_metadata(run / "model.safetensors")["step"] == 9
-    assert "chosen by `loss`: less is better" in (run / "README.md").read_text(encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"metric=colour: the task does not say whether more of it is better; set"):
+    assert "selected by `loss`: lower is better" in (run / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"metric=colour: the task does not define its direction; set"):
         train(toy("training.evaluation.metric=colour"), tmp_path / "run", console=silent)

@@ -1,4 +1,4 @@
-"""The log: cut back to a checkpoint, never with a gap or a repeated row; times go elsewhere."""
+"""The log: truncated to a checkpoint without gaps or repeated rows; times are in another file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_came_after_the_checkpoint_is_cut_off(tmp_path):
     written.add({"step": 2})
     with path.open("ab") as file:
         file.write(b'{"step": 3, "lo')
-    with pytest.raises(CheckpointError, match=r"a line is not JSON; regard train --resume .* cuts it off"):
+    with pytest.raises(CheckpointError, match=r"a line is not JSON; regard train --resume .* removes it"):
         log.read_rows(path)
     again = JsonlLog(path, position)
     again.add({"step": 2})
@@ -46,9 +46,9 @@ def test_what_came_after_the_checkpoint_is_cut_off(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (b"", "12 of its 12 bytes are gone"),
+        (b"", "12 of its 12 bytes are missing"),
         (b'{"step": 9}\n', "its content was changed"),
-        (b'{"step": 1}\r\n', "its line ends were changed"),
+        (b'{"step": 1}\r\n', "its line endings were changed"),
     ],
 )
 def test_a_log_that_was_changed_is_named_with_what_can_be_done(tmp_path, damage, words):
@@ -57,15 +57,13 @@ def test_a_log_that_was_changed_is_named_with_what_can_be_done(tmp_path, damage,
     written.add({"step": 1})
     position = written.position()
     path.write_bytes(damage)
-    with pytest.raises(
-        CheckpointError, match=rf"not what it was at the checkpoint \({words}\); restore it .*--new-log"
-    ):
+    with pytest.raises(CheckpointError, match=rf"has changed since the checkpoint \({words}\); restore it .*--new-log"):
         JsonlLog(path, position)
 
 
 def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
     written = JsonlLog(tmp_path / "log.jsonl", START)
-    monkeypatch.setattr(files, "open_log", full)
+    monkeypatch.setattr(files, "open_for_update", full)
     with pytest.raises(FileError, match=r"log\.jsonl: could not be written \(No space left on device\)"):
         written.add({"step": 1})
 
@@ -102,8 +100,8 @@ class Collector(SilentConsole):
     def __init__(self):
         self.rows = []
 
-    def show_row(self, row, *, left):
-        self.rows.append((row, left))
+    def show_row(self, row, *, remaining_s):
+        self.rows.append((row, remaining_s))
 
 
 def test_times_go_to_their_own_file_and_to_the_console(tmp_path):

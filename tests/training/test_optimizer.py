@@ -1,4 +1,4 @@
-"""The optimizer: PyTorch's own, decay on matrices only; the published schedules."""
+"""Optimizers are those of PyTorch with weight decay of matrices only; schedules are as published."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_decay_that_does_what_it_says_is_taken(name, decay):
 
 
 def test_decay_within_the_gradient_of_adam_is_refused():
-    with pytest.raises(ConfigError, match=r"decay=0.01 with name='adam' would be far stronger.*set name='adamw'"):
+    with pytest.raises(ConfigError, match=r"weight_decay=0.01 with name='adam' is far stronger.*set name='adamw'"):
         check_weight_decay(Optimizer(weight_decay=0.01))
 
 
@@ -70,7 +70,7 @@ def test_constant_rises_and_stays():
 
 
 def test_cosine_rises_falls_and_ends_at_its_floor():
-    curve = [cosine(step, warmup=10, total=110, floor=0.1) for step in range(1, 131)]
+    curve = [cosine(step, warmup=10, total=110, min_lr_ratio=0.1) for step in range(1, 131)]
     assert curve[9] == 1 and curve[109] == pytest.approx(0.1) and curve[129] == pytest.approx(0.1)
     assert curve[59] == pytest.approx(0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi / 2)))
     assert all(later <= earlier for earlier, later in pairwise(curve[9:]))

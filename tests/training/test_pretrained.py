@@ -1,4 +1,4 @@
-"""Starting from another run: what fits is taken, what does not is named, and resuming needs no other run."""
+"""Pretrained weights: matching weights are copied, others are reported, and resuming does not need the source run."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from regard.training.shape_check import named_weights
 from regard.training.train import resume, train
 
 
-class Said(SilentConsole):
+class Recorder(SilentConsole):
     def __init__(self):
         self.lines = []
 
     def print_line(self, text):
-        if text.startswith("start: "):
+        if text.startswith("pretrained: "):
             self.lines.append(text)
 
 
 @pytest.fixture
 def first(toy, tmp_path, silent):
-    """The run to start from."""
+    """The source run."""
     return train(toy(), tmp_path / "first", console=silent)
 
 
@@ -48,32 +48,37 @@ def started(first, toy, *settings):
 
 
 def test_all_that_fits_is_taken(first, toy, tmp_path):
-    said = Said()
-    run = train(started(first, toy, "training.optimizer.lr=1e-30"), tmp_path / "run", console=said)
+    console = Recorder()
+    run = train(started(first, toy, "training.optimizer.lr=1e-30"), tmp_path / "run", console=console)
     old, new = weights(first), weights(run)
     assert all(torch.equal(old[name], new[name]) for name in old)
-    assert said.lines[0].startswith(f"start: {len(old)} of {len(old)} weights from {first}: embedding.weight, ")
-    assert "and " in said.lines[0] and len(said.lines) == 1
+    assert console.lines[0].startswith(f"pretrained: {len(old)} of {len(old)} weights from {first}: embedding.weight, ")
+    assert "and " in console.lines[0] and len(console.lines) == 1
 
 
-def test_only_some_are_taken_and_what_was_not_is_told(first, toy, tmp_path):
-    said = Said()
+def test_only_some_weights_are_copied_and_the_others_are_reported(first, toy, tmp_path):
+    console = Recorder()
     settings = ["data.words=9", "model.spare=true", 'pretrained.params=["embedding.*", "readout.*", "spare.*"]']
-    with pytest.raises(ConfigError, match=r"start\.only=.*: no such weight of .*first fits; it has blocks\.\*, embed"):
-        train(started(first, toy, *settings), tmp_path / "none", console=said)
+    with pytest.raises(
+        ConfigError,
+        match=r"pretrained\.params=.*: no matching weight of .* has the shape of the model; .* has blocks\.\*, embed",
+    ):
+        train(started(first, toy, *settings), tmp_path / "none", console=console)
     settings[-1] = 'pretrained.params=["embedding.*", "blocks.1.*", "spare.*"]'
-    run = train(started(first, toy, *settings, "training.optimizer.lr=1e-30"), tmp_path / "run", console=said)
-    assert said.lines[1:] == [
-        "start: did not fit: embedding.weight (6, 8) there and (9, 8) here",
-        "start: not in that run: spare.weight, spare.bias",
-        "start: files other than that run's, so that a weight may belong to another token "
-        "(pretrained.vocabulary=true takes that run's): words.json",
+    run = train(started(first, toy, *settings, "training.optimizer.lr=1e-30"), tmp_path / "run", console=console)
+    assert console.lines[1:] == [
+        "pretrained: other shape: embedding.weight (6, 8) in the source run, (9, 8) in this run",
+        "pretrained: not in the source run: spare.weight, spare.bias",
+        "pretrained: files that differ from the source run, so that a weight may belong to another token "
+        "(pretrained.vocabulary=true copies the files): words.json",
     ]
     old, new = weights(first), weights(run)
     assert [torch.equal(old[name], new[name]) for name in ("blocks.1.norm.weight", "blocks.1.cell.weight_ih_l0")]
     assert not torch.equal(old["blocks.0.cell.weight_ih_l0"], new["blocks.0.cell.weight_ih_l0"])
     card, table = (run / "README.md").read_text(), json.loads((run / "start.json").read_text())
-    assert all(line.removeprefix("start: ") in card for line in said.lines[1:]) and "blocks.1.norm.weight" in card
+    assert (
+        all(line.removeprefix("pretrained: ") in card for line in console.lines[1:]) and "blocks.1.norm.weight" in card
+    )
     assert table["misfits"] == {"embedding.weight": [[6, 8], [9, 8]]} and table["missing"][0] == "spare.weight"
     assert set(table["taken"]) == {name for name in old if name.startswith("blocks.1.")}
 
@@ -93,25 +98,27 @@ def test_frozen_weights_stay_and_have_no_optimizer_state(first, toy, tmp_path, s
 
 
 def test_the_vocabulary_of_that_run(first, toy, tmp_path, silent):
-    said = Said()
-    run = train(started(first, toy, "data.words=9", "pretrained.vocabulary=true"), tmp_path / "run", console=said)
-    assert load_run(run).task.spec.words == 6 and len(said.lines) == 1
+    console = Recorder()
+    run = train(started(first, toy, "data.words=9", "pretrained.vocabulary=true"), tmp_path / "run", console=console)
+    assert load_run(run).task.spec.words == 6 and len(console.lines) == 1
     shutil.rmtree(first)
     assert load_run(run).task.spec.words == 6
-    other = recipes.read(
+    second = recipes.read(
         "toys.falling", settings=[f"pretrained.run={run}", "pretrained.vocabulary=true", "training.steps=2"]
     )
-    assert train(other, tmp_path / "other", console=silent)  # another task that can be built from those files
+    assert train(second, tmp_path / "other", console=silent)  # another task that can be built from these files
 
 
 def test_a_vocabulary_that_another_task_cannot_use_is_refused(toy, tmp_path, silent, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(summing.Summing, "save", lambda self, folder: None)
         first = train(recipes.read("toys.falling", settings=["training.steps=2"]), tmp_path / "first", console=silent)
-    said = (
-        r"start\.vocabulary=true: the task toys\.summing cannot be built with the files of .*first, a run of the task "
+    message = (
+        r"pretrained\.vocabulary=true: the task toys\.summing cannot be built with the files of .*, a run of the task "
     )
-    with pytest.raises(ConfigError, match=said + r"toys\.falling \(.*words\.json.*\); set start\.vocabulary=false"):
+    with pytest.raises(
+        ConfigError, match=message + r"toys\.falling \(.*words\.json.*\); set pretrained\.vocabulary=false"
+    ):
         train(started(first, toy, "pretrained.vocabulary=true"), tmp_path / "run", console=silent)
 
 
@@ -129,52 +136,52 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
     recipe = started(
         first, toy, 'pretrained.params="blocks.*"', "pretrained.freeze=true", "training.files.save_every=2"
     )
-    whole = train(recipe, tmp_path / "whole", console=SilentConsole())
+    complete = train(recipe, tmp_path / "whole", console=SilentConsole())
     with pytest.raises(death.Killed):
         train(recipe, tmp_path / "run", console=death.Killer(steps))
     shutil.rmtree(first)
     resume(tmp_path / "run", console=SilentConsole())
     for name in ("model.safetensors", "log.jsonl", "start.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (whole / name).read_bytes()
+        assert (tmp_path / "run" / name).read_bytes() == (complete / name).read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "console"),
     [
         (
             ['pretrained.params="blcks.*"'],
-            r"start\.only='blcks\.\*' matches no weight of the model; nearest: blocks\.\*",
+            r"pretrained\.params='blcks\.\*' matches no weight of the model; nearest: blocks\.\*",
         ),
         (['pretrained.params="zzzz"'], r"nearest: blocks\.\*, embedding\.\*, readout\.\*$"),
         (
             ['pretrained.freeze="embeding.*"'],
-            r"start\.freeze='embeding\.\*' matches no weight .* nearest: embedding\.\*",
+            r"pretrained\.freeze='embeding\.\*' matches no weight .* nearest: embedding\.\*",
         ),
-        (["pretrained.freeze=true"], r"start\.freeze: all weights of the model are frozen, and none is left to train"),
-        (["pretrained.params=true"], r"start\.only\[0\]: expected text, got true$"),
-        (["start.weights=1"], r"start: no setting 'weights'"),
+        (["pretrained.freeze=true"], r"pretrained\.freeze: all weights of the model are frozen; leave some to train"),
+        (["pretrained.params=true"], r"pretrained\.params\[0\]: expected text, got true$"),
+        (["pretrained.weights=1"], r"pretrained: no setting 'weights'"),
     ],
 )
-def test_a_wrong_setting_is_named(first, toy, tmp_path, settings, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_wrong_setting_is_named(first, toy, tmp_path, settings, console):
+    with pytest.raises(ConfigError, match=console):
         train(started(first, toy, *settings), tmp_path / "run", console=SilentConsole())
     assert not (tmp_path / "run" / "config.json").exists()
 
 
 def test_a_run_that_is_not_there_or_has_no_weights_is_named_before_anything_is_made(first, toy, tmp_path, silent):
-    with pytest.raises(ConfigError, match=r"start\.run=nowhere: nowhere: no such run folder"):
+    with pytest.raises(ConfigError, match=r"pretrained\.run=nowhere: nowhere: no such run folder"):
         train(started("nowhere", toy), tmp_path / "run", console=silent)
     (first / "model.safetensors").unlink()
-    with pytest.raises(ConfigError, match=r"start\.run=.*first: it has no weights yet; train it first"):
+    with pytest.raises(ConfigError, match=r"pretrained\.run=.*first: the run has no weights yet; train it first"):
         train(started(first, toy), tmp_path / "run", console=silent)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(ConfigError, match=r"start: give start\.run=… \(the folder of a run\), start\.vectors=…"):
+    with pytest.raises(ConfigError, match=r"set pretrained\.run=… \(folder of a run\), pretrained\.word_vectors=…"):
         toy("pretrained.freeze=true")
 
 
 def test_a_trained_run_keeps_its_start_and_damage_to_it_is_named(first, toy, tmp_path, silent):
     run = train(started(first, toy), tmp_path / "run", console=silent)
-    with pytest.raises(ConfigError, match=r"start\.run=x: a trained run keeps its start; only training"):
+    with pytest.raises(ConfigError, match=r"pretrained\.run=x: a trained run keeps its pretrained; only training"):
         resume(run, ["pretrained.run=x"])
     (run / "start.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"start\.json: its checksum does not match"):
@@ -183,36 +190,36 @@ def test_a_trained_run_keeps_its_start_and_damage_to_it_is_named(first, toy, tmp
 
 @pytest.fixture
 def spelt(monkeypatch):
-    """The words of the toy: a mark, then a, b, …"""
-    monkeypatch.setattr(summing.Summing, "words", lambda self, table="": ["", *"abcdefgh"[: self.sizes.words - 1]])
+    """The tokens of the toy: a special token, then a, b, …"""
+    monkeypatch.setattr(summing.Summing, "token_texts", lambda self, table="": ["", *"abcdefgh"[: self.spec.words - 1]])
 
 
 def vector_file(folder, width=8):
-    rows = [f"{word} " + " ".join([str(float(number))] * width) for number, word in enumerate("bdz", start=1)]
+    rows = [f"{word} " + " ".join([str(float(value))] * width) for value, word in enumerate("bdz", start=1)]
     (folder / "words.vec").write_text("\n".join([f"3 {width}", *rows]) + "\n")
     return folder / "words.vec"
 
 
-def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_path):
-    said = Said()
-    given = [
+def test_word_vectors_initialize_a_table_and_the_coverage_is_reported(toy, spelt, tmp_path):
+    console = Recorder()
+    vector_settings = [
         f"pretrained.word_vectors={vector_file(tmp_path)}",
         "pretrained.embedding=embedding.weight",
         "training.optimizer.lr=1e-30",
     ]
-    run = train(toy(*given, "training.steps=2"), tmp_path / "run", console=said)
-    assert len(said.lines) == 1 and said.lines[0].startswith("start: word vectors: embedding.weight from ")
-    assert said.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
-    assert said.lines[0].removeprefix("start: ") in (run / "README.md").read_text()
+    run = train(toy(*vector_settings, "training.steps=2"), tmp_path / "run", console=console)
+    assert len(console.lines) == 1 and console.lines[0].startswith("pretrained: word vectors: embedding.weight from ")
+    assert console.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
+    assert console.lines[0].removeprefix("pretrained: ") in (run / "README.md").read_text()
     plain = train(toy("training.steps=2", "training.optimizer.lr=1e-30"), tmp_path / "plain", console=SilentConsole())
     new, old = weights(run)["embedding.weight"], weights(plain)["embedding.weight"]
     assert torch.equal(new[[0, 1, 3, 5]], old[[0, 1, 3, 5]])
     torch.testing.assert_close(new[4], 2 * new[2])  # "d" is 2 everywhere, "b" is 1
     (tmp_path / "words.vec").unlink()
-    assert resume(run, ["training.steps=4"], console=SilentConsole())  # needs the file no more
+    assert resume(run, ["training.steps=4"], console=SilentConsole())  # the file is not needed any more
 
 
-def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_path, silent):
+def test_word_vectors_may_be_combined_with_a_run_and_frozen(first, toy, spelt, tmp_path, silent):
     vectors = [
         f"pretrained.word_vectors={vector_file(tmp_path)}",
         "pretrained.embedding=embedding.weight",
@@ -226,7 +233,7 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("vector_settings", "console"),
     [
         (
             (7, "pretrained.embedding=embedding.weight"),
@@ -234,15 +241,18 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
         ),
         (
             (8, "pretrained.embedding=blocks.0.norm.weight"),
-            r"start\.table: blocks\.0\.norm\.weight has the shape .*, no row for each of 6",
+            r"pretrained\.embedding: blocks\.0\.norm\.weight has the shape .*, not one row for each of the 6",
         ),
-        ((8, "seed=2"), r"start\.table='\*embedding\.table\.weight' matches no weight of the model"),
-        ((8, "pretrained.vocabulary=true"), r"start\.vocabulary=true takes the vocabulary of a run; give start\.run=…"),
+        ((8, "seed=2"), r"pretrained\.embedding='\*embedding\.table\.weight' matches no weight of the model"),
+        (
+            (8, "pretrained.vocabulary=true"),
+            r"pretrained\.vocabulary=true copies the vocabulary of a run; set pretrained\.run=…",
+        ),
     ],
 )
-def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
-    width, setting = given
-    with pytest.raises((ConfigError, DataError), match=said):
+def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, vector_settings, console):
+    width, setting = vector_settings
+    with pytest.raises((ConfigError, DataError), match=console):
         train(
             toy(f"pretrained.word_vectors={vector_file(tmp_path, width)}", setting),
             tmp_path / "run",
@@ -252,12 +262,14 @@ def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
 
 
 def test_vectors_for_no_word_or_no_words_for_vectors(toy, tmp_path, monkeypatch):
-    given = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight"]
-    with pytest.raises(ConfigError, match=r"start\.vectors: the task has no words to give vectors to; take"):
-        train(toy(*given), tmp_path / "run", console=SilentConsole())
-    monkeypatch.setattr(summing.Summing, "words", lambda self, table="": ["", *"tuvwx"])
-    with pytest.raises(ConfigError, match=r"start\.vectors: .*words\.vec: vectors for 0 of 5 words .*another language"):
-        train(toy(*given), tmp_path / "run", console=SilentConsole())
+    vector_settings = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight"]
+    with pytest.raises(ConfigError, match=r"pretrained\.word_vectors: the task has no words; remove"):
+        train(toy(*vector_settings), tmp_path / "run", console=SilentConsole())
+    monkeypatch.setattr(summing.Summing, "token_texts", lambda self, table="": ["", *"tuvwx"])
+    with pytest.raises(
+        ConfigError, match=r"pretrained\.word_vectors: .*words\.vec: vectors for 0 of 5 words .*check their language"
+    ):
+        train(toy(*vector_settings), tmp_path / "run", console=SilentConsole())
 
 
 ENCODER, DECODER = "encoder.embedding.table.weight", "decoder.embedding.table.weight"
@@ -282,18 +294,23 @@ def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name,
 def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
     (tmp_path / "text.txt").write_text("anna met tom in paris and tom met anna there again\n" * 30)
     short = {"training.steps": 1, "training.evaluation.every": 1}
-    given = {
+    vector_settings = {
         "data.paths": [str(tmp_path / "text.txt")],
         "data.min_frequency": 1,
         "data.length": 5,
         "model.dim": 8,
     } | short
-    words = regard.train("embeddings", given, out=tmp_path / "words", quiet=True)
+    words = regard.train("embeddings", vector_settings, out=tmp_path / "words", quiet=True)
     model = {"model": "bilstm_crf", "model.embedding": 8, "model.dim": 4, "data.examples": 20}
-    start = {"start.vectors": str(tmp_path / "words"), "start.vocabulary": True}
+    start = {"pretrained.word_vectors": str(tmp_path / "words"), "pretrained.vocabulary": True}
     run = regard.train("tagging", model | start | short, out=tmp_path / "run", quiet=True)
     assert run.task.token_texts() == words.task.token_texts()
     taken = json.loads((tmp_path / "run" / "start.json").read_text())["vectors"]
     assert taken["embedding.table.weight"].endswith("words (100%)")
-    with pytest.raises(ConfigError, match=r"start\.vectors=.*nowhere: "):
-        regard.train("tagging", {"start.vectors": "nowhere", "start.vocabulary": True}, out=tmp_path / "x", quiet=True)
+    with pytest.raises(ConfigError, match=r"pretrained\.word_vectors=.*nowhere: "):
+        regard.train(
+            "tagging",
+            {"pretrained.word_vectors": "nowhere", "pretrained.vocabulary": True},
+            out=tmp_path / "x",
+            quiet=True,
+        )

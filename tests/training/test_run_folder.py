@@ -1,4 +1,4 @@
-"""The run folder: names, the lock, and what a killed process left."""
+"""The run folder: paths, the lock, and partial files of a killed process."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def test_checkpoints_are_listed_oldest_first(tmp_path):
 def test_what_was_half_written_is_removed_and_nothing_else(tmp_path):
     folder = RunFolder(tmp_path)
     folder.mkdir()
-    kept = [folder.config, folder.checkpoint(1), tmp_path / ".hidden"]
-    for path in [*kept, tmp_path / ".model.safetensors.part", folder.state / ".step-1.safetensors.part"]:
+    expected = [folder.config, folder.checkpoint(1), tmp_path / ".hidden"]
+    for path in [*expected, tmp_path / ".model.safetensors.part", folder.state / ".step-1.safetensors.part"]:
         path.touch()
     folder.remove_partial_files()
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(expected)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match=r"run: cannot be made .* choose another --out"):
+    with pytest.raises(CheckpointError, match=r"run: cannot be created .* choose another --out"):
         RunFolder(tmp_path / "file" / "run").mkdir()
 
 

@@ -1,4 +1,4 @@
-"""New runs: only where nothing is, whole or not at all, and after everything that can be wrong was tried."""
+"""New run folders: never in existing folders, complete or not at all, and only after all checks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_folder_with_something_in_it_is_left_alone(toy, tmp_path, silent):
     for name in ("README.md", "log.jsonl", "model.safetensors", "thesis.tex"):
         (home / name).write_text("mine", encoding="utf-8")
     with pytest.raises(
-        CheckpointError, match=r"home is not empty and not a run \(it has README\.md, log\.jsonl, model"
+        CheckpointError, match=r"home is not empty and not a run \(it contains README\.md, log\.jsonl, model"
     ):
         train(toy(), home, console=silent)
     assert {path.read_text(encoding="utf-8") for path in home.iterdir()} == {"mine"} and len(list(home.iterdir())) == 4
@@ -33,19 +33,19 @@ def test_a_folder_with_something_in_it_is_left_alone(toy, tmp_path, silent):
 def test_the_current_folder_is_not_a_place_for_a_run(toy, tmp_path, silent, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for out in (".", tmp_path):
-        with pytest.raises(CheckpointError, match="is the folder you are in; name one to be made, such as --out"):
+        with pytest.raises(CheckpointError, match="is the current folder; choose another, such as --out"):
             train(toy(), out, console=silent)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_and_old_checkpoints_are_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match="file: there is a file of this name; choose another --out"):
+    with pytest.raises(CheckpointError, match="file: a file of this name exists; choose another --out"):
         check_available(tmp_path / "file")
     old = RunFolder(tmp_path / "old")
     old.mkdir()
     old.checkpoint(7).touch()
-    with pytest.raises(CheckpointError, match=r"old has checkpoints of a run \(step-000000007.* but no config\.json"):
+    with pytest.raises(CheckpointError, match=r"old contains checkpoints \(step-000000007.* but no config\.json"):
         check_available(old.path)
 
 
@@ -60,8 +60,8 @@ def test_an_empty_folder_and_a_new_one_will_do(toy, tmp_path, silent):
     ("settings", "error", "words"),
     [
         (["model=toys.gatted"], ConfigError, "no module 'toys.gatted'"),
-        (["training.evaluation.metric=colour"], ConfigError, "does not say whether more of it is better; set"),
-        (["data.examples=0"], DataError, "no training batches"),
+        (["training.evaluation.metric=colour"], ConfigError, "does not define its direction; set"),
+        (["data.examples=0"], DataError, "the training data has no batches"),
         (["training.files.tensorboard=true"], MissingExtra, "tensorboard is not installed"),
         (["pretrained.run=nowhere"], ConfigError, "nowhere: no such run folder"),
     ],
@@ -80,10 +80,10 @@ def test_a_misspelt_score_leaves_nothing_behind(tmp_path, silent):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("method", ["save", "loss", "fingerprint", "plan"])
+@pytest.mark.parametrize("method", ["save", "loss", "fingerprint", "epoch_batches"])
 def test_a_faulty_plug_in_leaves_nothing_behind(toy, tmp_path, silent, monkeypatch, method):
     def broken(*_):
-        raise ZeroDivisionError("a mistake of theirs")
+        raise ZeroDivisionError("an error in the task")
 
     with monkeypatch.context() as patch:
         patch.setattr(summing.Summing, method, broken)
@@ -98,34 +98,36 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
         (draft.path / "half").write_text("half", encoding="utf-8")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(FileError, match=r"run: could not be made \(No space left on device\); nothing was left there"):
+    with pytest.raises(
+        FileError, match=r"run: could not be created \(No space left on device\); no files were left there"
+    ):
         create_run_folder(tmp_path / "run", full)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_start_left_is_removed_unless_it_is_still_at_work(tmp_path):
-    left, busy, bare, empty, odd = (
+    stale, busy, bare, empty, odd = (
         RunFolder(tmp_path / f".run.{name}.part") for name in "left busy bare empty odd".split()
     )
-    for folder in (left, busy):
+    for folder in (stale, busy):
         folder.mkdir()
         (folder.state / "lock").touch()
-    bare.mkdir()  # killed before there was a lock
+    bare.mkdir()  # killed before the lock was created
     empty.path.mkdir()
     odd.path.mkdir()
-    odd.config.touch()  # none of ours: what has files has a lock
+    odd.config.touch()  # not a draft: a draft with files has a lock
     with lock_folder(busy):
         create_run_folder(tmp_path / "run", lambda draft: draft.config.write_text("{}", encoding="utf-8"))
     assert {path.name for path in tmp_path.iterdir()} == {"run", ".run.busy.part", ".run.odd.part"}
     create_run_folder(tmp_path / "deep" / "run", lambda draft: draft.config.touch())
-    assert busy.path.exists()  # it is another run's
-    run_folder._remove_old(tmp_path / "run")
+    assert busy.path.exists()  # it belongs to another run
+    run_folder._remove_stale_drafts(tmp_path / "run")
     assert not busy.path.exists()
 
 
 def test_the_lock_of_a_draft_is_on_the_disk_before_any_file(tmp_path, monkeypatch):
     flushed = []
-    monkeypatch.setattr(run_folder, "flush", lambda path: flushed.append((path.name, (path / "lock").exists())))
+    monkeypatch.setattr(run_folder, "fsync", lambda path: flushed.append((path.name, (path / "lock").exists())))
     with pytest.raises(ZeroDivisionError):
         create_run_folder(tmp_path / "run", lambda draft: 1 / 0)
     assert flushed[0] == ("state", True)
@@ -133,10 +135,10 @@ def test_the_lock_of_a_draft_is_on_the_disk_before_any_file(tmp_path, monkeypatc
 
 def test_the_second_of_two_starts_is_refused(tmp_path):
     def slow(draft):
-        create_run_folder(tmp_path / "run", lambda other: other.config.touch())
+        create_run_folder(tmp_path / "run", lambda second: second.config.touch())
         draft.config.touch()
 
-    with pytest.raises(CheckpointError, match="run already holds a run; choose another --out, or go on training it"):
+    with pytest.raises(CheckpointError, match="run already contains a run; choose another --out, or continue it"):
         create_run_folder(tmp_path / "run", slow)
 
 

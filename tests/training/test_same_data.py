@@ -1,4 +1,4 @@
-"""A run goes on with the data it was begun with: any change, in any split, at any time, is refused and named."""
+"""Resuming requires unchanged data: a change in any split is refused and named."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from regard.training import recipe as recipes
 from regard.training.console import SilentConsole
 from regard.training.train import resume, train
 
-TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.ffn_dim=8", "model.heads=1", "data.max_batch_tokens=256",
-        "data.vocab_size=250", "training.evaluation.every=1000", "training.files.save_every=1",
-        "decoding=greedy"]  # fmt: skip
+TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.ffn_dim=8", "model.heads=1",
+        "data.max_batch_tokens=256", "data.vocab_size=250", "training.evaluation.every=1000",
+        "training.files.save_every=1", "decoding=greedy"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory):
-    """Data in files, and runs of it that stand in the middle of an epoch and at the end of one."""
+def data_folder(tmp_path_factory):
+    """Data files, and runs that stopped in the middle and at the end of an epoch."""
     folder = tmp_path_factory.mktemp("data")
     for split, count in (("train", 40), ("valid", 4), ("test", 4)):
         pairs = english_korean.generate(split, count, seed=1)
@@ -57,20 +57,20 @@ def delete(folder):
     ("change", "words"),
     [
         (swap, "test has other content, train has other content, valid has other content; restore the data"),
-        (reverse, "begun with: train has other content; restore the data, or start a new run"),
-        (delete, "begun with: test is no longer there"),
+        (reverse, "was started: train has other content; restore the data, or start a new run"),
+        (delete, "was started: test is no longer there"),
     ],
 )
-def test_data_that_changed_is_refused(begun, name, change, words):
-    kept = {path: path.read_bytes() for path in begun.iterdir() if path.is_file()}
-    run = begun / "runs" / f"{name}-{change.__name__}"
-    shutil.copytree(begun / "runs" / name, run)
+def test_data_that_changed_is_refused(data_folder, name, change, words):
+    contents = {path: path.read_bytes() for path in data_folder.iterdir() if path.is_file()}
+    run = data_folder / "runs" / f"{name}-{change.__name__}"
+    shutil.copytree(data_folder / "runs" / name, run)
     longer = ["training.steps=none", "training.epochs=2"]
     try:
-        change(begun)
+        change(data_folder)
         with pytest.raises(DataError, match=words):
             resume(run, longer, console=SilentConsole())
     finally:
-        for path, content in kept.items():
+        for path, content in contents.items():
             path.write_bytes(content)
-    resume(run, longer, console=SilentConsole())  # other times of the files are no change
+    resume(run, longer, console=SilentConsole())  # other modification times are not a change

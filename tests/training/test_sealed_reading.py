@@ -1,4 +1,4 @@
-"""Sealed files that change while they are read, whose headers lie, or that are none: one line, and nothing waits."""
+"""Checksummed files that change while they are read, have wrong headers, or are not regular files: one-line errors."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def write(path):
 
 
 def test_a_reader_never_sees_a_file_half_replaced(tmp_path):
-    """Two writers and a reader: each reading is one of the files that were written, whole."""
+    """Two writers and a reader: every read returns one complete file."""
     path = write(tmp_path / "x.safetensors")
     stop = threading.Event()
 
-    def replace(number):
+    def replace(index):
         while not stop.is_set():
-            tensor_files.write_tensors(path, {"a": torch.full((50_000,), float(number))}, {"number": number})
+            tensor_files.write_tensors(path, {"a": torch.full((50_000,), float(index))}, {"number": index})
 
-    threads = [threading.Thread(target=replace, args=(number,)) for number in (1, 2)]
+    threads = [threading.Thread(target=replace, args=(index,)) for index in (1, 2)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(200):
             tensors, facts = tensor_files.read_tensors(path)
-            number = facts.get("number")
-            assert "b" in tensors if number is None else (tensors["a"] == number).all()
+            index = facts.get("number")
+            assert "b" in tensors if index is None else (tensors["a"] == index).all()
             assert tensor_files.read_metadata(path) and tensor_files.read_shapes(path)
     finally:
         stop.set()
@@ -68,7 +68,9 @@ def test_a_file_that_is_being_copied_is_waited_for_and_never_called_damaged(tmp_
         patch.setattr(tensor_files, "_header", lambda file: plain(file) if len(pauses) >= 3 else grow(file))
         assert tensor_files.read_metadata(path)["step"] == 3 and len(pauses) == 3
         patch.setattr(tensor_files, "_header", grow)
-        with pytest.raises(CheckpointError, match="it changes while it is read; try again when whatever writes it has"):
+        with pytest.raises(
+            CheckpointError, match="the file changes while it is read; try again when the other process has"
+        ):
             tensor_files.read_metadata(path)
 
 
@@ -78,7 +80,7 @@ def test_shapes_are_read_from_the_header_alone(tmp_path):
 
 
 def forge(path, entries, facts='{"sha256": "%s"}'):
-    """A file with any header, sealed as it should be."""
+    """Write a file with any header and a correct checksum."""
     note = facts % ("0" * 64) if "%s" in facts else facts
     text = json.dumps({"__metadata__": {"regard": note}, **entries}).encode()
     data = len(text).to_bytes(8, "little") + text + bytes(16)
@@ -118,19 +120,19 @@ def test_facts_that_are_no_table_are_refused(tmp_path, facts):
 
 def test_a_file_larger_than_the_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = write(tmp_path / "x.safetensors")
-    monkeypatch.setattr(tensor_files, "_memory", lambda: 100)
-    with pytest.raises(CheckpointError, match=r"bytes, and this machine has a memory of 100\)"):
+    monkeypatch.setattr(tensor_files, "_machine_memory", lambda: 100)
+    with pytest.raises(CheckpointError, match=r"bytes, but this machine has only 100 bytes of memory\)"):
         tensor_files.read_tensors(path)
 
 
 def test_a_file_with_more_than_its_tensors_is_refused_before_it_is_read(tmp_path):
     path = write(tmp_path / "x.safetensors")
-    os.truncate(path, 2**40)  # a hole
-    with pytest.raises(CheckpointError, match=r"\(there is more in it than its header says\); restore it from a copy$"):
+    os.truncate(path, 2**40)  # a sparse file
+    with pytest.raises(CheckpointError, match=r"\(it is longer than its header says\); restore it from a copy$"):
         tensor_files.read_tensors(path)
 
 
-def test_nobody_is_told_to_delete_a_file(tmp_path):
+def test_errors_do_not_suggest_to_delete_a_file(tmp_path):
     path = write(tmp_path / "x.safetensors")
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(CheckpointError, match=r"\(its checksum does not match\); restore it from a copy$"):

@@ -1,4 +1,4 @@
-"""Signals ask for a stop; a second Ctrl-C does not wait; other threads are left alone."""
+"""Signals request a stop; a second Ctrl-C interrupts immediately; other threads are not affected."""
 
 from __future__ import annotations
 

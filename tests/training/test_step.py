@@ -1,4 +1,4 @@
-"""One step: the same however the batch is cut; a loss that is no number stops the run or is skipped."""
+"""One step: independent of how the batch is split; a non-finite loss stops the run or is skipped."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_the_pieces_of_all_processes_are_the_batch(count, world, accumulate):
         list(micro_batches(examples, rank=rank, world_size=world, accumulation_steps=accumulate))
         for rank in range(world)
     ]
-    assert {len(share) for share in shares} == {accumulate}  # every process does as many pieces
-    real = [number for share in shares for piece in share if piece.weight for number in piece.examples]
+    assert {len(share) for share in shares} == {accumulate}  # every process has the same number of micro-batches
+    real = [index for share in shares for piece in share if piece.weight for index in piece.examples]
     assert sorted(real) == list(examples)
     assert all(len(piece.examples) for share in shares for piece in share)
 
@@ -54,30 +54,33 @@ def changes(recipe, examples):
 @pytest.mark.parametrize("accumulate", [2, 3, 7, 20])
 def test_accumulating_changes_nothing(toy, accumulate):
     plain = ["model.dropout=0.0", "training.optimizer.eps=0.001"]
-    whole, first = changes(toy(*plain), np.arange(9))
+    complete, first = changes(toy(*plain), np.arange(9))
     cut, second = changes(toy(*plain, f"training.optimizer.accumulation_steps={accumulate}"), np.arange(9))
-    assert whole.loss == pytest.approx(cut.loss, rel=1e-5)
-    assert whole.grad_norm == pytest.approx(cut.grad_norm, rel=1e-4)
-    assert whole.tokens == cut.tokens
+    assert complete.loss == pytest.approx(cut.loss, rel=1e-5)
+    assert complete.grad_norm == pytest.approx(cut.grad_norm, rel=1e-4)
+    assert complete.tokens == cut.tokens
     for name, change in first.items():
         torch.testing.assert_close(change, second[name], rtol=1e-3, atol=1e-6, msg=name)
 
 
 def test_the_parts_of_a_loss_are_summed_as_the_loss_is(toy):
-    whole, _ = changes(toy("model.dropout=0.0"), np.arange(9))
+    complete, _ = changes(toy("model.dropout=0.0"), np.arange(9))
     cut, _ = changes(toy("model.dropout=0.0", "training.optimizer.accumulation_steps=4"), np.arange(9))
-    assert sum(whole.loss_parts.values()) == pytest.approx(whole.loss) and set(whole.loss_parts) == {"first", "later"}
-    assert cut.loss_parts == pytest.approx(whole.loss_parts, rel=1e-5)
+    assert sum(complete.loss_parts.values()) == pytest.approx(complete.loss) and set(complete.loss_parts) == {
+        "first",
+        "later",
+    }
+    assert cut.loss_parts == pytest.approx(complete.loss_parts, rel=1e-5)
 
 
 def test_other_parts_in_another_batch_are_refused(toy):
     take = stepper(toy())
     take(np.arange(4), step=1, flags=tuple)
     take.loss = lambda model, batch: take.task.loss(model, batch)._replace(parts={})
-    with pytest.raises(ConfigError, match="the parts first, later in one batch and none in another; give each of them"):
+    with pytest.raises(ConfigError, match="the parts first, later in one batch and none in another; return all parts"):
         take(np.arange(4), step=2, flags=tuple)
     take.loss = lambda model, batch: take.task.loss(model, batch)._replace(parts={"norm": torch.ones(())})
-    with pytest.raises(ConfigError, match="a part of the loss is called 'norm', as a column of the log is; rename it"):
+    with pytest.raises(ConfigError, match="part 'norm' of the loss has the name of a log column; rename it"):
         take(np.arange(4), step=2, flags=tuple)
 
 
@@ -96,11 +99,11 @@ def test_the_loss_is_the_mean_over_tokens_so_the_norm_does_not_grow_with_the_bat
 
 def test_clipping_bounds_what_reaches_the_optimizer(toy):
     take = stepper(toy("training.optimizer.max_grad_norm=0.001"))
-    seen = []
-    take.optimizer.step = lambda: seen.extend(p.grad.clone() for p in take.engine.model.parameters())
+    gradients = []
+    take.optimizer.step = lambda: gradients.extend(p.grad.clone() for p in take.engine.model.parameters())
     outcome = take(np.arange(4), step=1, flags=tuple)
     assert outcome.grad_norm > 0.001
-    assert float(torch.cat([g.flatten() for g in seen]).norm()) == pytest.approx(0.001, rel=0.01)
+    assert float(torch.cat([g.flatten() for g in gradients]).norm()) == pytest.approx(0.001, rel=0.01)
 
 
 def test_a_batch_that_is_not_finite_changes_nothing(toy):
@@ -114,7 +117,7 @@ def test_the_same_step_is_the_same_whatever_came_before(toy):
     torch.rand(17)
     outcomes = [take(np.arange(6), step=4, flags=tuple) for take in (first, second)]
     assert outcomes[0] == outcomes[1]
-    assert stepper(toy())(np.arange(6), step=5, flags=tuple).loss != outcomes[0].loss  # dropout is another
+    assert stepper(toy())(np.arange(6), step=5, flags=tuple).loss != outcomes[0].loss  # another dropout mask
 
 
 def test_a_batch_is_moved_as_it_is():
@@ -131,9 +134,9 @@ def test_it_stops_and_keeps_the_examples(toy, tmp_path, silent):
     assert table["batch"]["numbers"] == table["examples"] and table["loss"] == "nan"
     step = table["step"]
     before = f"the last checkpoint is step-{step - 1:09d}.safetensors" if step > 1 else "there is no checkpoint yet"
-    said = str(stopped.value)
-    assert f"loss nan is not finite at step {step} (epoch 1, batch {step})" in said
-    assert before in said and "nonfinite.json" in said and "training.optimizer.on_nonfinite=skip" in said
+    message = str(stopped.value)
+    assert f"loss nan is not finite at step {step} (epoch 1, batch {step})" in message
+    assert before in message and "nonfinite.json" in message and "training.optimizer.on_nonfinite=skip" in message
     assert not RunFolder(tmp_path / "run").checkpoint(step).exists()
 
 

@@ -1,4 +1,4 @@
-"""What a run says: before the first step, while it works, and why it ended."""
+"""Messages of a run: before the first step, during training, and at the end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from regard.training.train import resume, train
 
 
 @pytest.fixture
-def said(toy, tmp_path, monkeypatch):
-    """Settings -> all that a run of them says, line by line."""
-    monkeypatch.setattr(summing.Summing, "overview", lambda self: ["40 sums; the first is 1 2 3"])
+def printed(toy, tmp_path, monkeypatch):
+    """Return a function: settings -> printed lines of a run."""
+    monkeypatch.setattr(summing.Summing, "data_summary", lambda self: ["40 sums; the first is 1 2 3"])
 
     def run(*settings):
         stream = io.StringIO()
@@ -31,8 +31,8 @@ def said(toy, tmp_path, monkeypatch):
     return run
 
 
-def test_data_model_machine_and_length_are_said_first(said):
-    lines = said("training.epochs=9", "training.minutes=2.5", "training.evaluation.patience=7")
+def test_data_model_machine_and_length_are_said_first(printed):
+    lines = printed("training.epochs=9", "training.minutes=2.5", "training.evaluation.patience=7")
     assert lines[:6] == [
         "40 sums; the first is 1 2 3",
         "an epoch has 5 steps and 40 examples; evaluated after each epoch",
@@ -46,24 +46,24 @@ def test_data_model_machine_and_length_are_said_first(said):
 
 
 def test_in_what_the_two_losses_differ_is_said():
-    def said(dropout, smoothing):
+    def printed(dropout, smoothing):
         recipe = recipes.read("translation", settings=[f"model.dropout={dropout}", f"data.smoothing={smoothing}"])
-        return list(summary._differences(recipe))
+        return list(summary._loss_differences(recipe))
 
     both = "the training loss has dropout 0.2 and label smoothing 0.1, the validation loss has neither"
-    assert said(0.2, 0.1) == [both]
-    assert said(0.0, 0.1) == ["the training loss has label smoothing 0.1, the validation loss has none"]
-    assert said(0.0, 0.0) == []
+    assert printed(0.2, 0.1) == [both]
+    assert printed(0.0, 0.1) == ["the training loss has label smoothing 0.1, the validation loss has none"]
+    assert printed(0.0, 0.0) == []
 
 
-def test_the_rate_is_of_what_the_task_counts(said, monkeypatch):
-    monkeypatch.setattr(summing.Summing, "counted", "sums")
-    rows = [line for line in said("training.files.log_every=4") if "lr" in line]
+def test_the_rate_is_of_what_the_task_counts(printed, monkeypatch):
+    monkeypatch.setattr(summing.Summing, "throughput_unit", "sums")
+    rows = [line for line in printed("training.files.log_every=4") if "lr" in line]
     assert rows and all("  sums/s " in row and "tokens" not in row for row in rows)
 
 
-def test_epochs_are_counted_from_one_on_every_line(said, tmp_path):
-    said("training.files.log_every=1")
+def test_epochs_are_counted_from_one_on_every_line(printed, tmp_path):
+    printed("training.files.log_every=1")
     rows = [row for row in log.read_rows(tmp_path / "run" / "log.jsonl") if "epoch" in row]
     assert [row["epoch"] for row in rows if "loss" in row] == [1] * 5 + [2] * 5 + [3] * 2
     assert [(row["step"], row["epoch"]) for row in rows if "valid" in row] == [(5, 1), (10, 2), (12, 3)]
@@ -83,11 +83,11 @@ def test_why_it_ended_in_words(reason, config, words):
     assert summary.end_reason(reason, config).startswith(words)
 
 
-def test_how_long_it_will_take_is_said_once(said, monkeypatch):
+def test_how_long_it_will_take_is_said_once(printed, monkeypatch):
     seconds = iter(range(10**9))
     monkeypatch.setattr(trainers.time, "monotonic", lambda: float(next(seconds)))
-    lines = said()
-    assert sum("to go, by the first 3 steps; evaluation comes on top" in line for line in lines) == 1
+    lines = printed()
+    assert sum("remaining, estimated from 3 steps, without evaluation" in line for line in lines) == 1
 
 
 def test_a_bar_has_words_from_the_first_step_and_shows_how_far_an_evaluation_is(toy, tmp_path, monkeypatch):
@@ -102,7 +102,7 @@ def test_a_bar_has_words_from_the_first_step_and_shows_how_far_an_evaluation_is(
     texts = []
 
     class Noted(ProgressBarConsole):
-        def doing(self, text):
+        def set_status(self, text):
             texts.append(text)
             super().set_status(text)
 
@@ -128,34 +128,36 @@ def test_a_log_that_was_lost_is_set_aside_on_request(toy, tmp_path, silent):
     train(toy(), tmp_path / "run", console=silent)
     path = tmp_path / "run" / "log.jsonl"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    with pytest.raises(Exception, match=r"\(its line ends were changed\); restore it from a copy, or begin a new one"):
+    with pytest.raises(
+        Exception, match=r"\(its line endings were changed\); restore it from a copy, or start a new log"
+    ):
         resume(tmp_path / "run", ["training.steps=14"], console=silent)
     stream = io.StringIO()
     resume(tmp_path / "run", ["training.steps=14"], console=LineConsole(stream), new_log=True)
-    assert "a new log is begun; the old one is log-1.jsonl" in stream.getvalue()
+    assert "starting a new log; the old log is log-1.jsonl" in stream.getvalue()
     assert [row["step"] for row in log.read_rows(path)] == [12, 14, 14]
     assert b"\r\n" in (tmp_path / "run" / "log-1.jsonl").read_bytes()
-    resume(tmp_path / "run", ["training.steps=15"], console=silent)  # and the new one is as good as any
+    resume(tmp_path / "run", ["training.steps=15"], console=silent)  # the new log is valid
     path.unlink()
     stream = io.StringIO()
     resume(tmp_path / "run", ["training.steps=16"], console=LineConsole(stream), new_log=True)
-    assert "a new log is begun; the old one is gone" in stream.getvalue()
+    assert "starting a new log; the old log is missing" in stream.getvalue()
 
 
 def test_batches_that_are_all_bad_are_no_success(toy, tmp_path, silent):
     settings = ["data.examples=8", "data.poison=3", "training.optimizer.on_nonfinite=skip", "training.steps=12"]
-    with pytest.raises(Diverged, match=r"none of the last 2 batches, as many as an epoch has|is not finite at step 1"):
+    with pytest.raises(Diverged, match=r"none of the last 2 batches, a complete epoch|is not finite at step 1"):
         train(toy(*settings), tmp_path / "run", console=silent)
 
 
 def test_a_short_run_of_bad_batches_is_no_success(toy, tmp_path, silent, monkeypatch):
     plain = summing.Summing.loss
-    monkeypatch.setattr(summing.Summing, "loss", lambda *given: bad(plain(*given)))
+    monkeypatch.setattr(summing.Summing, "loss", lambda *args: bad(plain(*args)))
     settings = ["training.optimizer.on_nonfinite=skip", "training.files.log_every=1"]
-    with pytest.raises(Diverged, match="the loss of none of the 3 batches was a number, so nothing was learned; lower"):
+    with pytest.raises(Diverged, match="the loss of none of the 3 batches was finite, so nothing was learned; lower"):
         train(toy(*settings, "training.steps=3"), tmp_path / "short", console=silent)
     assert all(row["loss"] is None for row in log.read_rows(tmp_path / "short" / "log.jsonl") if "loss" in row)
-    with pytest.raises(Diverged, match=r"none of the last 5 batches, as many as an epoch has, gave a finite loss and"):
+    with pytest.raises(Diverged, match=r"none of the last 5 batches, a complete epoch, had a finite loss and"):
         train(toy(*settings, "training.steps=99"), tmp_path / "long", console=silent)
 
 

@@ -1,4 +1,4 @@
-"""Sealed files: any damage is found and named, failures to write leave what was there, nothing foreign is executed."""
+"""Checksummed files: any damage is detected, failed writes leave the old file, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_the_user_s_umask_decides_who_may_read(tmp_path):
 def test_every_flipped_byte_is_found(tmp_path, flip):
     path = write(tmp_path / "x.safetensors")
     data = path.read_bytes()
-    for place in range(len(data)):
-        path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+    for offset in range(len(data)):
+        path.write_bytes(data[:offset] + bytes([data[offset] ^ flip]) + data[offset + 1 :])
         with pytest.raises(CheckpointError, match=r"x\.safetensors: damaged or not written by regard"):
             tensor_files.read_tensors(path)
 
@@ -130,20 +130,20 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
-    """A real failure of the system's own write, in a process that may not make large files."""
+    """A real write failure, in a process with a file size limit."""
     path = write(tmp_path / "x.safetensors")
     before = path.read_bytes()
     program = """
         import resource, signal, sys, torch
         from pathlib import Path
         from regard.core.errors import FileError
-        from regard.training import sealed
+        from regard.training import tensor_files
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         try:
-            sealed.write_tensors(Path(sys.argv[1]), {"a": torch.zeros(10_000)}, {})
-        except FileError as wrong:
-            print(wrong)
+            tensor_files.write_tensors(Path(sys.argv[1]), {"a": torch.zeros(10_000)}, {})
+        except FileError as error:
+            print(error)
     """
     ran = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), str(path)], capture_output=True, text=True, check=True
@@ -151,7 +151,7 @@ def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
     assert "could not be written" in ran.stdout
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
-    assert signal.SIGXFSZ and resource.RLIMIT_FSIZE  # the limits the program sets exist here
+    assert signal.SIGXFSZ and resource.RLIMIT_FSIZE  # the limits that the program sets exist on this system
 
 
 def test_json_is_sealed_too(tmp_path):
@@ -160,8 +160,8 @@ def test_json_is_sealed_too(tmp_path):
     assert read_json(path) == {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}}
     data = path.read_bytes()
     for flip in (0x01, 0x20, 0x80, 0xFF):
-        for place in range(len(data)):
-            path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+        for offset in range(len(data)):
+            path.write_bytes(data[:offset] + bytes([data[offset] ^ flip]) + data[offset + 1 :])
             refused_or_unsealed(path)
     for length in range(len(data) - 1):
         path.write_bytes(data[:length])
@@ -170,7 +170,7 @@ def test_json_is_sealed_too(tmp_path):
 
 
 def refused_or_unsealed(path):
-    """A flip in the name of the seal leaves an unknown key behind, which the reader of the table refuses."""
+    """A flipped bit in the key of the checksum leaves an unknown key, which the reader of the table refuses."""
     try:
         table = read_json(path)
     except CheckpointError:
@@ -186,7 +186,7 @@ def test_json_edited_on_purpose(tmp_path):
         read_json(path)
     path.write_text(json.dumps({"seed": 2}))
     assert read_json(path) == {"seed": 2}
-    for text in ("[1]", r'{"run": "\ud800"}'):  # no table; half a character, which could not be written again
+    for text in ("[1]", r'{"run": "\ud800"}'):  # not a table; a lone surrogate, which cannot be written
         path.write_text(text)
         with pytest.raises(CheckpointError, match="damaged"):
             read_json(path)

@@ -1,4 +1,4 @@
-"""Runs: trained, killed, resumed, loaded. Resumed is the same as never interrupted, byte for byte."""
+"""Runs are trained, killed, resumed and loaded. A resumed run equals an uninterrupted one, byte for byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RICH = ["training.evaluation.every=4", "training.evaluation.average_last=2", "tr
 
 
 def outcome(path):
-    """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
+    """Return everything that must not depend on interruptions: weights, log and final state, except for the time."""
     folder = RunFolder(path)
     tensors, facts = tensor_files.read_tensors(folder.checkpoints()[-1])
     facts["progress"].pop("seconds")
@@ -28,7 +28,7 @@ def outcome(path):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def uninterrupted(tmp_path_factory):
     from regard.training import recipe as recipes
     from regard.training.console import SilentConsole
 
@@ -45,8 +45,8 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.parametrize("steps", range(12))
-def test_killed_after_any_step_and_resumed_is_never_killed(whole, tmp_path, death, silent, steps):
-    recipe, expected = whole
+def test_killed_after_any_step_and_resumed_is_never_killed(uninterrupted, tmp_path, death, silent, steps):
+    recipe, expected = uninterrupted
     with pytest.raises(death.Killed):
         train(recipe, tmp_path / "run", console=death.Killer(steps))
     resume(tmp_path / "run", console=silent)
@@ -54,8 +54,8 @@ def test_killed_after_any_step_and_resumed_is_never_killed(whole, tmp_path, deat
 
 
 @pytest.mark.parametrize("kills", [(3, 1), (4, 0, 0, 2), (1, 1, 1), (5, 5)])
-def test_killed_several_times_in_one_epoch(whole, tmp_path, death, silent, kills):
-    recipe, expected = whole
+def test_killed_several_times_in_one_epoch(uninterrupted, tmp_path, death, silent, kills):
+    recipe, expected = uninterrupted
     for count, steps in enumerate(kills):
         go = partial(resume, tmp_path / "run") if count else partial(train, recipe, tmp_path / "run")
         with pytest.raises(death.Killed):
@@ -64,8 +64,8 @@ def test_killed_several_times_in_one_epoch(whole, tmp_path, death, silent, kills
     assert outcome(tmp_path / "run") == expected
 
 
-def test_resuming_a_finished_run_changes_nothing(whole, tmp_path, silent):
-    recipe, expected = whole
+def test_resuming_a_finished_run_changes_nothing(uninterrupted, tmp_path, silent):
+    recipe, expected = uninterrupted
     train(recipe, tmp_path / "run", console=silent)
     resume(tmp_path / "run", console=silent)
     assert outcome(tmp_path / "run") == expected
@@ -90,7 +90,7 @@ def test_a_resumed_run_keeps_model_and_data(toy, tmp_path, silent):
 
 def test_a_folder_holds_one_run(toy, tmp_path, silent):
     train(toy(), tmp_path / "run", console=silent)
-    with pytest.raises(CheckpointError, match="already holds a run; choose another --out, or go on training it"):
+    with pytest.raises(CheckpointError, match="already contains a run; choose another --out, or continue it"):
         train(toy(), tmp_path / "run", console=silent)
 
 
@@ -100,8 +100,8 @@ def test_other_data_is_not_mixed_into_a_run(toy, tmp_path, death, silent, monkey
     with pytest.raises(death.Killed):
         train(toy("training.files.save_every=1"), tmp_path / "run", console=death.Killer(3))
     plain = summing.Summing.collate
-    monkeypatch.setattr(summing.Summing, "batch", lambda self, examples: plain(self, (examples + 1) % 40))
-    with pytest.raises(DataError, match=r"is not what .*run was begun with: train has other content; restore"):
+    monkeypatch.setattr(summing.Summing, "collate", lambda self, examples: plain(self, (examples + 1) % 40))
+    with pytest.raises(DataError, match=r"has changed since .*run was started: train has other content; restore"):
         resume(tmp_path / "run", console=silent)
 
 
@@ -124,7 +124,7 @@ def test_a_missing_run_and_one_without_weights_are_named(toy, tmp_path, death):
         load_run(tmp_path / "empty")
     with pytest.raises(death.Killed):
         train(toy(), tmp_path / "run", console=death.Killer(1))
-    with pytest.raises(CheckpointError, match="no weights yet; train on with: regard train --resume"):
+    with pytest.raises(CheckpointError, match="no weights yet; continue training with: regard train --resume"):
         load_run(tmp_path / "run")
 
 
@@ -134,7 +134,7 @@ def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
     words.write_text(words.read_text().replace("6", "7"))
     with pytest.raises(CheckpointError, match=r"words\.json: its checksum does not match config\.json; restore it"):
         load_run(tmp_path / "run")
-    os.truncate(words, 2**40)  # a hole, which would be read for hours
+    os.truncate(words, 2**40)  # a sparse file, which would be read for hours
     with pytest.raises(CheckpointError, match=r"words\.json: 1,099,511,627,776 bytes, more than a task writes; regard"):
         load_run(tmp_path / "run")
     words.unlink()

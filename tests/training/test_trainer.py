@@ -1,4 +1,4 @@
-"""The loop: stopped, out of disk, damaged, watched; budgets; every batch of the plan."""
+"""The training loop: signals, full disks, damaged checkpoints, callbacks, budgets and batches."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SETTINGS = ["training.evaluation.every=4", "training.files.save_every=3"]
 
 
 class Signals(SilentConsole):
-    """Sends this process a signal after so many steps."""
+    """Sends this process a signal after `steps` steps."""
 
-    def __init__(self, number, steps):
-        self.number, self.steps = number, steps
+    def __init__(self, signum, steps):
+        self.number, self.steps = signum, steps
 
     def set_progress(self, done):
         self.steps -= 1
@@ -37,8 +37,8 @@ def outcome(path):
 
 
 @pytest.fixture(autouse=True)
-def heard():
-    """No signal is ignored, even where the tests were started by nohup; afterwards all is as it was."""
+def default_sighup():
+    """Do not ignore SIGHUP, even if the tests run under nohup; restore its handler afterwards."""
     before = signal.getsignal(signal.SIGHUP)
     if before is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -46,15 +46,16 @@ def heard():
     signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("steps", [1, 4, 7, 10])
-def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, number, steps):
-    before = signal.getsignal(number)
+@pytest.mark.parametrize(
+    ("signum", "steps"), [(signal.SIGINT, 1), (signal.SIGTERM, 4), (signal.SIGHUP, 7), (signal.SIGINT, 10)]
+)
+def test_a_signal_saves_the_run_and_prints_how_to_continue(toy, tmp_path, silent, signum, steps):
+    before = signal.getsignal(signum)
     with pytest.raises(Interrupted) as stopped:
-        train(toy(*SETTINGS), tmp_path / "run", console=Signals(number, steps))
-    assert signal.getsignal(number) is before
-    assert f"stopped by {number.name} at step {steps + 1}, all is saved" in str(stopped.value)
-    assert f"go on with: regard train --resume {tmp_path / 'run'}" in str(stopped.value)
+        train(toy(*SETTINGS), tmp_path / "run", console=Signals(signum, steps))
+    assert signal.getsignal(signum) is before
+    assert f"stopped by {signum.name} at step {steps + 1}, everything is saved" in str(stopped.value)
+    assert f"continue with: regard train --resume {tmp_path / 'run'}" in str(stopped.value)
     assert RunFolder(tmp_path / "run").checkpoint(steps + 1).exists()
     resume(tmp_path / "run", console=silent)
     train(toy(*SETTINGS), tmp_path / "whole", console=silent)
@@ -62,10 +63,10 @@ def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, 
 
 
 def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path, silent, monkeypatch):
-    write, left = tensor_files._bytes, iter(range(60))
+    write, clock = tensor_files._bytes, iter(range(60))
 
     def until_full(tensor):
-        if next(left, None) is None:
+        if next(clock, None) is None:
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(tensor)
 
@@ -88,7 +89,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(toy, tmp_pat
     *_, older, newest = RunFolder(tmp_path / "run").checkpoints()
     newest.write_bytes(newest.read_bytes()[:-1])
     with pytest.raises(
-        CheckpointError, match=f"{newest.name}: damaged .* or move it away to go on from the checkpoint before it"
+        CheckpointError, match=f"{newest.name}: damaged .* or move it away to continue from the previous checkpoint"
     ):
         resume(tmp_path / "run", console=silent)
     newest.unlink()
@@ -110,30 +111,30 @@ def test_the_first_budget_that_is_used_up_ends_the_run(toy, tmp_path, silent, se
 
 
 def test_minutes_are_counted_over_resumes(toy, tmp_path, silent, monkeypatch):
-    """With a clock that moves a second at every look."""
+    """Use a clock that advances by a second at every call."""
     seconds = iter(range(10**9))
     monkeypatch.setattr(trainers.time, "monotonic", lambda: float(next(seconds)))
     settings = ["training.steps=100000", "training.minutes=3", "training.evaluation.every=100000"]
     train(toy(*settings), tmp_path / "whole", console=silent)
-    whole = log.read_rows(tmp_path / "whole" / "log.jsonl")[-1]
-    assert whole["end"] == "minutes" and 10 < whole["step"] < 180
+    complete = log.read_rows(tmp_path / "whole" / "log.jsonl")[-1]
+    assert complete["end"] == "minutes" and 10 < complete["step"] < 180
     with pytest.raises(Interrupted):
         train(toy(*settings), tmp_path / "run", console=Signals(signal.SIGINT, 10))
     resume(tmp_path / "run", console=silent)
     resumed = log.read_rows(tmp_path / "run" / "log.jsonl")[-1]
-    assert resumed["end"] == "minutes" and abs(resumed["step"] - whole["step"]) <= 3
+    assert resumed["end"] == "minutes" and abs(resumed["step"] - complete["step"]) <= 3
 
 
 def test_every_step_takes_the_batch_of_the_plan(toy, tmp_path, silent, monkeypatch):
-    seen = []
+    calls = []
     loss = summing.Summing.loss
     monkeypatch.setattr(
-        summing.Summing, "loss", lambda *given: (seen.append(sorted(given[2].numbers.tolist())), loss(*given))[1]
+        summing.Summing, "loss", lambda *args: (calls.append(sorted(args[2].numbers.tolist())), loss(*args))[1]
     )
     train(toy("training.evaluation.every=100"), tmp_path / "run", console=silent)
     task = summing.build(summing.Config())
     planned = [sorted(batch.tolist()) for epoch in range(3) for batch in task.epoch_batches(epoch, 1)]
-    assert len(seen[0]) == 1 and seen[1:13] == planned[:12]  # one example is tried before the run begins
+    assert len(calls[0]) == 1 and calls[1:13] == planned[:12]  # one example is computed before the run starts
 
 
 def test_the_loss_falls(toy, tmp_path, silent):
@@ -152,7 +153,7 @@ def test_the_parts_of_the_loss_are_in_every_row_and_add_up(toy, tmp_path, silent
 
 
 def test_without_batches_there_is_nothing_to_train_on(toy, tmp_path, silent):
-    with pytest.raises(DataError, match="there are no training batches; give more data or a larger batch size"):
+    with pytest.raises(DataError, match="the training data has no batches; provide more data or a larger batch size"):
         train(toy("data.examples=0"), tmp_path / "run", console=silent)
 
 
@@ -172,28 +173,28 @@ def test_cosine_ends_with_the_run(toy, tmp_path, silent):
     "settings", [["training.hardware.compile=true"], ["training.hardware.checkpoint_activations=true"]]
 )
 def test_options_of_the_hardware_do_not_change_the_run(toy, tmp_path, silent, settings, monkeypatch):
-    monkeypatch.setattr("torch.compile", lambda work, dynamic: work)  # compiling itself is tested where it lives
+    monkeypatch.setattr("torch.compile", lambda work, dynamic: work)  # compilation is tested in test_device.py
     train(toy(*SETTINGS), tmp_path / "plain", console=silent)
     train(toy(*SETTINGS, *settings), tmp_path / "other", console=silent)
-    plain, other = (log.read_rows(tmp_path / name / "log.jsonl") for name in ("plain", "other"))
-    assert plain[1:] == other[1:] and plain[0].keys() == {"step", "run"}
+    plain, second = (log.read_rows(tmp_path / name / "log.jsonl") for name in ("plain", "other"))
+    assert plain[1:] == second[1:] and plain[0].keys() == {"step", "run"}
 
 
-def test_a_watcher_sees_every_step_and_the_run_is_the_same(toy, silent, tmp_path):
-    seen = []
+def test_a_callback_is_called_after_every_step_and_does_not_change_the_run(toy, silent, tmp_path):
+    calls = []
 
     def watch(recipe, task, *, model, run, step, last):
         model.eval()
-        seen.append((step, run, last))
+        calls.append((step, run, last))
         model.train()
 
     train(toy(), tmp_path / "watched", console=silent, step_callback=watch)
     train(toy(), tmp_path / "alone", console=silent)
-    assert seen == [(step, tmp_path / "watched", step == 12) for step in range(1, 13)]
+    assert calls == [(step, tmp_path / "watched", step == 12) for step in range(1, 13)]
     assert RunFolder(tmp_path / "watched").model.read_bytes() == RunFolder(tmp_path / "alone").model.read_bytes()
 
 
-def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
+def test_a_resumed_run_calls_the_callback_from_its_step(toy, silent, tmp_path):
     steps = []
     train(toy("training.steps=5"), tmp_path / "run", console=silent)
 
@@ -204,5 +205,5 @@ def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
     assert steps == [6, 7, 8]
 
 
-def test_nobody_does_nothing(tmp_path):
+def test_the_default_callback_does_nothing(tmp_path):
     assert no_callback(None, None, model=None, run=tmp_path, step=1, last=True) is None

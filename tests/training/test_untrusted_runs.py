@@ -1,4 +1,4 @@
-"""Runs of strangers: nothing is imported, written elsewhere or believed; every refusal is one line."""
+"""Untrusted runs: nothing is imported or written elsewhere, and every refusal is a one-line error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A small run of our own parts."""
+    """A small run of built-in parts."""
     recipe = recipes.read("translation", settings=TINY)
     return train(recipe, tmp_path_factory.mktemp("own") / "run", console=SilentConsole())
 
@@ -40,7 +40,7 @@ def run(trained, tmp_path):
 
 
 def change(run, edit):
-    """Another configuration, sealed as it should be."""
+    """Edit the configuration and write it with a correct checksum."""
     path = RunFolder(run).config
     table = read_json(path)
     edit(table)
@@ -49,7 +49,7 @@ def change(run, edit):
 
 @pytest.fixture
 def evil(tmp_path, monkeypatch):
-    """A module that leaves a trace when it is imported."""
+    """A module that creates a file when it is imported."""
     (tmp_path / "evil_lab").mkdir()
     code = f"from pathlib import Path\nPath({str(tmp_path / 'owned')!r}).touch()\n"
     for name in ("__init__", "part"):
@@ -81,7 +81,7 @@ def test_a_dotted_name_anywhere_in_a_configuration_imports_nothing(run, evil, ed
     assert not evil.exists() and not (run.parent / "mean").exists()
 
 
-def test_a_stranger_s_run_is_used_when_it_is_trusted(toy, silent, tmp_path, monkeypatch):
+def test_an_untrusted_run_is_loaded_with_trust(toy, silent, tmp_path, monkeypatch):
     run = train(toy(), tmp_path / "run", console=silent)
     assert load_run(run).trusted  # trained here
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "elsewhere"))
@@ -91,10 +91,10 @@ def test_a_stranger_s_run_is_used_when_it_is_trusted(toy, silent, tmp_path, monk
         resume(run, console=silent)
     assert load_run(run, trust=True).trusted
     resume(run, ["training.steps=13"], console=silent, trust=True)
-    assert load_run(run)  # it was trained here now
+    assert load_run(run)  # now it was trained here
 
 
-def test_weights_of_a_stranger_s_run_are_taken_without_importing_its_task(toy, silent, tmp_path, monkeypatch):
+def test_weights_of_an_untrusted_run_are_copied_without_importing_its_task(toy, silent, tmp_path, monkeypatch):
     first = train(toy(), tmp_path / "first", console=silent)
     change(first, lambda table: table.update(task="no_such.module"))
     started = train(toy(f"pretrained.run={first}"), tmp_path / "run", console=silent)
@@ -107,30 +107,32 @@ def test_weights_of_a_stranger_s_run_are_taken_without_importing_its_task(toy, s
 def test_a_name_that_leads_out_of_the_folder_is_refused(run, name):
     change(run, lambda table: table["files"].update({name: "0" * 64}))
     for use in (load_run, resume, lambda run: average(run, last=1, out=run.parent / "mean")):
-        with pytest.raises(CheckpointError, match=r"is no plain name inside the run folder; regard never wrote this"):
+        with pytest.raises(CheckpointError, match=r"is not a path inside the run folder; not written by regard"):
             use(run)
     assert not (run.parent / "mean").exists()
 
 
-@pytest.mark.parametrize("place", ["log.jsonl", "timing.jsonl", "state", "state/lock", "events", "README.md"])
-def test_nothing_is_written_through_a_link(run, tmp_path, place):
+@pytest.mark.parametrize("name", ["log.jsonl", "timing.jsonl", "state", "state/lock", "events", "README.md"])
+def test_nothing_is_written_through_a_link(run, tmp_path, name):
     victim = tmp_path / "victim"
-    if place in ("state", "events"):
+    if name in ("state", "events"):
         victim.mkdir()
         (victim / "mine").write_text("mine", encoding="utf-8")
     else:
         victim.write_text("mine", encoding="utf-8")
-    path = run / place
+    path = run / name
     if path.is_dir():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
     path.symlink_to(victim)
-    with pytest.raises(CheckpointError, match=rf"{path.name}: a link; nothing in a run is written through a link: put"):
+    with pytest.raises(
+        CheckpointError, match=rf"{path.name}: is a link, and regard does not write through links; replace"
+    ):
         resume(run, ["training.steps=3"], console=SilentConsole())
-    kept = victim / "mine" if victim.is_dir() else victim
-    assert kept.read_text(encoding="utf-8") == "mine"
+    content = victim / "mine" if victim.is_dir() else victim
+    assert content.read_text(encoding="utf-8") == "mine"
     if victim.is_dir():
-        assert list(victim.iterdir()) == [kept]
+        assert list(victim.iterdir()) == [content]
 
 
 def test_a_log_with_a_second_name_is_copied_first(run, tmp_path):
@@ -144,15 +146,15 @@ def test_a_log_with_a_second_name_is_copied_first(run, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "value", "words"),
     [
-        ("dim", 10**9, "does not fit the model|larger model than"),
+        ("dim", 10**9, "does not fit the model|the model is larger than"),
         ("dim", 32, r"does not fit the model: .* in the file, .* in the model"),
         (
             "layers",
             10**7,
-            r"it asks for a larger model than model\.safetensors holds \([\d,]+ numbers in \d+ tensors\)",
+            r"the model is larger than model\.safetensors \([\d,]+ values in \d+ tensors\)",
         ),
         ("layers", 2, "does not fit the model: missing"),
-        ("hidden", 10**12, "does not fit the model"),
+        ("ffn_dim", 10**12, "does not fit the model"),
         ("heads", 10**9, "heads|does not fit"),
     ],
 )
@@ -163,7 +165,7 @@ def test_a_configuration_is_compared_with_the_weights_before_anything_is_built(r
 
 
 def test_a_length_that_no_weight_depends_on_costs_nothing(run):
-    change(run, lambda table: table["data"].update(longest=2 * 10**9))
+    change(run, lambda table: table["data"].update(max_length=2 * 10**9))
     with suppress(RegardError):
         load_run(run)
 
@@ -172,14 +174,14 @@ WRONG = ([], {}, "", None, -1, 10**18, 1e308, float("nan"), True, "[/red]", "../
 
 
 def test_no_change_of_a_configuration_is_a_traceback(run):
-    """Any value anywhere: it loads, or one line says what is wrong."""
+    """Any value anywhere: the run loads, or raises a one-line error."""
     original = json.loads(RunFolder(run).config.read_text(encoding="utf-8"))
     original.pop("sha256")
-    places = list(paths(original))
+    keys = list(paths(original))
     rng = random.Random(0)
-    for number in range(250):
+    for index in range(250):
         table = copy.deepcopy(original)
-        *above, last = places[number % len(places)]
+        *above, last = keys[index % len(keys)]
         inner = table
         for key in above:
             inner = inner[key]
@@ -197,20 +199,18 @@ def paths(table, above=()):
 
 
 def test_another_run_s_model_of_the_same_shape_is_refused(run, tmp_path):
-    other = train(recipes.read("translation", settings=[*TINY, "seed=2"]), tmp_path / "other", console=SilentConsole())
-    shutil.copy(RunFolder(other).model, RunFolder(run).model)
-    with pytest.raises(
-        CheckpointError, match=r"model\.safetensors: belongs to run \w+, but .*run holds run \w+; put the"
-    ):
+    second = train(recipes.read("translation", settings=[*TINY, "seed=2"]), tmp_path / "other", console=SilentConsole())
+    shutil.copy(RunFolder(second).model, RunFolder(run).model)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: belongs to run \w+, but .*run is run \w+; restore"):
         load_run(run)
-    for path in (*RunFolder(other).checkpoints(), RunFolder(other).log):
-        shutil.copy(path, run / path.relative_to(other))
+    for path in (*RunFolder(second).checkpoints(), RunFolder(second).log):
+        shutil.copy(path, run / path.relative_to(second))
     with pytest.raises(CheckpointError, match=r"step-\d+\.safetensors: belongs to run"):
         resume(run, ["training.steps=3"], console=SilentConsole())
 
 
 def age(run):
-    """The run as an earlier version wrote it: no ids, no checksums of data."""
+    """Remove run ids and data checksums, as in runs of early versions."""
     folder = RunFolder(run)
     for path in (folder.model, *folder.checkpoints(), *folder.snapshots()):
         tensors, facts = tensor_files.read_tensors(path)
@@ -219,10 +219,10 @@ def age(run):
             facts["progress"] |= {"data": "of old"}
             facts["progress"].pop("run")
         tensor_files.write_tensors(path, tensors, facts)
-    change(run, lambda table: [table.pop(key) for key in ("run", "fingerprint")] and table.update(version=1))
+    change(run, lambda table: [table.pop(key) for key in ("run", "fingerprint")])
 
 
-class Said(SilentConsole):
+class Recorder(SilentConsole):
     def __init__(self):
         self.lines = []
 
@@ -234,12 +234,13 @@ def test_a_run_without_an_id_still_works_and_it_is_said(run, trained):
     age(run)
     assert read_identity(RunFolder(run)).run_id is None
     assert load_run(run)
-    said = Said()
-    resume(run, ["training.steps=3"], console=said)
+    console = Recorder()
+    resume(run, ["training.steps=3"], console=console)
     assert any(
-        "begun by an earlier regard: that its model, checkpoints and log belong together" in s for s in said.lines
+        "started by an earlier version of regard; cannot check that its files belong together" in s
+        for s in console.lines
     )
     assert load_run(run)
     shutil.copy(RunFolder(trained).model, RunFolder(run).model)
-    with pytest.raises(CheckpointError, match=r"belongs to run \w+, but .* holds a run without an id"):
+    with pytest.raises(CheckpointError, match=r"belongs to run \w+, but .* is a run without an id"):
         load_run(run)

@@ -1,15 +1,15 @@
-"""A toy task like `summing` whose metric is better when it is smaller, under a name that says nothing."""
+"""A toy task like `summing` with a metric for which lower is better, under a neutral name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from toys import summing
-from toys.summing import DEFAULTS, SIZES, VERB, Config, Options
+from toys.summing import DEFAULTS, SPEC, VERB, Config, Options
 
 from regard.core.protocols import TargetMetric
 
-__all__ = ["DEFAULTS", "SIZES", "VERB", "Config", "Options", "build", "load"]
+__all__ = ["DEFAULTS", "SPEC", "VERB", "Config", "Options", "build", "load"]
 
 
 class Falling(summing.Summing):

@@ -9,7 +9,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Sums:
-    """A family of sizes that only the toys know."""
+    """A data spec of the toys."""
 
     words: int
 

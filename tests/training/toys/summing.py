@@ -1,4 +1,4 @@
-"""A toy task: running sums of a short sequence of small numbers. Small, so that tests are quick."""
+"""A toy task: cumulative sums of a short sequence of small numbers; tiny, so that tests are fast."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Config:
     examples: int = 40
     batch: int = 8
     words: int = 6
-    poison: int = -1  # the example whose loss is not a number
+    poison: int = -1  # index of the example with a non-finite loss
     fail_on_rank: int = -1
 
 
 class Batch(NamedTuple):
     tokens: Tensor  # (b t)
-    numbers: Tensor  # (b,) which examples
+    numbers: Tensor  # (b,) indices of the examples
 
 
 @dataclass(frozen=True)
 class Options:
-    nbest: int = 1  # answers to an input
+    n: int = 1  # predictions per input
 
 
 class Summing(Task):
@@ -68,11 +68,11 @@ class Summing(Task):
         if int(os.environ.get("RANK", "0")) == self.config.fail_on_rank and os.environ.get("WORLD_SIZE"):
             raise DataError("the toy data broke off at line 7")
         logits = model(batch.tokens)
-        each = functional.cross_entropy(logits.mT, self.sums(batch), reduction="none")  # (b t)
-        total = each.sum()
+        losses = functional.cross_entropy(logits.mT, self.sums(batch), reduction="none")  # (b t)
+        total = losses.sum()
         if (batch.numbers == self.config.poison).any():
             total = total * float("nan")
-        parts = {"later": each[:, 1:].sum(), "first": each[:, 0].sum()}
+        parts = {"later": losses[:, 1:].sum(), "first": losses[:, 0].sum()}
         return Loss(total, int((batch.tokens > 0).sum()), parts)
 
     def sums(self, batch):

@@ -1,4 +1,4 @@
-"""Started by torchrun: several small runs one after the other in the same processes."""
+"""Program for torchrun: several small runs, one after the other, in the same processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def recipe(kind: str, out: Path) -> recipes.Recipe:
 
 
 def main(out: Path, kinds: list[str]) -> None:
-    with distributed_context("cpu"):  # once for all of them
+    with distributed_context("cpu"):  # one process group for all runs
         for kind in kinds:
             if kind == "resume":
                 resume(out / "half", ["training.steps=9"], console=SilentConsole())
