@@ -200,7 +200,7 @@ class Load:
         """The texts of an answer; bytes that came before say what they said then."""
         found = self._parsed.get(content)
         if found is None:
-            found = [row["text"] for row in json.loads(content)["answers"][0]]
+            found = [row["text"] for row in json.loads(content)["predictions"][0]]
             if len(self._parsed) < PARSED:
                 self._parsed[content] = found
         return found

@@ -83,3 +83,15 @@ def browser(browser_path: str) -> Iterator[Any]:
         )
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def translation_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a small Transformer trained for translation, with greedy decoding; tests must not change it."""
+    from regard.training import recipe as recipes
+    from regard.training.train import train
+
+    settings = ["model.layers=1", "model.dim=32", "model.ffn_dim=32", "model.heads=2", "model.dropout=0.0"]
+    settings += ["data.pairs=300", "data.vocab_size=300", "decoding=greedy"]
+    settings += ["training.steps=40", "training.evaluation.every=40", "training.optimizer.lr=0.01"]
+    return train(recipes.read("translation", settings=settings), tmp_path_factory.mktemp("runs") / "en-ko")

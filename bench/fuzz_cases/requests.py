@@ -32,7 +32,11 @@ class Kind:
         status, body = asyncio.run(_ask(self.app, "POST", "/api/look", HERE, json.dumps({"text": self.text}).encode()))
         assert status == 200, body  # and the tables of the model are made, for all processes that are forked
         found = json.loads(body)
-        self.good = {"text": self.text, "off": [[found["maps"][0]["name"], 0]], "forbid": [["source", 0]]}
+        self.good = {
+            "text": self.text,
+            "disabled_heads": [[found["maps"][0]["name"], 0]],
+            "hidden_items": [["source", 0]],
+        }
         self.good["temperature"] = 1.5
 
     def make(self, rng: random.Random, folder: Path) -> Case:

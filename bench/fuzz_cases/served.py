@@ -91,8 +91,14 @@ class Maker:
     def _looks(self, rng: random.Random) -> bytes:
         run = rng.choice(self.runs)
         (given,) = self._body(rng, run)["inputs"]
-        body = {"run": run.folder.name, "input": given, "off": [["x", 0]], "forbid": [["source", 1]], "temperature": 1}
-        for name in ("off", "forbid", "temperature"):
+        body = {
+            "run": run.folder.name,
+            "input": given,
+            "disabled_heads": [["x", 0]],
+            "hidden_items": [["source", 1]],
+            "temperature": 1,
+        }
+        for name in ("disabled_heads", "hidden_items", "temperature"):
             if rng.random() < 0.7:
                 del body[name]
         if rng.random() < 0.8:

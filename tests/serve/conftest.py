@@ -1,4 +1,4 @@
-"""The server's tests use the tiny models of the tests of looking inside."""
+"""Fixtures of the server tests: small untrained models, shared with the inspection tests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import tiny_runs
 
 @pytest.fixture(scope="session")
 def subject():
-    """An untrained tiny Transformer."""
+    """An untrained tiny Transformer as an inspection target."""
     return tiny_runs.make_subject(tiny_runs.make_task())
 
 
 @pytest.fixture(scope="session")
 def run(subject, tmp_path_factory):
-    """The same as a run."""
+    """The same model as a run."""
     recipe = SimpleNamespace(
         task=SimpleNamespace(name="translation"), model=SimpleNamespace(name="transformer"), decoding=subject.decoding
     )
@@ -30,8 +30,8 @@ def run(subject, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory):
-    """A run that is not trained, as it is loaded from its folder."""
+def loaded_run(tmp_path_factory):
+    """An untrained run, as it is loaded from its folder."""
     from regard.api.run import Run
     from regard.training import recipe as recipes
     from regard.training.load_run import LoadedRun
@@ -42,16 +42,16 @@ def served(tmp_path_factory):
 
 
 @pytest.fixture
-def hosted(served):
-    """The same under two names."""
+def served_runs(loaded_run):
+    """The same run, served under two names."""
     from regard.serve.model_runtime import ServedRun
 
-    return [ServedRun("en-ko", served), ServedRun("other", served)]
+    return [ServedRun("en-ko", loaded_run), ServedRun("other", loaded_run)]
 
 
 @pytest.fixture(autouse=True)
 def no_tables(monkeypatch):
-    """Pictures of the model's own tables take their time, and the page has tests of them."""
+    """Skip the plots of the parameter tables, which are slow and tested elsewhere."""
     monkeypatch.setattr("regard.inspection.collect.collect_tables", lambda *_: tiny_runs.TABLES)
 
 

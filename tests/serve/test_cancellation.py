@@ -1,4 +1,4 @@
-"""Whoever waits for an answer: it comes, or the client goes, or it takes too long."""
+"""Requests that wait for a result: it arrives, the client disconnects, or the deadline passes."""
 
 from __future__ import annotations
 
@@ -16,92 +16,92 @@ from regard.serve.cancellation import DisconnectMonitor
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch):
-    monkeypatch.setattr(cancellation, "LOOKED", 0.02)
+def short_polls(monkeypatch):
+    monkeypatch.setattr(cancellation, "POLL_INTERVAL_S", 0.02)
 
 
-def finish(work):
-    """In a thread of its own: a browser of another test may keep a loop in this one."""
+def run_in_thread(coroutine):
+    """Run in another thread: a browser of another test may have left a loop in this one."""
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result()
+        return threads.submit(asyncio.run, coroutine).result()
 
 
 class Client:
-    """Goes when it is told to; counts how often it was listened to."""
+    """Disconnects on request; counts how often a message was awaited."""
 
     def __init__(self):
-        self.heard, self.leaves = 0, asyncio.Event()
+        self.receive_calls, self.disconnect = 0, asyncio.Event()
 
     async def receive(self):
-        self.heard += 1
-        await self.leaves.wait()
+        self.receive_calls += 1
+        await self.disconnect.wait()
         return {"type": "http.disconnect"}
 
 
-def test_who_is_answered_at_once_is_not_listened_to():
+def test_disconnects_of_fast_requests_are_not_watched():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
-        watch, coming = DisconnectMonitor(loop), loop.create_future()
-        loop.call_soon(coming.set_result, 5)
-        assert await watch.wait_for_result(coming, client.receive, time.monotonic() + 60) == 5
+        monitor, future = DisconnectMonitor(loop), loop.create_future()
+        loop.call_soon(future.set_result, 5)
+        assert await monitor.wait_for_result(future, client.receive, time.monotonic() + 60) == 5
         await asyncio.sleep(0.1)
-        assert client.heard == 0 and not watch._all and not watch._looks
+        assert client.receive_calls == 0 and not monitor._pending and not monitor._scheduled
         assert len(asyncio.all_tasks()) == 1
 
-    finish(run())
+    run_in_thread(run())
 
 
-def test_who_goes_while_they_wait_is_given_up():
+def test_a_request_is_cancelled_when_its_client_disconnects():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
-        loop.call_later(0.1, client.leaves.set)
-        with pytest.raises(Cancelled, match="the client has gone; nothing was computed further"):
+        loop.call_later(0.1, client.disconnect.set)
+        with pytest.raises(Cancelled, match="the client disconnected; the request was cancelled"):
             await DisconnectMonitor(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 60)
-        assert client.heard == 1
+        assert client.receive_calls == 1
 
-    finish(run())
+    run_in_thread(run())
 
 
-def test_what_takes_too_long_is_given_up_and_nothing_is_left():
+def test_a_request_is_cancelled_at_its_deadline_and_leaves_no_task():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
-        with pytest.raises(Cancelled, match="it took longer than 60 seconds; ask for less at a time"):
+        with pytest.raises(Cancelled, match="the request took longer than 60 seconds; send fewer inputs at a time"):
             await DisconnectMonitor(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 0.1)
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1
 
-    finish(run())
+    run_in_thread(run())
 
 
-def test_a_server_that_ends_is_not_a_client_that_went():
+def test_a_shutdown_is_not_reported_as_a_disconnect():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
         waiting = DisconnectMonitor(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 60)
         task = asyncio.ensure_future(waiting)
         await asyncio.sleep(0.1)
         task.cancel()
-        with pytest.raises(Cancelled, match="the server has been told to end"):
+        with pytest.raises(Cancelled, match="the server is shutting down"):
             await task
 
-    finish(run())
+    run_in_thread(run())
 
 
-def test_a_thread_that_does_not_ask_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(cancellation, "LONGEST", 0.05)
-    free = threading.Event()
+def test_the_deadline_does_not_depend_on_the_checks_of_the_thread(monkeypatch):
+    monkeypatch.setattr(cancellation, "REQUEST_TIMEOUT_S", 0.05)
+    resume = threading.Event()
 
-    def stubborn(ask):
-        assert free.wait(60)
-        with pytest.raises(Cancelled, match="the client has gone"):
-            ask()  # at last
+    def work(check):
+        assert resume.wait(60)
+        with pytest.raises(Cancelled, match="the client disconnected"):
+            check()
         return "late"
 
     async def run():
-        with ThreadPoolExecutor(1) as looks:
-            app = SimpleNamespace(state=SimpleNamespace(looks=looks))
+        with ThreadPoolExecutor(1) as threads:
+            app = SimpleNamespace(state=SimpleNamespace(inspection_threads=threads))
             request = SimpleNamespace(receive=Client().receive, app=app)
-            with pytest.raises(Cancelled, match=r"it took longer than 0\.05 seconds; give a shorter input"):
-                await cancellation.run_until_disconnect(request, stubborn)
-            free.set()
+            with pytest.raises(Cancelled, match=r"the request took longer than 0\.05 seconds; send a shorter input"):
+                await cancellation.run_until_disconnect(request, work)
+            resume.set()
 
-    finish(run())
+    run_in_thread(run())

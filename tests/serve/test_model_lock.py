@@ -1,4 +1,4 @@
-"""Many answers at once, or one look alone."""
+"""The lock of a model: many shared holders, or one exclusive holder; both kinds alternate."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from regard.core.cancellation import Cancelled
 from regard.serve.model_lock import ModelLock
 
 
-def no_longer():
-    raise Cancelled("not wanted any more")
+def cancelled():
+    raise Cancelled("cancelled")
 
 
-def test_many_share_it_and_one_has_it_alone():
-    gate, entered = ModelLock(), threading.Event()
-    with gate.shared(), gate.shared(), pytest.raises(Cancelled, match="not wanted any more"), gate.exclusive(no_longer):
+def test_many_holders_share_the_lock_and_one_holds_it_alone():
+    lock, entered = ModelLock(), threading.Event()
+    with lock.shared(), lock.shared(), pytest.raises(Cancelled, match="cancelled"), lock.exclusive(cancelled):
         pass
 
     def share():
-        with gate.shared():
+        with lock.shared():
             entered.set()
 
     thread = threading.Thread(target=share, daemon=True)
-    with gate.exclusive():
-        with pytest.raises(Cancelled), gate.exclusive(no_longer):
+    with lock.exclusive():
+        with pytest.raises(Cancelled), lock.exclusive(cancelled):
             pass
         thread.start()
         assert not entered.wait(0.05)
@@ -33,56 +33,56 @@ def test_many_share_it_and_one_has_it_alone():
     thread.join(5)
 
 
-def test_who_wants_it_alone_is_not_passed_by_those_who_come_later():
-    gate, inside, leaving, order = ModelLock(), threading.Event(), threading.Event(), []
+def test_a_waiting_exclusive_holder_comes_before_later_shared_ones():
+    lock, inside, leave, order = ModelLock(), threading.Event(), threading.Event(), []
 
-    def long():
-        with gate.shared():
+    def first():
+        with lock.shared():
             inside.set()
-            leaving.wait(10)
+            leave.wait(10)
 
-    def alone():
-        with gate.exclusive():
-            order.append("alone")
+    def exclusive():
+        with lock.exclusive():
+            order.append("exclusive")
 
     def later():
-        with gate.shared():
+        with lock.shared():
             order.append("later")
 
-    threads = [threading.Thread(target=each, daemon=True) for each in (long, alone, later)]
+    threads = [threading.Thread(target=target, daemon=True) for target in (first, exclusive, later)]
     threads[0].start()
     assert inside.wait(5)
     threads[1].start()
-    while not gate._wanting:
+    while not lock._exclusive_waiting:
         pass
     threads[2].start()
-    leaving.set()
+    leave.set()
     for thread in threads:
         thread.join(5)
-    assert order == ["alone", "later"]
+    assert order == ["exclusive", "later"]
 
 
-def test_looks_and_answers_take_turns():
-    """However many want it alone, one after the other, whoever shares it is not kept out."""
-    gate, over, answered = ModelLock(), threading.Event(), threading.Event()
+def test_inspections_and_predictions_alternate():
+    """Continuous exclusive holders do not block shared ones."""
+    lock, stop, finished = ModelLock(), threading.Event(), threading.Event()
 
-    def look():
-        while not over.is_set():
-            with gate.exclusive():
+    def inspect():
+        while not stop.is_set():
+            with lock.exclusive():
                 pass
 
-    def answer():
+    def predict():
         for _ in range(20):
-            with gate.shared():
+            with lock.shared():
                 pass
-        answered.set()
+        finished.set()
 
-    threads = [threading.Thread(target=look, daemon=True) for _ in range(4)]
-    threads.append(threading.Thread(target=answer, daemon=True))
+    threads = [threading.Thread(target=inspect, daemon=True) for _ in range(4)]
+    threads.append(threading.Thread(target=predict, daemon=True))
     for thread in threads:
         thread.start()
-    assert answered.wait(10)
-    over.set()
+    assert finished.wait(10)
+    stop.set()
     for thread in threads:
         thread.join(5)
-    assert not gate._invited and not gate._inside
+    assert not lock._admitted and not lock._shared_holders

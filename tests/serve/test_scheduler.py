@@ -1,27 +1,38 @@
-"""The line of a run: batches of what asks for the same, errors that stay with whose they are, a bound, an end."""
+"""The scheduler: requests are batched, errors stay with their request, the queue is bounded and fair, threads end."""
 
 from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from regard.core.cancellation import Cancelled, check_cancelled
 from regard.core.errors import DataError
 from regard.core.task import Prediction
-from regard.serve.scheduler import CONTINUOUS, BatchingPolicy, Job, QueueFull, RequestScheduler, ShuttingDown
+from regard.serve.scheduler import (
+    CONTINUOUS,
+    BatchingPolicy,
+    FairQueue,
+    Job,
+    QueueFull,
+    RequestScheduler,
+    ShuttingDown,
+)
 
 
-class Work:
-    """Answers in capitals; "bad" is a mistake, "worse" one of ours. Waits for `go`, and keeps what it was given."""
+class Predict:
+    """Predicts texts in capitals; "bad" is an invalid input, "worse" an internal error. Waits for `go`, and records
+    the batches."""
 
     def __init__(self):
-        self.go, self.begun, self.batches = threading.Event(), threading.Event(), []
+        self.go, self.started, self.batches = threading.Event(), threading.Event(), []
 
-    def __call__(self, inputs, options, decoding, hearing):
-        self.begun.set()
+    def __call__(self, inputs, options, decoding, callbacks):
+        self.started.set()
         assert self.go.wait(10)
         self.batches.append(list(inputs))
         if "bad" in inputs:
@@ -32,87 +43,95 @@ class Work:
 
 
 @pytest.fixture
-def work():
-    return Work()
+def predict():
+    return Predict()
 
 
-def held(line, work):
-    """A job that is under way and waits for `work.go`."""
+def submit_blocking(scheduler, predict):
+    """Submit a job that is active until `predict.go` is set."""
     first = Job(["first"], None, None)
-    line.submit(first)
-    assert work.begun.wait(10)
+    scheduler.submit(first)
+    assert predict.started.wait(10)
     return first
 
 
 def texts(job):
-    return [answers[0].text for answers in job.done.result(10)]
+    return [predictions[0].text for predictions in job.done.result(10)]
 
 
-def test_what_asks_for_the_same_is_answered_together_and_everybody_gets_their_own(work):
-    line = RequestScheduler(work)
-    first = held(line, work)
-    jobs = [Job([f"{number}", "x"], None, None, client=str(number)) for number in range(3)]
-    other = Job(["other"], "another option", None)
-    draws = [Job(["drawn"], SimpleNamespace(seed=1), None) for _ in range(2)]
-    for job in (*jobs, other, *draws):
-        line.submit(job)
-    assert line.queued_inputs == 9
-    work.go.set()
+def test_equal_requests_share_a_batch_and_each_gets_its_own_result(predict):
+    scheduler = RequestScheduler(predict)
+    first = submit_blocking(scheduler, predict)
+    jobs = [Job([f"{index}", "x"], None, None, client=str(index)) for index in range(3)]
+    different = Job(["different"], "another option", None)
+    sampling = [Job(["sample"], SimpleNamespace(seed=1), None) for _ in range(2)]
+    for job in (*jobs, different, *sampling):
+        scheduler.submit(job)
+    assert scheduler.queued_inputs == 9
+    predict.go.set()
     assert texts(first) == ["FIRST"] and [texts(job) for job in jobs] == [["0", "X"], ["1", "X"], ["2", "X"]]
-    assert texts(other) == ["OTHER"] and [texts(job) for job in draws] == [["DRAWN"]] * 2
-    sizes = sorted(len(batch) for batch in work.batches)
-    assert sizes == [1, 1, 1, 1, 6]  # whoever draws is alone: the answer to a seed does not hang on others
+    assert texts(different) == ["DIFFERENT"] and [texts(job) for job in sampling] == [["SAMPLE"]] * 2
+    sizes = sorted(len(batch) for batch in predict.batches)
+    assert sizes == [1, 1, 1, 1, 6]  # sampling requests are alone: their result must not depend on other requests
 
 
-def test_who_draws_by_places_of_their_own_is_answered_with_others_who_ask_for_the_same():
-    go, seen = threading.Event(), []
+@pytest.mark.parametrize("setting", ["options", "decoding"])
+def test_a_request_with_a_seed_has_no_batch_key(setting):
+    options = SimpleNamespace(seed=1) if setting == "options" else SimpleNamespace()
+    decoding = SimpleNamespace(has_setting=lambda name: name == "seed") if setting == "decoding" else None
+    assert Job(["a"], options, decoding).batch_key is None
+    assert Job(["a"], options, decoding, samples_by_index=True).batch_key == (options, decoding)
 
-    def work(inputs, options, decoding, listener):
+
+def test_requests_whose_samples_depend_on_their_own_indices_are_batched():
+    go, calls = threading.Event(), []
+
+    def predict(inputs, options, decoding, callbacks):
         assert go.wait(10)
-        seen.append((list(inputs), options.seed, listener.places))
+        calls.append((list(inputs), options.seed, callbacks.request_indices))
         return [[Prediction(text)] for text in inputs]
 
-    line = RequestScheduler(work)
-    line.submit(Job(["first"], SimpleNamespace(seed=0), None))
-    while line.queued_inputs:
+    scheduler = RequestScheduler(predict)
+    scheduler.submit(Job(["first"], SimpleNamespace(seed=0), None))
+    while scheduler.queued_inputs:
         time.sleep(0.001)
-    same = SimpleNamespace(seed=1)
-    jobs = [Job([f"{number}", "x"][: 1 + number % 2], same, None, samples_by_index=True) for number in range(3)]
-    other = Job(["other"], SimpleNamespace(seed=2), None, samples_by_index=True)
-    for job in (*jobs, other):
-        line.submit(job)
+    options = SimpleNamespace(seed=1)
+    jobs = [Job([f"{index}", "x"][: 1 + index % 2], options, None, samples_by_index=True) for index in range(3)]
+    different = Job(["different"], SimpleNamespace(seed=2), None, samples_by_index=True)
+    for job in (*jobs, different):
+        scheduler.submit(job)
     go.set()
-    assert [texts(job) for job in (*jobs, other)] == [["0"], ["1", "x"], ["2"], ["other"]]
-    assert seen[1:] == [(["0", "1", "x", "2"], 1, (0, 0, 1, 0)), (["other"], 2, (0,))]
+    assert [texts(job) for job in (*jobs, different)] == [["0"], ["1", "x"], ["2"], ["different"]]
+    assert calls[1:] == [(["0", "1", "x", "2"], 1, (0, 0, 1, 0)), (["different"], 2, (0,))]
 
 
-def test_while_a_batch_is_gathered_a_full_one_begins_at_once(monkeypatch):
-    monkeypatch.setattr("regard.serve.scheduler.IDLE", 0.5)
+def test_a_full_batch_starts_immediately_while_requests_are_collected(monkeypatch):
+    monkeypatch.setattr("regard.serve.scheduler.THREAD_IDLE_S", 0.5)
     sizes = []
 
-    def work(inputs, *_):
+    def predict(inputs, *_):
         sizes.append(len(inputs))
         return [[Prediction(text)] for text in inputs]
 
-    line = RequestScheduler(work, BatchingPolicy(2, 8, 600.0))
-    begun, jobs = time.monotonic(), [Job([str(number)], None, None) for number in range(8)]
+    scheduler = RequestScheduler(predict, BatchingPolicy(2, 8, 600.0))
+    started_at, jobs = time.monotonic(), [Job([str(index)], None, None) for index in range(8)]
     for job in jobs:
-        line.submit(job)
-    assert [texts(job) for job in jobs] == [[str(number)] for number in range(8)]
-    assert sizes == [8] and time.monotonic() - begun < 300
-    line.submit(Job(["late"], None, None))
-    line.close()  # nor is what gathers waited for when the server ends
-    line.join(300)
+        scheduler.submit(job)
+    assert [texts(job) for job in jobs] == [[str(index)] for index in range(8)]
+    assert sizes == [8] and time.monotonic() - started_at < 300
+    scheduler.submit(Job(["late"], None, None))
+    scheduler.close()  # ends the collection of a batch
+    scheduler.join(300)
     assert sizes == [8, 1]
 
 
-def test_the_mistake_of_one_is_not_the_others(work):
-    line = RequestScheduler(work)
-    held(line, work)
+def test_an_error_fails_only_its_own_request(predict):
+    scheduler = RequestScheduler(predict)
+    submit_blocking(scheduler, predict)
     jobs = [Job([text], None, None) for text in ("good", "bad", "worse", "fine")]
     for job in jobs:
-        line.submit(job)
-    work.go.set()
+        scheduler.submit(job)
+    predict.go.set()
     assert texts(jobs[0]) == ["GOOD"] and texts(jobs[3]) == ["FINE"]
     with pytest.raises(DataError, match="bad input"):
         jobs[1].done.result(10)
@@ -120,123 +139,157 @@ def test_the_mistake_of_one_is_not_the_others(work):
         jobs[2].done.result(10)
 
 
-def test_a_full_line_says_when_to_come_again(work):
-    line = RequestScheduler(work, queue=3)
-    held(line, work)
-    line.submit(Job(["a", "b"], None, None))
-    with pytest.raises(QueueFull, match="2 inputs wait for an answer; come again in 1 s") as busy:
-        line.submit(Job(["c", "d"], None, None))
-    assert busy.value.seconds == 1
-    line.submit(Job(["c"], None, None))
-    work.go.set()
+def test_the_faulty_request_of_a_large_batch_is_isolated_by_bisection(predict):
+    scheduler = RequestScheduler(predict)
+    submit_blocking(scheduler, predict)
+    jobs = [Job(["bad" if index == 13 else str(index)], None, None) for index in range(32)]
+    for job in jobs:
+        scheduler.submit(job)
+    predict.go.set()
+    assert [texts(job) for job in jobs if job.inputs != ["bad"]] == [[str(n)] for n in range(32) if n != 13]
+    with pytest.raises(DataError, match="bad input"):
+        jobs[13].done.result(10)
+    assert len(predict.batches) == 1 + 11  # the first, then 32, 16, 16, 8, 8, 4, 4, 2, 2, 1, 1
 
 
-def test_who_has_gone_or_is_late_is_not_answered(work):
-    line = RequestScheduler(work)
-    held(line, work)
-    gone, late, there = (
-        Job(["gone"], 1, None),
-        Job(["late"], 2, None, deadline=time.monotonic() - 1),
-        Job(["there"], 3, None),
-    )
-    for job in (gone, late, there):
-        line.submit(job)
-    line.cancel(gone)
-    work.go.set()
-    assert texts(there) == ["THERE"] and work.batches == [["first"], ["there"]]
+def test_a_full_queue_says_when_to_retry(predict):
+    scheduler = RequestScheduler(predict, max_queued=3)
+    submit_blocking(scheduler, predict)
+    scheduler.submit(Job(["a", "b"], None, None))
+    with pytest.raises(QueueFull, match=r"the queue is full \(2 inputs\); retry in 1 s") as error:
+        scheduler.submit(Job(["c", "d"], None, None))
+    assert error.value.seconds == 1
+    scheduler.submit(Job(["c"], None, None))
+    predict.go.set()
 
 
-def test_work_that_nobody_waits_for_is_given_up():
-    begun = threading.Event()
+def test_cancelled_and_late_requests_are_not_predicted(predict):
+    scheduler = RequestScheduler(predict)
+    submit_blocking(scheduler, predict)
+    cancelled = Job(["cancelled"], 1, None)
+    late = Job(["late"], 2, None, deadline=time.monotonic() - 1)
+    waiting = Job(["waiting"], 3, None)
+    for job in (cancelled, late, waiting):
+        scheduler.submit(job)
+    scheduler.cancel(cancelled)
+    predict.go.set()
+    assert texts(waiting) == ["WAITING"] and predict.batches == [["first"], ["waiting"]]
+
+
+def test_active_work_is_cancelled_with_its_request():
+    started = threading.Event()
 
     def endless(*_):
-        begun.set()
+        started.set()
         while True:
             time.sleep(0.005)
             check_cancelled()
 
-    line, job = RequestScheduler(endless), Job(["a"], None, None)
-    line.submit(job)
-    assert begun.wait(10)
-    line.cancel(job)
-    with pytest.raises(Cancelled, match="nobody waits for the answer any more"):
+    scheduler, job = RequestScheduler(endless), Job(["a"], None, None)
+    scheduler.submit(job)
+    assert started.wait(10)
+    scheduler.cancel(job)
+    with pytest.raises(Cancelled, match="the request was cancelled: no client waits for it"):
         job.done.result(10)
 
 
-def test_at_the_end_what_waits_is_answered_and_nothing_more_is_taken(work):
-    line = RequestScheduler(work)
-    held(line, work)
+def test_on_close_queued_requests_are_predicted_and_new_ones_refused(predict):
+    scheduler = RequestScheduler(predict)
+    submit_blocking(scheduler, predict)
     job = Job(["last"], 1, None)
-    line.submit(job)
-    line.close()
-    with pytest.raises(ShuttingDown, match="the server has been told to end; ask another one"):
-        line.submit(Job(["more"], None, None))
-    work.go.set()
+    scheduler.submit(job)
+    scheduler.close()
+    with pytest.raises(ShuttingDown, match="the server is shutting down; use another one"):
+        scheduler.submit(Job(["more"], None, None))
+    predict.go.set()
     assert texts(job) == ["LAST"]
-    line.join(10)
-    assert not any(thread.is_alive() for thread in line._threads)
+    scheduler.join(10)
+    assert not any(thread.is_alive() for thread in scheduler._threads)
 
 
-def test_where_searches_are_joined_the_next_batch_is_prepared_while_one_is_searched_for():
-    """The first waits in its search; those that came meanwhile are one batch, answered before it."""
-    come, go, begun, batches = threading.Event(), threading.Event(), [], []
+def test_with_continuous_batching_the_next_batch_is_prepared_during_a_search():
+    """The first request waits in its search; later ones form one batch, which is predicted before it."""
+    start_search, go, started, batches = threading.Event(), threading.Event(), [], []
 
-    def work(inputs, options, decoding, listener):
+    def predict(inputs, options, decoding, callbacks):
         batches.append(list(inputs))
         if "first" in inputs:
-            begun.append("first")
-            assert come.wait(10)
-            listener.begun()
-            listener.begun()  # some search twice
+            started.append("first")
+            assert start_search.wait(10)
+            callbacks.on_search_start()
+            callbacks.on_search_start()  # some tasks search twice
             assert go.wait(10)
         return [[Prediction(text)] for text in inputs]
 
-    line, first = RequestScheduler(work, CONTINUOUS), Job(["first"], None, None)
-    line.submit(first)
-    while not begun:
+    scheduler, first = RequestScheduler(predict, CONTINUOUS), Job(["first"], None, None)
+    scheduler.submit(first)
+    while not started:
         time.sleep(0.001)
-    jobs = [Job([str(number)], None, None) for number in range(3)]
+    jobs = [Job([str(index)], None, None) for index in range(3)]
     for job in jobs:
-        line.submit(job)
+        scheduler.submit(job)
     time.sleep(0.02)
-    assert batches == [["first"]]  # one is prepared at a time
-    come.set()
+    assert batches == [["first"]]  # one batch is prepared at a time
+    start_search.set()
     assert [texts(job) for job in jobs] == [["0"], ["1"], ["2"]] and not first.done.done()
     assert batches[1:] == [["0", "1", "2"]]
     go.set()
     assert texts(first) == ["first"]
-    line.close()
-    line.join(10)
-    assert not line._threads
+    scheduler.close()
+    scheduler.join(10)
+    assert not scheduler._threads
 
 
-def test_who_reads_along_or_draws_is_alone_and_threads_do_not_grow_without_bound():
-    seen = []
+def test_streaming_requests_are_alone_and_the_number_of_threads_is_limited():
+    calls = []
 
-    def work(inputs, options, decoding, listener):
-        seen.append((len(inputs), listener.hearing))
-        listener.begun()
+    def predict(inputs, options, decoding, callbacks):
+        calls.append((len(inputs), callbacks.stream))
+        callbacks.on_search_start()
         time.sleep(0.005)
         return [[Prediction(text)] for text in inputs]
 
-    line = RequestScheduler(work, CONTINUOUS)
-    jobs = [Job([str(number)], None, None, stream=object()) for number in range(100)]
+    scheduler = RequestScheduler(predict, CONTINUOUS)
+    jobs = [Job([str(index)], None, None, stream=object()) for index in range(100)]
     for job in jobs:
-        line.submit(job)
-    assert [texts(job) for job in jobs] == [[str(number)] for number in range(100)]
-    assert {size for size, _ in seen} == {1} and [each for _, each in seen] == [job.stream for job in jobs]
-    assert len(line._threads) <= 64
-    line.close()
+        scheduler.submit(job)
+    assert [texts(job) for job in jobs] == [[str(index)] for index in range(100)]
+    assert {size for size, _ in calls} == {1} and [stream for _, stream in calls] == [job.stream for job in jobs]
+    assert len(scheduler._threads) <= 64
+    scheduler.close()
 
 
-def test_in_a_large_batch_the_wrong_one_is_found_by_halves(work):
-    line = RequestScheduler(work)
-    held(line, work)
-    jobs = [Job(["bad" if number == 13 else str(number)], None, None) for number in range(32)]
-    for job in jobs:
-        line.submit(job)
-    work.go.set()
-    assert [texts(job) for job in jobs if job.inputs != ["bad"]] == [[str(n)] for n in range(32) if n != 13]
-    with pytest.raises(DataError, match="bad input"):
-        jobs[13].done.result(10)
-    assert len(work.batches) == 1 + 11  # the first, then 32, 16, 16, 8, 8, 4, 4, 2, 2, 1, 1
+@dataclass(eq=False)
+class Item:
+    client: str
+    batch_key: Any = "same"
+    size: int = 1
+
+
+def queue_of(*items: Item) -> FairQueue[Item]:
+    queue: FairQueue[Item] = FairQueue()
+    for item in items:
+        queue.add(item)
+    return queue
+
+
+def test_items_with_equal_keys_are_taken_together_up_to_a_number_of_inputs():
+    first, different, large, last = Item("a"), Item("b", "another"), Item("a", size=5), Item("c", size=2)
+    queue = queue_of(first, different, large, last)
+    assert (queue.size, queue.count) == (9, 4) and queue.take(3) == [first, last]
+    assert queue.take(3) == [different] and queue.take(3) == [large]
+    assert queue.take(3) == [] and queue.size == 0
+
+
+def test_a_client_with_many_requests_does_not_delay_others():
+    many = [Item("busy", batch_key=None) for _ in range(3)]
+    queue = queue_of(*many)
+    queue.add(late := Item("quiet", batch_key=None))
+    assert [queue.take(9) for _ in range(4)] == [[many[0]], [late], [many[1]], [many[2]]]
+
+
+def test_a_removed_item_is_not_taken():
+    first, second = Item("a"), Item("b")
+    queue = queue_of(first, second)
+    assert queue.remove(first) and not queue.remove(first)
+    assert queue.first is second and queue.take(2) == [second] and not queue.remove(second)

@@ -1,4 +1,4 @@
-"""Answers from threads to the loop that waits: one wakeup for many, and nothing for those who wait no more."""
+"""Hand-over of results to the event loop: one wakeup for many results, none for cancelled ones."""
 
 from __future__ import annotations
 
@@ -9,54 +9,67 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from regard.core.errors import DataError
-from regard.serve.streams import LoopMailbox, PendingResponse
+from regard.serve.streams import LoopMailbox, PartialOutputStream, PendingResponse
 
 
-def finish(work):
-    """In a thread of its own: a browser of another test may keep a loop in this one."""
+def run_in_thread(coroutine):
+    """Run in another thread: a browser of another test may have left a loop in this one."""
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result()
+        return threads.submit(asyncio.run, coroutine).result()
 
 
-def test_many_answers_wake_the_loop_once(monkeypatch):
+def test_many_results_wake_the_loop_once(monkeypatch):
     async def run():
         loop = asyncio.get_running_loop()
-        woken, wake = [], loop.call_soon_threadsafe
-        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *given: (woken.append(1), wake(*given)))
-        post = LoopMailbox(loop)
-        replies = [PendingResponse(post) for _ in range(50)]
-        told = threading.Thread(target=lambda: [reply.set_result(n) for n, reply in enumerate(replies)])
-        told.start()
-        told.join()  # the loop does nothing meanwhile
-        return [await reply.coming for reply in replies], len(woken)
+        wakeups, call_soon = [], loop.call_soon_threadsafe
+        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *args: (wakeups.append(1), call_soon(*args)))
+        mailbox = LoopMailbox(loop)
+        responses = [PendingResponse(mailbox) for _ in range(50)]
+        thread = threading.Thread(
+            target=lambda: [response.set_result(value) for value, response in enumerate(responses)]
+        )
+        thread.start()
+        thread.join()  # the loop is blocked meanwhile
+        return [await response.future for response in responses], len(wakeups)
 
-    assert finish(run()) == (list(range(50)), 1)
+    assert run_in_thread(run()) == (list(range(50)), 1)
 
 
-def test_what_comes_while_others_are_delivered_is_delivered_too():
+def test_results_that_arrive_during_a_delivery_are_delivered():
     async def run():
-        post = LoopMailbox(asyncio.get_running_loop())
+        mailbox = LoopMailbox(asyncio.get_running_loop())
         for _ in range(200):
-            replies = [PendingResponse(post) for _ in range(4)]
-            threads = [threading.Thread(target=reply.set_result, args=(1,)) for reply in replies]
+            responses = [PendingResponse(mailbox) for _ in range(4)]
+            threads = [threading.Thread(target=response.set_result, args=(1,)) for response in responses]
             for thread in threads:
                 thread.start()
-            assert [await asyncio.wait_for(reply.coming, 10) for reply in replies] == [1] * 4
+            assert [await asyncio.wait_for(response.future, 10) for response in responses] == [1] * 4
 
-    finish(run())
+    run_in_thread(run())
 
 
-def test_an_error_is_raised_where_it_is_awaited_and_who_waits_no_more_gets_nothing():
+def test_errors_are_raised_and_cancelled_futures_ignored():
     async def run():
-        post = LoopMailbox(asyncio.get_running_loop())
-        wrong, left = PendingResponse(post), PendingResponse(post)
-        left.coming.cancel()
-        left.set_result(1)
-        wrong.set_exception(DataError("no"))
+        mailbox = LoopMailbox(asyncio.get_running_loop())
+        failed, cancelled = PendingResponse(mailbox), PendingResponse(mailbox)
+        cancelled.future.cancel()
+        cancelled.set_result(1)
+        failed.set_exception(DataError("no"))
         with pytest.raises(DataError, match="no"):
-            await wrong.coming
-        assert left.coming.cancelled()
-        return wrong
+            await failed.future
+        assert cancelled.future.cancelled()
+        return failed
 
-    late = finish(run())
-    late.set_result(2)  # the loop has ended: nothing happens
+    late = run_in_thread(run())
+    late.set_result(2)  # the loop is closed: ignored
+
+
+def test_a_slow_reader_gets_only_the_latest_partial_output():
+    async def run():
+        stream = PartialOutputStream(asyncio.get_running_loop())
+        for count in (1, 2, 3):
+            stream.update("a" * count, count)
+        stream.end()
+        return [update async for update in stream.updates()]
+
+    assert run_in_thread(run()) == [("aaa", 3)]

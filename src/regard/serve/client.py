@@ -33,7 +33,7 @@ class Client(Verbs):
     """The verbs of a run that `regard serve` serves.
 
     `run` is required if the server has several runs; `key` is the server's REGARD_KEY. Inputs are texts or paths of
-    local files, whose content is sent. Options are those of the run, and `decoding={"beam_width": 8}` changes the search.
+    local files, whose content is sent. Options are those of the run; `decoding={"beam_width": 8}` changes the search.
     """
 
     def __init__(self, url: str, run: str | None = None, *, key: str = "", timeout: float = 90.0) -> None:

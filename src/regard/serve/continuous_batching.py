@@ -1,7 +1,7 @@
 """Continuous batching: one thread decodes the searches of all requests of a run as a batch that grows and shrinks.
 
-A task receives an ordinary decoding strategy (`BatchedStrategy`). Its search is prefilled and joins the running batch at
-the next step (`Search.merge`); it leaves the batch as soon as it has finished. Every search is decoded as if it were
+A task receives an ordinary decoding strategy (`BatchedStrategy`). Its search is prefilled and joins the running batch
+at the next step (`Search.merge`); it leaves the batch as soon as it has finished. Every search is decoded as if it were
 alone, samples included, and no task depends on the batching.
 """
 

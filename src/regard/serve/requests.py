@@ -253,7 +253,7 @@ def parse_decoding(served: ServedRun, requested: Any) -> DecodingStrategy | None
 
 
 def parse_options(schema: OptionSchema, table: Mapping[str, Any], where: str) -> Any:
-    """Convert values by JSON name into the dataclass. Uploaded files are paths already; too large values are refused."""
+    """Convert values by JSON name into the dataclass. Uploaded files are paths already; too large values are errors."""
     names, hints = schema.names, schema.hints
     values = {}
     for key, value in table.items():
@@ -398,10 +398,8 @@ def _field_types(options: Hashable) -> Mapping[str, Any]:
 def _cached_schema(package: str, name: str, options: Hashable, input_suffixes: tuple[str, ...]) -> OptionSchema:
     dataclass = typing.cast(type[Any], options)
     try:
-        descriptions = {
-            setting.name: setting.comment
-            for setting in describe(source_path(package, name), dataclass.__name__).settings
-        }
+        description = describe(source_path(package, name), dataclass.__name__)
     except RegardError:  # a module outside of the package
-        descriptions = {}
-    return OptionSchema(dataclass, descriptions, {}, input_suffixes)
+        description = None
+    settings = () if description is None else description.settings
+    return OptionSchema(dataclass, {setting.name: setting.comment for setting in settings}, {}, input_suffixes)

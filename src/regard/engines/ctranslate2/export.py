@@ -1,7 +1,7 @@
 """Export of a plain Transformer, a GPT or the encoder of a BERT to CTranslate2: the same weights, tokens by their ids.
 
-CTranslate2 is an inference engine without PyTorch. It supports scaled dot products with positions added to the features,
-and rotary positions in a language model. All other models are decoded by the native engine, the default.
+CTranslate2 is an inference engine without PyTorch. It supports scaled dot products with positions added to the
+features, and rotary positions in a language model. All other models are decoded by the native engine, the default.
 """
 
 from __future__ import annotations
