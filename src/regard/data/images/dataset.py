@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder
 from regard.core.protocols import Indices
-from regard.data import huggingface_images
+from regard.data import huggingface
 from regard.data.builtin import digits
 from regard.data.images.cache import SPLITS, VERSION, CachedImages, RecordSource, load_or_build
 from regard.data.images.image_files import Pixels
@@ -111,10 +111,10 @@ def _read(origin: ImageSource) -> CachedImages:
     if origin.path is not None:
         read: RecordSource = partial(reader.read, origin.path)
         key = files_fingerprint(origin.path)
-    elif origin.name.startswith(huggingface_images.PREFIX):
+    elif origin.name.startswith(huggingface.PREFIX):
         read, key = partial(_from_name, reader, origin.name), origin.name
     else:
-        known = (BUILT_IN, f"{huggingface_images.PREFIX}owner/dataset")
+        known = (BUILT_IN, f"{huggingface.PREFIX}owner/dataset")
         raise ConfigError(
             f"no data {origin.name!r}; files are given as data.path=…; {did_you_mean(origin.name, known)}"
         )
@@ -128,7 +128,7 @@ def _of_built_in(wanted: TargetShape) -> ImageShape:
 
 
 def _from_name(reader: ImageReader, name: str) -> Iterator[Record]:
-    return reader.records(huggingface_images.read_from_hub(name))
+    return reader.records(huggingface.read_images(name))
 
 
 def files_fingerprint(path: Path) -> str:
