@@ -62,7 +62,7 @@ def epoch_batches(
 
     A batch of n rows has at most `budget` padded tokens on its larger side: n · max(longest source, longest target).
     Pairs are sorted by the length of their larger side, then by the difference of both sides. The order of the
-    differences alternates from one length to the next (like a snake), so that adjacent pairs at the seams are similar too.
+    differences alternates from one length to the next (like a snake), so that pairs at the seams are similar too.
     """
     random = np.random.default_rng(combine_seeds(seed, epoch))
     candidates = random.permutation(candidates)

@@ -158,7 +158,7 @@ def hold_out(
         distinct, counts = np.unique(keys[remaining], return_counts=True)
         num_keys = np.searchsorted(np.cumsum(counts), size) + 1
         if num_keys >= len(distinct):
-            raise DataError(f"{len(train)} {noun} are too few to hold some out for {name}; provide more")
+            raise DataError(f"{len(train)} {noun} are too few to hold some out for {name}; give more")
         chosen = np.isin(keys[remaining], distinct[:num_keys])
         splits[name], remaining = remaining[chosen], remaining[~chosen]
     splits["train"] = remaining
@@ -194,9 +194,7 @@ def same_for_all_splits(
     splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]
 ) -> Splits[Examples[T]]:
     """Replacement for `add_missing_splits` for test-only data: data without splits is used for every split."""
-    return Splits(
-        dict.fromkeys(("train", "valid", "test"), splits["train"]) if list(splits) == ["train"] else splits
-    )
+    return Splits(dict.fromkeys(("train", "valid", "test"), splits["train"]) if list(splits) == ["train"] else splits)
 
 
 def split_function_for(task: Task) -> SplitFunction:

@@ -48,7 +48,11 @@ def read_text_files(path: Path) -> Iterator[TextFile]:
 def list_text_files(path: Path) -> list[str]:
     """Folder or archive -> the names of its text files, without reading them."""
     if path.is_dir():
-        return [file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if _is_text(_strip_compression(file.name))]
+        return [
+            file.relative_to(path).as_posix()
+            for file in sorted(path.rglob("*"))
+            if _is_text(_strip_compression(file.name))
+        ]
     try:
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as zip_file:

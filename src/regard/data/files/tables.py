@@ -101,14 +101,14 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
             raise DataError(f"{path}:{line_number}: not JSON: {error.msg}") from None
 
 
-def is_likely_header(top: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+def is_likely_header(top: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Return True if the first record looks like column names and unlike the other records."""
     names = [cell.strip() for cell in top]
     if len(set(names)) < len(names) or not all(map(_is_possible_name, names)):
         return False
     if any(name.casefold() in COMMON_COLUMN_NAMES for name in names):
         return True
-    columns = [[record[i].strip() for record in others if len(record) > i] for i in range(len(names))]
+    columns = [[record[i].strip() for record in records if len(record) > i] for i in range(len(names))]
     return any(_differs(name, column) for name, column in zip(names, columns, strict=True))
 
 

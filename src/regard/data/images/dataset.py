@@ -17,6 +17,7 @@ from regard.core.files import cache_folder
 from regard.core.protocols import Indices
 from regard.data import huggingface
 from regard.data.builtin import digits
+from regard.data.examples import hold_out
 from regard.data.images.cache import SPLITS, VERSION, CachedImages, RecordSource, load_or_build
 from regard.data.images.image_files import Pixels
 from regard.data.images.loader import ImageReader, Record, TargetShape
@@ -156,14 +157,5 @@ def add_missing_splits(splits: dict[str, Indices], keys: NDArray[np.uint64]) -> 
     if "train" not in splits:
         raise DataError(f"there are no training images; found {', '.join(splits) or 'nothing'}")
     missing = [] if "valid" in splits else ["valid"] if "test" in splits else ["valid", "test"]
-    train, split = splits["train"], dict(splits)
-    for name in missing:
-        own, counts = np.unique(keys[train], return_counts=True)
-        ends = (
-            np.searchsorted(np.cumsum(counts), min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))) + 1
-        )
-        if ends >= len(own):
-            raise DataError(f"{len(splits['train'])} images are too few to hold some out for {name}; give more")
-        held = np.isin(keys[train], own[:ends])
-        split[name], train = train[held], train[~held]
-    return split | {"train": train}
+    size = min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))
+    return splits | hold_out(splits["train"], keys, missing, size=size, noun="images")

@@ -94,22 +94,22 @@ def read_table(path: Path, layout: Layout) -> Examples[Document]:
 
 
 def find_columns(
-    top: Sequence[str], others: Sequence[Sequence[str]], layout: Layout, path: Path
+    top: Sequence[str], records: Sequence[Sequence[str]], layout: Layout, path: Path
 ) -> tuple[int, int, bool]:
-    """First record of a table and others -> the columns of label and text, and True if the first is a header."""
+    """First record and further records of a table -> the columns of label and text, and True if the first is a header."""
     if layout.label.isdigit() and layout.text.isdigit():
-        if layout.header is None and tables.is_likely_header(top, others):
+        if layout.header is None and tables.is_likely_header(top, records):
             first_line = ", ".join(repr(cell[:40]) for cell in top[:6])
             raise DataError(
                 f"{path}: is its first line, {first_line}, a header? Set data.label={layout.label} "
                 f"data.text={layout.text} and data.header=true if it is a header, data.header=false if it is a document"
             )
         return int(layout.label) - 1, int(layout.text) - 1, bool(layout.header)
-    label, text = (_column(name, top, others, path) for name in (layout.label, layout.text))
+    label, text = (_column(name, top, records, path) for name in (layout.label, layout.text))
     return label, text, True if layout.header is None else layout.header
 
 
-def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path: Path) -> int:
+def _column(name: str, top: Sequence[str], records: Sequence[Sequence[str]], path: Path) -> int:
     """Return the index of a column by name or number; `label` and `text` also match other common names."""
     if name.isdigit():
         return int(name) - 1
@@ -117,7 +117,7 @@ def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path
     for alias in (name.strip().casefold(), *COLUMN_ALIASES.get(name, ())):
         if alias in plain:
             return plain.index(alias)
-    guessed = guess_columns([top, *others])
+    guessed = guess_columns([top, *records])
     remedy = f"data.label={guessed[0] + 1} data.text={guessed[1] + 1}" if guessed else "data.label=1 data.text=2"
     raise ConfigError(
         f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; give its name "
@@ -131,8 +131,8 @@ def guess_columns(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     if len(columns) < 2:
         return None
     longest = max(range(len(columns)), key=lambda i: sum(map(len, columns[i])))
-    others = [i for i in range(len(columns)) if i != longest]
-    return min(others, key=lambda i: (len(set(columns[i])) < 2, len(set(columns[i])))), longest
+    remaining = [i for i in range(len(columns)) if i != longest]
+    return min(remaining, key=lambda i: (len(set(columns[i])) < 2, len(set(columns[i])))), longest
 
 
 def _from_cells(path: Path, layout: Layout) -> Iterator[Document]:

@@ -72,7 +72,10 @@ class PairCorpus(NamedTuple):
         return self.source.num_rows
 
     def lengths(self, first: int = 0, last: int | None = None) -> tuple[Lengths, Lengths]:
-        """Return the batch lengths of each pair: source with EOS, target with one special token (one per decoder step)."""
+        """Return the batch lengths of each pair: source with EOS, target with one special token.
+
+        The target has one decoder step per label.
+        """
         return self.source.lengths(first, last) + 1, self.target.lengths(first, last) + 1
 
     def num_longer_than(self, limit: int) -> int:

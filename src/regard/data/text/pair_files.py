@@ -162,12 +162,12 @@ def aligned_files(path: Path, languages: Languages) -> tuple[Path, Path] | None:
     return source, target
 
 
-def find_columns(top: Sequence[str], others: Sequence[Sequence[str]], languages: Languages, path: Path) -> PairColumns:
-    """First record of a table and others -> its columns, or an error that names the settings to choose."""
+def find_columns(top: Sequence[str], records: Sequence[Sequence[str]], languages: Languages, path: Path) -> PairColumns:
+    """First record and further records of a table -> its columns, or an error that names the settings to choose."""
     if languages.source.isdigit() and languages.target.isdigit():
         source, target = (int(code) - 1 for code in languages[:2])
         header = languages.header if languages.header is not None else _names_languages(top)
-        if header is None and is_likely_header(top, others):
+        if header is None and is_likely_header(top, records):
             raise DataError(
                 f"{_header_question(top, path)} Set data.header=true if it is a header, data.header=false if it is a "
                 "pair"
@@ -176,10 +176,10 @@ def find_columns(top: Sequence[str], others: Sequence[Sequence[str]], languages:
     columns = None if languages.header is False else columns_by_name(top, languages)
     if columns is not None:
         if not _has_codes(top, languages):
-            _check_scripts([record for record in others if record], columns, languages, path)
+            _check_scripts([record for record in records if record], columns, languages, path)
         return columns
-    if languages.header is None and is_likely_header(top, others):
-        order = _likely_order(others, languages, width=len(top))
+    if languages.header is None and is_likely_header(top, records):
+        order = _likely_order(records, languages, width=len(top))
         indices = (order.index(code) if code in order else i for i, code in enumerate(languages[:2]))
         source_name, target_name = ([*top, "", ""][index].strip() for index in indices)
         raise DataError(
@@ -189,10 +189,10 @@ def find_columns(top: Sequence[str], others: Sequence[Sequence[str]], languages:
         )
     source, target = (_column(code, languages.column_order, path) for code in languages[:2])
     columns = PairColumns(source, target, bool(languages.header))
-    records = [*([] if columns.header else [top]), *others]
-    _check_scripts(records, columns, languages, path)
+    texts = [*([] if columns.header else [top]), *records]
+    _check_scripts(texts, columns, languages, path)
     if not languages.columns:
-        _check_texts(records, columns, languages, path)
+        _check_texts(texts, columns, languages, path)
     return columns
 
 

@@ -51,7 +51,7 @@ def open_text(source: PlainTextSource, *, test_only: bool = False) -> Splits[Doc
     used for every split.
     """
     complete: Callable[[dict[str, Documents]], dict[str, Documents]] = (
-        partial(same_for_all_splits, seed=0, text_of=str) if test_only else _add_missing_splits
+        (lambda splits: same_for_all_splits(splits, 0, text_of=str)) if test_only else _add_missing_splits
     )
     if source.paths:
         return Splits(_merge([complete(_from_path(str(path))) for path in source.paths]))

@@ -1,9 +1,9 @@
 """Sentence splitter for English and Korean; sentences are spans of the raw text.
 
 A sentence ends at a line break, or after . ! ? … and closing quotes and brackets, if the following text can start a
-sentence. It does not end after an abbreviation (Dr.), an initial (J. Kim) or the number of a list item (1.), nor before
-a lowercase letter ("Go!" he said), nor if Korean continues after a quotation ("좋다."라고 했다). Korean text often has no
-space after the full stop; none is required after 다, 요, 까, 죠, 네, 음, 임.
+sentence. It does not end after an abbreviation (Dr.), an initial (J. Kim) or the number of a list item (1.). It also
+does not end before a lowercase letter ("Go!" he said), or if Korean continues after a quotation ("좋다."라고 했다).
+Korean text often has no space after the full stop; none is required after 다, 요, 까, 죠, 네, 음, 임.
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ class Splitter:
         word = re.split(rf"[\s{OPENING}]", before)[-1]
         is_initial = len(word) == 1 and word.isupper()
         is_list_number = before.strip().isdigit()
-        is_abbreviation = word.lower() in self.abbreviations or (
-            word.lower() in BEFORE_NUMBERS and following.isdigit()
-        )
+        is_abbreviation = word.lower() in self.abbreviations or (word.lower() in BEFORE_NUMBERS and following.isdigit())
         return bool(before.strip()) and not (is_initial or is_list_number or is_abbreviation)
 
     @cached_property

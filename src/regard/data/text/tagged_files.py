@@ -2,8 +2,8 @@
 
 CoNLL: one word and its tag per line (columns between are ignored), and a blank line after each sentence. KLUE: the
 same with one character per line, spaces included, below a line `## id<tab>text`. KLP: `; text`, then `$text with
-<entity:TYPE>`, then one morpheme per line. Morphemes cannot be located in the text (구하 + ㄹ = 구할), so the `$` line is
-used to tag the characters.
+<entity:TYPE>`, then one morpheme per line. Morphemes cannot be located in the text (구하 + ㄹ = 구할), so the `$` line
+is used to tag the characters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SUFFIXES = (".conll", ".iob", ".bio", ".tsv", ".txt", ".ner")
 class Line(NamedTuple):
     """One line of a file: a unit and its tag."""
 
-    number: int  # line number, counted from 1
+    line_number: int  # counted from 1
     unit: str
     tag: str
 
@@ -102,14 +102,14 @@ def read_blocks(path: Path, file_format: Format) -> Iterator[Block]:
     for line_number, line in enumerate(read_lines(path), start=1):
         if not line.strip() or line.startswith(DOCUMENT):
             if lines:
-                yield Block(lines[0].number, text, tuple(lines))
+                yield Block(lines[0].line_number, text, tuple(lines))
             text, lines = "", []
         elif file_format == "klue" and line.startswith("##"):
             text = line.partition("\t")[2]
         else:
             lines.append(parse_line(line, line_number, path, file_format))
     if lines:
-        yield Block(lines[0].number, text, tuple(lines))
+        yield Block(lines[0].line_number, text, tuple(lines))
 
 
 def parse_line(line: str, line_number: int, path: Path, file_format: Format) -> Line:
@@ -132,7 +132,7 @@ def _sentence(block: Block, path: Path, scheme: Scheme) -> Sentence:
     error = tag_schemes.find_tag_error(tags, scheme)
     if error is not None:
         remedy = "; data.scheme='iob1' reads it as a start" if tag_schemes.CONTINUES_NOTHING in error.problem else ""
-        raise DataError(f"{path}:{block.lines[error.unit].number}: {error.problem}{remedy}")
+        raise DataError(f"{path}:{block.lines[error.unit].line_number}: {error.problem}{remedy}")
     units = [line.unit for line in block.lines]
     separator = "" if all(len(unit) == 1 for unit in units) and " " in units else " "
     text, spans = join_units(units, separator)
