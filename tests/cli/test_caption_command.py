@@ -5,8 +5,8 @@ import json
 
 import numpy as np
 import pytest
-from run_cli import call
 from PIL import Image
+from run_cli import call
 
 SMALL = ["model.dim=16", "model.embedding=8", "model.feature_dim=8", "model.stride=4", "data.batch_size=4"]
 SHORT = ["training.steps=2", "training.evaluation.every=2", "decoding=greedy"]

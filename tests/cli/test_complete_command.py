@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from run_cli import call
 from PIL import Image
+from run_cli import call
 
 from regard.training import recipe as recipes
 from regard.training import train as runs

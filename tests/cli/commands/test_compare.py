@@ -6,9 +6,9 @@ import io
 import json
 
 import pytest
-from run_cli import call
 from rich.cells import cell_len
 from rich.console import Console
+from run_cli import call
 
 from regard.cli.commands.compare import print_comparison
 from regard.inspection.compare import unique_names

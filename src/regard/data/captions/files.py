@@ -1,12 +1,12 @@
-"""Captions as they come, each with the name of its image: TSV, CSV, JSON of several kinds; packed or not.
+"""Readers of caption files: TSV, CSV and several JSON formats, plain or compressed.
 
-    image.jpg<TAB>caption                 tables of every kind: caption_tables.py
-    [{"image", "caption"}]                a list, or one record a line (.jsonl); or {"image.jpg": ["caption"]}
+    image.jpg<TAB>caption                 tables: see tables.py
+    [{"image", "caption"}]                a list, or one record per line (.jsonl); or {"image.jpg": ["caption"]}
     {"images": [{"filename", "split", "sentences": [{"raw"}]}]}                      Karpathy
     {"images": [{"id", "file_name"}], "annotations": [{"image_id", "caption"}]}      COCO
 
-A split is told by the row (Karpathy), by the file's name (captions_train.tsv), or by a list of images beside it
-(Flickr_8k.trainImages.txt).
+The split of a caption is given in its record (Karpathy), by the name of the file (captions_train.tsv), or by a list of
+images in the same folder (Flickr_8k.trainImages.txt).
 """
 
 from __future__ import annotations
@@ -28,35 +28,32 @@ from regard.data.images.listing import is_image
 
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".token")
 JSON = (".json", ".jsonl")
-SNIFF_CHARS = 5000  # characters of it that are looked at
+SNIFF_CHARS = 5000  # characters of a JSON file that are examined
 FORMAT_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
-ANNOTATIONS = "annotations"  # the folder beside its images that COCO has its files in
-NON_CAPTION_PREFIXES = (
-    "instances_",
-    "person_keypoints_",
-    "stuff_",
-    "panoptic_",
-)  # files of COCO about other things than captions
+ANNOTATIONS = "annotations"  # folder of the annotation files of COCO
+NON_CAPTION_PREFIXES = ("instances_", "person_keypoints_", "stuff_", "panoptic_")  # other annotation files of COCO
 SPLIT_LIST_PATTERN = re.compile(r"(train|dev|valid|val|test)[ _.\-]?images", re.IGNORECASE)
 
 
 def read(path: Path) -> list[Caption]:
-    """A file of captions, or a folder of such files -> all captions, in their order."""
+    """File of captions, or folder of such files -> all captions, in order."""
     files = _files(path)
-    found = [caption for file in files if _holds_captions(file) for caption in _of_file(file)]
-    if not found:
-        raise DataError(f"{path}: no captions; give image<TAB>caption as .tsv, image,caption as .csv, or .json of COCO")
-    listed = {name: split for file in files for name, split in _listed(file)}
-    return [c._replace(split=listed.get(Path(c.image).name, c.split)) for c in found]
+    captions = [caption for file in files if _is_caption_file(file) for caption in _read_file(file)]
+    if not captions:
+        raise DataError(
+            f"{path}: no captions; provide image<TAB>caption as .tsv, image,caption as .csv, or a .json file of COCO"
+        )
+    splits = {name: split for file in files for name, split in _read_split_list(file)}
+    return [caption._replace(split=splits.get(Path(caption.image).name, caption.split)) for caption in captions]
 
 
 def has_captions(path: Path) -> bool:
-    """Whether a file, or a file of a folder, is one of captions by what its first lines hold."""
-    return any(_begins_with_captions(file) for file in _files(path))
+    """Return True if the first lines of a file, or of a file in a folder, contain captions."""
+    return any(_starts_with_captions(file) for file in _files(path))
 
 
 def _files(path: Path) -> list[Path]:
-    """The files that may hold captions: one, or those of a folder and of its annotations, hidden ones left out."""
+    """Return the possible caption files: one, or those of a folder and its annotations, except hidden ones."""
     if path.is_file():
         return [path]
     folders = [path, *(folder for folder in [path / ANNOTATIONS] if folder.is_dir())]
@@ -64,64 +61,66 @@ def _files(path: Path) -> list[Path]:
     return [file for file in files if not file.name.startswith((".", *NON_CAPTION_PREFIXES))]
 
 
-def _begins_with_captions(file: Path) -> bool:
-    kind = strip_compression(file).suffix.lower()
+def _starts_with_captions(file: Path) -> bool:
+    suffix = strip_compression(file).suffix.lower()
     try:
-        if kind in JSON:
-            begin = "".join(islice(read_lines(file), 100))[:SNIFF_CHARS].lower()
-            return any(f'{suffix}"' in begin for suffix in SUFFIXES) and next(_of_json(file), None) is not None
-        return kind in TABLE_SUFFIXES and tables.is_caption_table(file)
+        if suffix in JSON:
+            head = "".join(islice(read_lines(file), 100))[:SNIFF_CHARS].lower()
+            return any(f'{image_suffix}"' in head for image_suffix in SUFFIXES) and any(True for _ in _read_json(file))
+        return suffix in TABLE_SUFFIXES and tables.is_caption_table(file)
     except DataError:
         return False
 
 
-def _holds_captions(file: Path) -> bool:
-    """Whether a file's name and, for plain text, its first line say that it has captions."""
-    kind = strip_compression(file).suffix.lower()
-    if kind in (".json", ".tsv", ".csv", ".token"):
+def _is_caption_file(file: Path) -> bool:
+    """Return True if a file has captions by its name and, for plain text, by its first line."""
+    suffix = strip_compression(file).suffix.lower()
+    if suffix in (".json", ".tsv", ".csv", ".token"):
         return True
-    return kind in (".txt", ".jsonl") and _begins_with_captions(file)
+    return suffix in (".txt", ".jsonl") and _starts_with_captions(file)
 
 
-def _first(file: Path) -> str:
+def _first_line(file: Path) -> str:
     return next(iter(islice(read_lines(file), 1)), "")
 
 
-def _of_file(file: Path) -> Iterator[Caption]:
-    return _of_json(file) if strip_compression(file).suffix.lower() in JSON else tables.read(file)
+def _read_file(file: Path) -> Iterator[Caption]:
+    return _read_json(file) if strip_compression(file).suffix.lower() in JSON else tables.read(file)
 
 
-def _of_json(file: Path) -> Iterator[Caption]:
+def _read_json(file: Path) -> Iterator[Caption]:
     try:
-        own = split_of(strip_compression(file).stem)
+        file_split = split_of(strip_compression(file).stem)
         if strip_compression(file).suffix.lower() == ".jsonl":
-            yield from list(_records([json.loads(line) for line in read_lines(file) if line.strip()], own))
+            yield from list(_records([json.loads(line) for line in read_lines(file) if line.strip()], file_split))
             return
         table: Any = json.loads("\n".join(read_lines(file)))
         if isinstance(table, dict) and table and all(map(is_image, table)):
-            table = [{"image": name, "caption": said} for name, said in table.items()]
+            table = [{"image": name, "caption": captions} for name, captions in table.items()]
         if isinstance(table, list):
-            yield from list(_records(table, own))
+            yield from list(_records(table, file_split))
         else:
-            yield from list(_karpathy(table) if "annotations" not in table else _coco(table, own))
-    except FORMAT_ERRORS as wrong:
+            yield from list(_karpathy(table) if "annotations" not in table else _coco(table, file_split))
+    except FORMAT_ERRORS as error:
         raise DataError(
-            f"{file}: no list of images with captions, neither Karpathy's JSON (images with sentences) nor COCO's "
-            f"(images, annotations): {wrong!r}"
+            f"{file}: not a list of images with captions, neither Karpathy's JSON (images with sentences) nor COCO's "
+            f"(images, annotations): {error!r}"
         ) from None
 
 
-def _records(table: list[Any], own: str | None) -> Iterator[Caption]:
-    """Records whose keys are called as the columns of a table are; a caption is a text or several."""
+def _records(table: list[Any], file_split: str | None) -> Iterator[Caption]:
+    """Records with the keys of table columns -> captions; the value of a caption key is one text or several."""
     for row in table:
-        image, caption, split = (
+        image, caption, split_key = (
             next((key for key in keys if key in row), None) for keys in (IMAGE_COLUMNS, CAPTION_COLUMNS, SPLIT_COLUMNS)
         )
         if image is None or caption is None:
             raise KeyError("image" if image is None else "caption")
-        told = own if split is None else {**SPLIT_ALIASES, "restval": "train"}[str(row[split]).strip().lower()]
+        split = file_split
+        if split_key is not None:
+            split = {**SPLIT_ALIASES, "restval": "train"}[str(row[split_key]).strip().lower()]
         for text in row[caption] if isinstance(row[caption], list) else [row[caption]]:
-            yield Caption(normalize_path(str(row[image])), " ".join(str(text).split()), told)
+            yield Caption(normalize_path(str(row[image])), " ".join(str(text).split()), split)
 
 
 def _karpathy(table: Any) -> Iterator[Caption]:
@@ -140,9 +139,9 @@ def _coco(table: Any, split: str | None) -> Iterator[Caption]:
         yield Caption(name, str(row["caption"]), split)
 
 
-def _listed(file: Path) -> Iterator[tuple[str, str]]:
-    """Names of images and their split, where a file is a list of those: Flickr_8k.trainImages.txt."""
+def _read_split_list(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield names of images and their split if a file is a list of images: Flickr_8k.trainImages.txt."""
     match = SPLIT_LIST_PATTERN.search(file.name)
-    if match and file.suffix not in COMPRESSED_SUFFIXES and is_image(_first(file).strip()):
+    if match and file.suffix not in COMPRESSED_SUFFIXES and is_image(_first_line(file).strip()):
         for line in read_lines(file):
             yield normalize_path(line), SPLIT_ALIASES[match[1].lower()]

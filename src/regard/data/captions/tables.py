@@ -1,7 +1,7 @@
-"""Tables of captions: which column is the image, which the caption, which the split; with a header or without.
+"""Tables of captions with columns for image, caption and split, with or without a header.
 
-image,caption,split        any order, where a header names them; other columns are not read
-image.jpg#0<TAB>caption    no header: the image, perhaps a number, and all the rest is the caption
+image,caption,split        any order if a header names the columns; other columns are ignored
+image.jpg#0<TAB>caption    without a header: the image, optionally an index, and then the caption
 """
 
 from __future__ import annotations
@@ -26,111 +26,115 @@ IMAGE_COLUMNS = tuple(
 )
 CAPTION_COLUMNS = tuple("caption captions comment description sentence text 캡션 설명 문장 내용".split())
 SPLIT_COLUMNS = ("split", "set", "subset", "분할")
-DELIMITERS = "|;,"  # what may part cells, beside a tab
+DELIMITERS = "|;,"  # besides a tab
 
 
 class Caption(NamedTuple):
-    """What is said of an image."""
+    """A caption of an image."""
 
-    image: str  # its file name, or the end of its path
+    image: str  # file name, or the end of the path
     text: str
     split: str | None
 
 
 class Columns(NamedTuple):
-    """Places of what is read; a caption that is the last one takes all cells from there on."""
+    """Column indices; if the caption is the last column, it includes all further cells."""
 
     image: int
     caption: int
     split: int | None
-    width: int  # columns there are
+    width: int  # number of columns
 
 
 def read(file: Path) -> Iterator[Caption]:
-    """A table -> its captions, in their order."""
-    own, columns = split_of(strip_compression(file).stem), None
-    for number, record in enumerate(_records(file)):
-        if number == 0:
-            columns = _named(record.cells)
-            if columns is not None or _name(record.cells[0]).lower() in IMAGE_COLUMNS:
+    """Table -> its captions, in order."""
+    file_split, columns = split_of(strip_compression(file).stem), None
+    for index, record in enumerate(_records(file)):
+        if index == 0:
+            columns = _columns_by_name(record.cells)
+            if columns is not None or _image_name(record.cells[0]).lower() in IMAGE_COLUMNS:
                 continue
         if len(record.cells) < 2:
             raise DataError(
-                f"{file}, line {record.line}: one column {record.cells[0][:40]!r}; give the image and its caption"
+                f"{file}, line {record.line}: one column {record.cells[0][:40]!r}; provide the image and its caption"
             )
-        yield _by_place(record.cells, own) if columns is None else _by_name(file, record, columns, own)
+        if columns is None:
+            yield _without_header(record.cells, file_split)
+        else:
+            yield _with_header(file, record, columns, file_split)
 
 
 def is_caption_table(file: Path) -> bool:
-    """Whether the first records of a table are captions: a header that names both sides, or the name of an image."""
+    """Return True if a table starts with captions: a header that names both columns, or the name of an image."""
     top = [record.cells for record in islice(_records(file), 2)]
     if not top or len(top[0]) < 2:
         return False
-    columns = _named(top[0])
+    columns = _columns_by_name(top[0])
     if columns is not None:
-        named = [top[0][place].strip().lower() for place in (columns.image, columns.caption)]
-        plainly = named[0].startswith("image") and named[1].startswith("caption")  # names may lack their .jpg
-        return len(top) > 1 and len(top[1]) >= columns.width and (plainly or is_image(_name(top[1][columns.image])))
-    return any(len(cells) > 1 and is_image(_name(cells[0])) for cells in top)
+        names = [top[0][index].strip().lower() for index in (columns.image, columns.caption)]
+        explicit = names[0].startswith("image") and names[1].startswith("caption")  # image names may lack their .jpg
+        first_image = _image_name(top[1][columns.image]) if len(top) > 1 and len(top[1]) >= columns.width else None
+        return first_image is not None and (explicit or is_image(first_image))
+    return any(len(cells) > 1 and is_image(_image_name(cells[0])) for cells in top)
 
 
 def normalize_path(name: str) -> str:
-    """The name of an image as all systems write it: slashes, no ./ in front, composed characters."""
+    """Return the name of an image independent of the system: slashes, without leading ./, in NFC."""
     return unicodedata.normalize("NFC", name.strip().replace("\\", "/")).removeprefix("./")
 
 
 def _records(file: Path) -> Iterator[Record]:
-    """The records of a table; cells may stand in quotation marks where commas or semicolons part them."""
+    """Yield the records of a table; cells separated by commas or semicolons may be quoted."""
     top = next(iter(islice(read_lines(file), 1)), "")
-    mark = "\t" if "\t" in top else next((each for each in _outside(top) if each in DELIMITERS), ",")
-    if mark in ",;" or detect_format(file).encoding.startswith("utf-16"):
-        yield from tables.read_csv(file, mark)
+    delimiter = "\t" if "\t" in top else next((char for char in _unquoted(top) if char in DELIMITERS), ",")
+    if delimiter in ",;" or detect_format(file).encoding.startswith("utf-16"):
+        yield from tables.read_csv(file, delimiter)
         return
-    for number, line in enumerate(read_lines(file), start=1):
+    for line_number, line in enumerate(read_lines(file), start=1):
         if line.strip():
-            yield Record(number, line.split(mark))
+            yield Record(line_number, line.split(delimiter))
 
 
-def _outside(line: str) -> str:
-    """A line without what stands in quotation marks."""
+def _unquoted(line: str) -> str:
+    """Return a line without its quoted parts."""
     return "".join(line.split('"')[::2])
 
 
-def _named(cells: Sequence[str]) -> Columns | None:
-    """Where a header says that things are; none where it is none, or does not say both sides."""
+def _columns_by_name(cells: Sequence[str]) -> Columns | None:
+    """Return the columns that a header names, or None if it does not name both image and caption."""
     names = [cell.strip().lower() for cell in cells]
     image, caption, split = (
-        next((names.index(name) for name in known if name in names), None)
-        for known in (IMAGE_COLUMNS, CAPTION_COLUMNS, SPLIT_COLUMNS)
+        next((names.index(alias) for alias in aliases if alias in names), None)
+        for aliases in (IMAGE_COLUMNS, CAPTION_COLUMNS, SPLIT_COLUMNS)
     )
     return None if image is None or caption is None else Columns(image, caption, split, len(names))
 
 
-def _by_name(file: Path, record: Record, columns: Columns, own: str | None) -> Caption:
+def _with_header(file: Path, record: Record, columns: Columns, file_split: str | None) -> Caption:
     cells, last = record.cells, columns.caption == columns.width - 1
     if len(cells) < columns.width or (len(cells) > columns.width and not last):
         raise DataError(
-            f"{file}:{record.line}: {len(cells)} cells, but there are {columns.width} columns; a caption with "
-            "commas stands in quotation marks"
+            f"{file}:{record.line}: {len(cells)} cells, but there are {columns.width} columns; captions with "
+            "commas must be quoted"
         )
-    text = _joined(cells[columns.caption :] if last else [cells[columns.caption]])
-    told = "" if columns.split is None else cells[columns.split].strip().lower()
-    if told and told not in (*SPLIT_ALIASES, "restval"):
-        raise DataError(f"{file}:{record.line}: no split {told!r}; {did_you_mean(told, SPLIT_ALIASES)}")
-    return Caption(_name(cells[columns.image]), text, SPLIT_ALIASES.get(told, "train") if told else own)
+    text = _join(cells[columns.caption :] if last else [cells[columns.caption]])
+    split = "" if columns.split is None else cells[columns.split].strip().lower()
+    if split and split not in (*SPLIT_ALIASES, "restval"):
+        raise DataError(f"{file}:{record.line}: no split {split!r}; {did_you_mean(split, SPLIT_ALIASES)}")
+    return Caption(_image_name(cells[columns.image]), text, SPLIT_ALIASES.get(split, "train") if split else file_split)
 
 
-def _by_place(cells: Sequence[str], own: str | None) -> Caption:
-    """The image, perhaps a number, and the caption."""
+def _without_header(cells: Sequence[str], file_split: str | None) -> Caption:
+    """Parse the image, an optional index, and the caption."""
     words = cells[2:] if len(cells) > 2 and cells[1].strip().isdigit() else cells[1:]
-    return Caption(_name(cells[0]), _joined(words), own)
+    return Caption(_image_name(cells[0]), _join(words), file_split)
 
 
-def _joined(cells: Sequence[str]) -> str:
-    """A caption as one line; one that was cut at its commas is put together."""
+def _join(cells: Sequence[str]) -> str:
+    """Return a caption as one line; the parts of a caption that was split at its commas are joined."""
     return " ".join(", ".join(cell.strip() for cell in cells).split())
 
 
-def _name(cell: str) -> str:
+def _image_name(cell: str) -> str:
     """image.jpg#2 -> image.jpg."""
     return normalize_path(re.sub(r"#\d+$", "", cell.strip()))

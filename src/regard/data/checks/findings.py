@@ -1,4 +1,4 @@
-"""What a check of data finds: something wrong or odd, in which file, on which line."""
+"""Findings of a data check: errors and warnings with file and line."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from typing import Literal, NamedTuple
 from regard.core.errors import DataError
 from regard.data import examples
 
-MIN_DISTINCT_TEXTS = 3  # different texts that are enough to be split
+MIN_DISTINCT_TEXTS = 3  # distinct texts that can be split into train, valid and test
 
 
 class Finding(NamedTuple):
-    """Something wrong or odd; line 0 is the file as a whole."""
+    """An error or a warning; line 0 stands for the entire file."""
 
     level: Literal["error", "warning"]
-    kind: str  # encoding, unreadable, columns, misaligned, empty, splits, decomposed, repeated, long or ratio
+    kind: str  # for example encoding, unreadable, columns, misaligned, empty, splits, decomposed, repeated
     file: Path
     line: int
     text: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
-        return f"{place}: {self.level}: {self.text}"
+        location = f"{self.file}:{self.line}" if self.line else f"{self.file}"
+        return f"{location}: {self.level}: {self.text}"
 
 
 class DistinctTexts:
-    """How many different texts there are for training, counted as far as it matters; and whether they can be split."""
+    """Counts distinct training texts up to the number needed to split them."""
 
     def __init__(self, splits: Collection[str]) -> None:
         self.splits = splits
         self.texts: set[str] = set()
 
     def add(self, text: str, split: str) -> None:
-        """One more text of a split."""
+        """Count a text of a split."""
         if split == "train" and len(self.texts) < MIN_DISTINCT_TEXTS:
             self.texts.add(text)
 
     def findings(self, where: Path) -> list[Finding]:
-        """What training would say of the splits."""
+        """Return the error that training would raise about the splits, if any."""
         try:
-            few = examples.too_few_error(len(self.texts), examples.missing_splits(self.splits))
-        except DataError as wrong:
-            few = str(wrong)
-        return [Finding("error", "splits", where, 0, few)] if few else []
+            message = examples.too_few_error(len(self.texts), examples.missing_splits(self.splits))
+        except DataError as error:
+            message = str(error)
+        return [Finding("error", "splits", where, 0, message)] if message else []
 
 
 def read_error_finding(error: DataError, file: Path) -> Finding:
-    """An error of reading as a finding, at the line that it names."""
+    """Convert a read error to a finding at the line that it names."""
     text = str(error).removeprefix(f"{file}:")
     line, _, rest = text.partition(": ")
     return Finding(

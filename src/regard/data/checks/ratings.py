@@ -1,4 +1,4 @@
-"""Looks tables of ratings over before they are trained on: they are read as training reads them, and judged."""
+"""Check of rating tables: they are read as in training, and problems are reported."""
 
 from __future__ import annotations
 
@@ -12,84 +12,83 @@ from regard.core.errors import ConfigError, DataError, pluralize
 from regard.data.checks.findings import Finding, read_error_finding
 from regard.data.examples import strip_compression
 from regard.data.ratings import dataset, rating_files, splits, tables
-from regard.data.ratings import tables as ratings
 from regard.data.ratings.dataset import DatasetOptions, RatingsCollection
 from regard.data.ratings.profiles import parse_number
 from regard.data.ratings.tables import SEPARATORS, SUFFIXES, Columns, parse_timestamp
 
-RATING_FILE_STEMS = ("ratings", "interactions", "clicks")  # names of the file of ratings in a folder
-MIN_TEXT_CHARS = 15  # characters on average that make a column one of texts
-SNIFF_RECORDS = 400  # records
+RATING_FILE_STEMS = ("ratings", "interactions", "clicks")  # stems of rating files in a folder
+MIN_TEXT_CHARS = 15  # average length of a text column
+SNIFF_RECORDS = 400  # records that are examined
 
 
 def check(path: Path, options: Mapping[str, Any] | None = None) -> list[Finding]:
-    """A table of ratings, or a folder of such -> what is wrong with it, and what is mended when it is read."""
+    """Table of ratings, or folder of such tables -> findings, including corrections made while reading."""
     try:
         data = _read(path, options or {})
-    except ConfigError as wrong:
-        return [Finding("error", "columns", path, 0, str(wrong))]
-    except DataError as wrong:
-        return [_located(wrong, path)]
-    return [Finding("warning", "mended", path, 0, note.removeprefix(f"{path} ")) for note in data.remarks]
+    except ConfigError as error:
+        return [Finding("error", "columns", path, 0, str(error))]
+    except DataError as error:
+        return [_read_error_finding(error, path)]
+    return [Finding("warning", "mended", path, 0, remark.removeprefix(f"{path} ")) for remark in data.remarks]
 
 
 def describe_ratings(path: Path, options: Mapping[str, Any] | None = None) -> list[str]:
-    """How many ratings there are, of whom and of what; nothing where they cannot be read."""
+    """Return a line with the numbers of ratings, users and items; no line if they cannot be read."""
     with suppress(DataError, ConfigError):
         data = _read(path, options or {})
         sizes = f"{pluralize(len(data.users.ids), 'user')} and {pluralize(len(data.items.ids), 'item')}"
-        fields = [f"{field.name} ({field.kind})" for listed in (data.users, data.items) for field in listed.fields]
+        fields = [f"{field.name} ({field.kind})" for table in (data.users, data.items) for field in table.fields]
         profiles = f"; profiles: {', '.join(fields)}" if fields else ""
         return [f"{pluralize(len(data.events.users), 'rating')} of {sizes}{profiles}"]
     return []
 
 
-def _read(path: Path, told: Mapping[str, Any]) -> RatingsCollection:
-    named = {name for name in told if name in Columns.__dataclass_fields__}
-    columns = configs.from_dict(Columns, {name: told[name] for name in named}, "data")
-    wanted = configs.from_dict(DatasetOptions, {name: told[name] for name in told if name not in named}, "data")
-    data = dataset.build_collection(rating_files.find_tables(path, columns), wanted)
-    splits.check_has_validation(data.split_ids, wanted.split)
+def _read(path: Path, options: Mapping[str, Any]) -> RatingsCollection:
+    column_names = {name for name in options if name in Columns.__dataclass_fields__}
+    columns = configs.from_dict(Columns, {name: options[name] for name in column_names}, "data")
+    remaining = {name: options[name] for name in options if name not in column_names}
+    dataset_options = configs.from_dict(DatasetOptions, remaining, "data")
+    data = dataset.build_collection(rating_files.find_tables(path, columns), dataset_options)
+    splits.check_has_validation(data.split_ids, dataset_options.split)
     return data
 
 
-def _located(wrong: DataError, path: Path) -> Finding:
-    """An error as a finding of the file that it names, at its line."""
-    name, _, rest = str(wrong).partition(": ")
+def _read_error_finding(error: DataError, path: Path) -> Finding:
+    """Convert an error to a finding in the file and line that it names."""
+    name, _, rest = str(error).partition(": ")
     file = Path(name.rpartition(":")[0] if name.rpartition(":")[2].isdigit() else name)
-    return read_error_finding(wrong, file) if rest and file.exists() else read_error_finding(wrong, path)
+    return read_error_finding(error, file if rest and file.exists() else path)
 
 
 def has_ratings(path: Path) -> bool:
-    """Whether a file is a table of ratings by its first records, or a folder has such a file by its name."""
+    """Return True if a file has ratings by its first records, or a folder has a rating file by its name."""
     if path.is_dir():
         names = {strip_compression(file).name for file in path.iterdir() if file.is_file()}
-        own = {f"{stem}{kind}" for stem in RATING_FILE_STEMS for kind in SUFFIXES}
-        return "u.item" in names or {"ratings.dat", "movies.dat"} <= names or bool(names & own)
-    kind = strip_compression(path).suffix.lower()
-    if kind in (".parquet", ".dat", ".data"):
+        rating_file_names = {f"{stem}{suffix}" for stem in RATING_FILE_STEMS for suffix in SUFFIXES}
+        return "u.item" in names or {"ratings.dat", "movies.dat"} <= names or bool(names & rating_file_names)
+    suffix = strip_compression(path).suffix.lower()
+    if suffix in (".parquet", ".dat", ".data"):
         return True
-    return kind in SEPARATORS and _is_table_of_ratings(path)
+    return suffix in SEPARATORS and _is_rating_table(path)
 
 
-def _is_table_of_ratings(path: Path) -> bool:
-    """A header that names users and items beside no text; or numbers alone; or ids, numbers and times, and no text."""
+def _is_rating_table(path: Path) -> bool:
+    """Return True for a table without text that has a header with users and items, only numbers, or timestamps."""
     try:
-        found = ratings.read_head(path, SNIFF_RECORDS)
+        records = tables.read_head(path, SNIFF_RECORDS)
     except (DataError, UnicodeError):
         return False
-    whole = [cells for cells in found if len(cells) == len(found[0])]
-    columns = list(zip(*whole[1:], strict=True))
-    times = [parse_timestamp(column[0]) is not None and tables.are_timestamps(column) for column in columns]
-    texts = [_is_text(column) for column, time in zip(columns, times, strict=True) if not time]
-    if any(texts):
+    complete = [cells for cells in records if len(cells) == len(records[0])]
+    columns = list(zip(*complete[1:], strict=True))
+    are_times = [parse_timestamp(column[0]) is not None and tables.are_timestamps(column) for column in columns]
+    if any(_is_text(column) for column, is_time in zip(columns, are_times, strict=True) if not is_time):
         return False
-    if all(tables.has_column_for(found[0], side) for side in ("user", "item")):
+    if all(tables.has_column_for(records[0], side) for side in ("user", "item")):
         return True
-    numbers = all(parse_number(cell) is not None for cells in whole for cell in cells)
-    return len(columns) > 2 and len(whole) == len(found) and (numbers or any(times))
+    only_numbers = all(parse_number(cell) is not None for cells in complete for cell in cells)
+    return len(columns) > 2 and len(complete) == len(records) and (only_numbers or any(are_times))
 
 
 def _is_text(column: Sequence[str]) -> bool:
-    """Whether cells are sentences: long, or of several words each that hardly repeat."""
+    """Return True if cells are sentences: long, and mostly distinct."""
     return sum(map(len, column)) >= MIN_TEXT_CHARS * len(column) and len(set(column)) > len(column) // 2

@@ -1,4 +1,4 @@
-"""Looks tagged sentences over before they are trained on: what is wrong, in which file, on which line."""
+"""Check of tagged sentences: findings by file and line."""
 
 from __future__ import annotations
 
@@ -19,153 +19,153 @@ from regard.data.text.tagged_files import Block
 
 
 class File(NamedTuple):
-    """A file of tagged sentences, read as far as it can be."""
+    """The readable sentences of a file."""
 
     split: str
     path: Path
     blocks: list[Block]
-    scheme: Scheme | None  # the one that most of its sentences keep; None: there are no tags in it
+    scheme: Scheme | None  # scheme of most sentences; None: there are no tags
 
 
 def check(path: Path) -> list[Finding]:
-    """A file or folder of tagged sentences -> what is wrong, by file and line."""
+    """File or folder of tagged sentences -> findings by file and line."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
-    given = {"train": path} if path.is_file() else examples.files_by_split(path, tagged_files.SUFFIXES)
-    if not given:
+    paths = {"train": path} if path.is_file() else examples.files_by_split(path, tagged_files.SUFFIXES)
+    if not paths:
         raise DataError(f"{path}: no files named after a split (train, valid, test) to check")
     findings: list[Finding] = []
-    files = [_read(split, given[split], findings) for split in sorted(given, key=lambda name: name != "train")]
-    findings += _mixed(files)
-    kinds: dict[str, Counter[str]] = {}
-    seen: dict[str, tuple[str, str]] = {}
-    different = DistinctTexts(given)
+    files = [_read(split, paths[split], findings) for split in sorted(paths, key=lambda name: name != "train")]
+    findings += _mixed_schemes(files)
+    type_counts: dict[str, Counter[str]] = {}
+    occurrences: dict[str, tuple[str, str]] = {}
+    distinct_texts = DistinctTexts(paths)
     for file in files:
-        findings += _broken(file)
+        findings += _scheme_errors(file)
         for block in file.blocks:
-            different.add(" ".join(line.unit for line in block.lines), file.split)
-        kinds[file.split] = Counter(kind for block in file.blocks for kind in _kinds(block))
-        findings += _types(file, kinds[file.split], kinds["train"] if "train" in kinds else Counter())
-        findings += _again(file, seen)
+            distinct_texts.add(" ".join(line.unit for line in block.lines), file.split)
+        type_counts[file.split] = Counter(kind for block in file.blocks for kind in _entity_types(block))
+        findings += _unusual_types(file, type_counts[file.split], type_counts.get("train", Counter()))
+        findings += _repeats(file, occurrences)
     if all(finding.level == "warning" for finding in findings):
-        findings += different.findings(path)
+        findings += distinct_texts.findings(path)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
 
 
 def _read(split: str, path: Path, findings: list[Finding]) -> File:
-    """The sentences of a file; lines that cannot be read are findings, and their sentences are left out."""
+    """Read the sentences of a file; unreadable lines are findings and are skipped."""
     try:
-        form = tagged_files.detect_format(path)
-        if form == "klp":
+        if tagged_files.detect_format(path) == "klp":
             return _read_markup(split, path, findings)
         blocks = list(_blocks(path, findings))
-    except DataError as wrong:
-        findings.append(Finding("error", "unreadable", path, 0, str(wrong).removeprefix(f"{path}: ")))
+    except DataError as error:
+        findings.append(Finding("error", "unreadable", path, 0, str(error).removeprefix(f"{path}: ")))
         return File(split, path, [], None)
     return File(split, path, blocks, best_scheme([[line.tag for line in block.lines] for block in blocks]))
 
 
 def _blocks(path: Path, findings: list[Finding]) -> Iterator[Block]:
-    form = tagged_files.detect_format(path)
-    held: list[tagged_files.Line] = []
-    for number, line in enumerate([*read_lines(path), ""], start=1):
+    file_format = tagged_files.detect_format(path)
+    lines: list[tagged_files.Line] = []
+    for line_number, line in enumerate([*read_lines(path), ""], start=1):
         if not line.strip() or line.startswith(tagged_files.DOCUMENT):
-            if held:
-                yield Block(held[0].number, "", tuple(held))
-            held = []
-        elif not (form == "klue" and line.startswith("##")):
+            if lines:
+                yield Block(lines[0].line_number, "", tuple(lines))
+            lines = []
+        elif not (file_format == "klue" and line.startswith("##")):
             try:
-                held.append(tagged_files.parse_line(line, number, path, form))
-            except DataError as wrong:
-                text = str(wrong).partition(": ")[2]
-                findings.append(Finding("error", "columns", path, number, text))
+                lines.append(tagged_files.parse_line(line, line_number, path, file_format))
+            except DataError as error:
+                text = str(error).partition(": ")[2]
+                findings.append(Finding("error", "columns", path, line_number, text))
             if not unicodedata.is_normalized("NFC", line):
-                findings.append(Finding("warning", "decomposed", path, number, "decomposed characters (not NFC)"))
+                findings.append(Finding("warning", "decomposed", path, line_number, "decomposed characters (not NFC)"))
 
 
 def _read_markup(split: str, path: Path, findings: list[Finding]) -> File:
     blocks: list[Block] = []
     try:
         for sentence in tagged_files.read_sentences(path):
-            number = int(sentence.place.rpartition(":")[2])
+            line_number = int(sentence.place.rpartition(":")[2])
             units = zip(sentence.text, sentence.tags, strict=True)
-            blocks.append(
-                Block(number, sentence.text, tuple(tagged_files.Line(number, unit, tag) for unit, tag in units))
-            )
-    except DataError as wrong:
-        place, _, text = str(wrong).partition(": ")
-        findings.append(Finding("error", "columns", path, int(place.rpartition(":")[2]), text))
+            lines = tuple(tagged_files.Line(line_number, unit, tag) for unit, tag in units)
+            blocks.append(Block(line_number, sentence.text, lines))
+    except DataError as error:
+        location, _, text = str(error).partition(": ")
+        findings.append(Finding("error", "columns", path, int(location.rpartition(":")[2]), text))
     return File(split, path, blocks, "bio")
 
 
 def best_scheme(sentences: Sequence[Sequence[str]]) -> Scheme | None:
-    """The scheme that most sentences keep; BIO where several are kept as often, None where nothing is tagged."""
+    """Return the scheme that most sentences follow; BIO if several tie, None if nothing is tagged."""
     if all(tag == tag_schemes.OUTSIDE for tags in sentences for tag in tags):
         return None
-    kept = {
+    counts = {
         scheme: sum(tag_schemes.find_tag_error(tags, scheme) is None for tags in sentences)
         for scheme in get_args(Scheme)
     }
-    best: Scheme = max(kept, key=lambda scheme: kept[scheme])
+    best: Scheme = max(counts, key=lambda scheme: counts[scheme])
     return best
 
 
-def _broken(file: File) -> Iterator[Finding]:
-    """Tags that break the rules of the scheme which the file mostly keeps."""
+def _scheme_errors(file: File) -> Iterator[Finding]:
+    """Report tags that violate the scheme of most sentences of the file."""
     for block in file.blocks:
         tags = [line.tag for line in block.lines]
-        wrong = None if file.scheme is None else tag_schemes.find_tag_error(tags, file.scheme)
-        if wrong is None or file.scheme is None:
+        error = None if file.scheme is None else tag_schemes.find_tag_error(tags, file.scheme)
+        if error is None or file.scheme is None:
             continue
-        other = next((name for name in get_args(Scheme) if tag_schemes.find_tag_error(tags, name) is None), None)
-        beside = (
-            f"; the sentence keeps {SEQEVAL_NAMES[other]}, the file mostly {SEQEVAL_NAMES[file.scheme]}"
-            if other
+        match = next((name for name in get_args(Scheme) if tag_schemes.find_tag_error(tags, name) is None), None)
+        hint = (
+            f"; the sentence follows {SEQEVAL_NAMES[match]}, most of the file {SEQEVAL_NAMES[file.scheme]}"
+            if match
             else ""
         )
-        yield Finding("error", "scheme", file.path, block.lines[wrong.unit].number, wrong.problem + beside)
+        yield Finding("error", "scheme", file.path, block.lines[error.unit].line_number, error.problem + hint)
 
 
-def _mixed(files: list[File]) -> Iterator[Finding]:
-    """Files of one data set that are written in different schemes."""
-    known = [file for file in files if file.scheme is not None]
-    for file in known[1:]:
-        if file.scheme != known[0].scheme and _evident(file) and _evident(known[0]):
-            own, other = (SEQEVAL_NAMES[each.scheme or "bio"] for each in (file, known[0]))
-            text = f"is written in {own}, but {known[0].path.name} in {other}"
+def _mixed_schemes(files: list[File]) -> Iterator[Finding]:
+    """Report files of one data set with different schemes."""
+    tagged = [file for file in files if file.scheme is not None]
+    for file in tagged[1:]:
+        first = tagged[0]
+        if file.scheme != first.scheme and _has_unique_scheme(file) and _has_unique_scheme(first):
+            file_scheme, first_scheme = (SEQEVAL_NAMES[item.scheme or "bio"] for item in (file, first))
+            text = f"uses {file_scheme}, but {first.path.name} uses {first_scheme}"
             yield Finding("error", "scheme", file.path, 0, text)
 
 
-def _evident(file: File) -> bool:
-    """Whether a file keeps one scheme only, so that which one it is cannot be doubted."""
+def _has_unique_scheme(file: File) -> bool:
+    """Return True if the tags of a file are valid in exactly one scheme."""
     tags = [[line.tag for line in block.lines] for block in file.blocks]
     return sum(all(tag_schemes.find_tag_error(t, name) is None for t in tags) for name in get_args(Scheme)) == 1
 
 
-def _kinds(block: Block) -> list[str]:
-    return [kind for letter, kind in tag_schemes.parse_tags([line.tag for line in block.lines]) if letter in ("B", "S")]
+def _entity_types(block: Block) -> list[str]:
+    parsed = tag_schemes.parse_tags([line.tag for line in block.lines])
+    return [entity_type for prefix, entity_type in parsed if prefix in ("B", "S")]
 
 
-def _types(file: File, counts: Counter[str], trained: Counter[str]) -> Iterator[Finding]:
-    """Types of entities that look like a typing mistake, or that training has not."""
-    for kind, count in counts.items():
-        line = next((line.number for block in file.blocks for line in block.lines if line.tag.endswith(kind)), 0)
-        meant = similar_label(
-            kind, [other for other in counts if counts[other] >= max(2, TYPO_RATIO * count) and other != kind]
-        )
-        if meant is not None:
-            text = f"type {kind!r} ({count} times); did you mean {meant!r} ({counts[meant]} times)?"
+def _unusual_types(file: File, counts: Counter[str], training_counts: Counter[str]) -> Iterator[Finding]:
+    """Report entity types that look like a typing mistake or are not in the training data."""
+    for name, count in counts.items():
+        line = next((line.line_number for block in file.blocks for line in block.lines if line.tag.endswith(name)), 0)
+        frequent = [label for label in counts if counts[label] >= max(2, TYPO_RATIO * count) and label != name]
+        similar = similar_label(name, frequent)
+        if similar is not None:
+            text = f"type {name!r} ({count} times); did you mean {similar!r} ({counts[similar]} times)?"
             yield Finding("warning", "label", file.path, line, text)
-        elif trained and kind not in trained:
-            yield Finding("error", "label", file.path, line, f"type {kind!r} of {file.split} is not in training")
+        elif training_counts and name not in training_counts:
+            text = f"type {name!r} of {file.split} is not in the training data"
+            yield Finding("error", "label", file.path, line, text)
 
 
-def _again(file: File, seen: dict[str, tuple[str, str]]) -> Iterator[Finding]:
-    """Sentences that another split has too; of one or two units many are alike, and nothing is said of them."""
+def _repeats(file: File, occurrences: dict[str, tuple[str, str]]) -> Iterator[Finding]:
+    """Report sentences that are also in another split, except for very short ones, which repeat often."""
     for block in file.blocks:
         text = " ".join(line.unit for line in block.lines)
-        split, place = seen.setdefault(text, (file.split, f"{file.path.name}:{block.first_line}"))
+        split, location = occurrences.setdefault(text, (file.split, f"{file.path.name}:{block.first_line}"))
         if split != file.split and len(block.lines) > 2:
             yield Finding(
-                "warning", "repeated", file.path, block.first_line, f"the same sentence is in {place} ({split})"
+                "warning", "repeated", file.path, block.first_line, f"the same sentence is in {location} ({split})"
             )

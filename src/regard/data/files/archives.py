@@ -1,4 +1,4 @@
-"""Folders of text files, on disk or inside a tar or zip archive, as one listing: path inside the folder -> text."""
+"""Text files of a folder or of a tar or zip archive, behind one interface."""
 
 from __future__ import annotations
 
@@ -28,38 +28,42 @@ ARCHIVE_ERRORS = (
 class TextFile(NamedTuple):
     """A text file of a folder or archive."""
 
-    parts: tuple[str, ...]  # its path inside: ("train", "pos", "17.txt")
+    parts: tuple[str, ...]  # path inside the folder: ("train", "pos", "17.txt")
     text: str
-    location: str  # what an error message calls it
+    location: str  # name in error messages
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is an archive by its name."""
+    """Return True if a file is an archive by its name."""
     return path.is_file() and path.name.endswith(ARCHIVE_SUFFIXES)
 
 
 def read_text_files(path: Path) -> Iterator[TextFile]:
-    """A folder or archive -> its text files, in the order of their names (those of a tar file in its own order)."""
+    """Folder or archive -> its text files, sorted by name (a tar file in its own order)."""
     for name, content in _in_folder(path) if path.is_dir() else _in_archive(path):
-        place = f"{path}/{name}" if path.is_dir() else f"{path}:{name}"
-        yield TextFile(tuple(name.split("/")), decode_text(content, place), place)
+        location = f"{path}/{name}" if path.is_dir() else f"{path}:{name}"
+        yield TextFile(tuple(name.split("/")), decode_text(content, location), location)
 
 
 def list_text_files(path: Path) -> list[str]:
-    """A folder or archive -> the names of its text files, without reading them."""
+    """Folder or archive -> the names of its text files, without reading them."""
     if path.is_dir():
-        return [file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if _is_text(_plain(file.name))]
+        return [
+            file.relative_to(path).as_posix()
+            for file in sorted(path.rglob("*"))
+            if _is_text(_strip_compression(file.name))
+        ]
     try:
         if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as packed:
-                return sorted(filter(_is_text, packed.namelist()))
+            with zipfile.ZipFile(path) as zip_file:
+                return sorted(filter(_is_text, zip_file.namelist()))
         with tarfile.open(path) as archive:
             return [member.name for member in archive if member.isfile() and _is_text(member.name)]
-    except ARCHIVE_ERRORS as wrong:
-        raise DataError(f"{path}: cannot be read: {wrong}") from None
+    except ARCHIVE_ERRORS as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
 
 
-def _plain(name: str) -> str:
+def _strip_compression(name: str) -> str:
     for suffix in COMPRESSED_SUFFIXES:
         name = name.removesuffix(suffix)
     return name
@@ -76,21 +80,21 @@ def _in_folder(path: Path) -> Iterator[tuple[str, bytes]]:
         try:
             with open_compressed(file) as opened:
                 yield name, opened.read()
-        except ARCHIVE_ERRORS as wrong:
-            raise DataError(f"{file}: cannot be read: {wrong}") from None
+        except ARCHIVE_ERRORS as error:
+            raise DataError(f"{file}: cannot be read: {error}") from None
 
 
 def _in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as packed:
-                for name in sorted(filter(_is_text, packed.namelist())):
-                    yield name, packed.read(name)
+            with zipfile.ZipFile(path) as zip_file:
+                for name in sorted(filter(_is_text, zip_file.namelist())):
+                    yield name, zip_file.read(name)
             return
         with tarfile.open(path) as archive:
             for member in archive:
                 file = archive.extractfile(member) if member.isfile() and _is_text(member.name) else None
                 if file is not None:
                     yield member.name, file.read()
-    except ARCHIVE_ERRORS as wrong:
-        raise DataError(f"{path}: cannot be read: {wrong}") from None
+    except ARCHIVE_ERRORS as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None

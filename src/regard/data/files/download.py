@@ -1,4 +1,4 @@
-"""Known data sets from their public homes, with a checksum; a broken download goes on where it stopped."""
+"""Downloads of public data sets with checksums; an interrupted download is resumed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, file_sha256
 
 CHUNK_BYTES = 1 << 16
-MAX_DOWNLOAD_BYTES = 2**31  # bytes of a file: a server that sends more, or without end, is not believed
-TIMEOUT_S = 30  # without a byte before the connection counts as lost
+MAX_DOWNLOAD_BYTES = 2**31  # a server that sends more, or without end, is not trusted
+TIMEOUT_S = 30  # seconds without data before the connection counts as lost
 
 
 class Dataset(NamedTuple):
-    """A data set: where its files are, the SHA-256 of each, and under which terms."""
+    """A data set: its URL, the SHA-256 of each file, and its terms of use."""
 
     base_url: str
     files: dict[str, str]
@@ -68,27 +68,27 @@ SETS = {
 
 
 def fetch_dataset(name: str, folder: Path | None = None) -> Path:
-    """A data set's name -> the folder its files are in, downloaded first where they are not there yet, or damaged."""
+    """Name of a data set -> the folder of its files; missing or damaged files are downloaded first."""
     if name not in SETS:
         raise ConfigError(f"no data set {name!r} to download; {did_you_mean(name, SETS)}")
-    place = (folder or cache_folder()) / name
+    target = (folder or cache_folder()) / name
     for file, checksum in SETS[name].files.items():
-        if not (place / file).exists():
-            fetch(SETS[name].base_url + file, place / file, checksum=checksum)
-        elif hash_file(place / file) != checksum:
-            _say(f"{place / file}: damaged (its checksum is another); it is downloaded again")
-            fetch(SETS[name].base_url + file, place / file, checksum=checksum)
-    return place
+        if not (target / file).exists():
+            fetch(SETS[name].base_url + file, target / file, checksum=checksum)
+        elif hash_file(target / file) != checksum:
+            _print(f"{target / file}: damaged (its checksum differs); it is downloaded again")
+            fetch(SETS[name].base_url + file, target / file, checksum=checksum)
+    return target
 
 
 def fetch(url: str, path: Path, *, checksum: str, max_bytes: int = MAX_DOWNLOAD_BYTES) -> None:
-    """Download a URL to `path` and check its SHA-256; an interrupted download is continued, at most `most` bytes."""
+    """Download at most `max_bytes` from a URL to `path` and check the SHA-256; an interrupted download is resumed."""
     trust.check_network(url)
     part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(part):
-            if path.exists() and file_sha256(path) == checksum:  # another has fetched it meanwhile
+        with _exclusive(part):
+            if path.exists() and file_sha256(path) == checksum:  # another process has fetched it meanwhile
                 return
             _receive(url, part, max_bytes)
             received = file_sha256(part)
@@ -98,19 +98,19 @@ def fetch(url: str, path: Path, *, checksum: str, max_bytes: int = MAX_DOWNLOAD_
                     f"{url}: SHA-256 is {received[:12]}…, not {checksum[:12]}…; try again, or the file has changed"
                 )
             os.replace(part, path)
-    except urllib.error.HTTPError as wrong:
-        raise DataError(f"{url}: the server answers {wrong.code} {wrong.reason}") from None
-    except (urllib.error.URLError, TimeoutError, ConnectionError, HTTPException) as wrong:
-        reason = getattr(wrong, "reason", None) or wrong
-        raise DataError(f"{url}: no connection ({reason}); get it by other means and put it at {path}") from None
-    except OSError as wrong:
-        raise DataError(f"{path}: cannot be written: {wrong.strerror}") from None
+    except urllib.error.HTTPError as error:
+        raise DataError(f"{url}: the server responds {error.code} {error.reason}") from None
+    except (urllib.error.URLError, TimeoutError, ConnectionError, HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataError(f"{url}: no connection ({reason}); download it by other means and save it as {path}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 @contextmanager
-def _alone(part: Path) -> Iterator[None]:
-    """Hold a file that is being downloaded, for this thread alone; others wait, however this one ends."""
-    if sys.platform == "win32":  # no flock there: two downloads of one file at once are the user's to avoid
+def _exclusive(part: Path) -> Iterator[None]:
+    """Lock a file that is being downloaded; other threads and processes wait until the lock is released."""
+    if sys.platform == "win32":  # there is no flock: the user must avoid concurrent downloads of one file
         yield
         return
     import fcntl
@@ -119,66 +119,64 @@ def _alone(part: Path) -> Iterator[None]:
         handle = os.open(part, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if _is(handle, part):
+            if _is_same_file(handle, part):
                 yield
                 return
         finally:
-            if _is(handle, part) and not os.fstat(handle).st_size:
-                part.unlink(missing_ok=True)  # nothing has come
+            if _is_same_file(handle, part) and not os.fstat(handle).st_size:
+                part.unlink(missing_ok=True)  # nothing was received
             os.close(handle)
 
 
-def _is(handle: int, part: Path) -> bool:
-    """Whether an open file is still the one at `part`; another may take that away, or put its own there, meanwhile."""
+def _is_same_file(handle: int, part: Path) -> bool:
+    """Return True if an open file is still the one at `part`, which another process may have moved or replaced."""
     try:
         return os.path.samestat(os.fstat(handle), part.stat())
     except FileNotFoundError:
         return False
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     Console(stderr=True, markup=False, highlight=False, soft_wrap=True).print(line)
 
 
-def _receive(url: str, part: Path, most: int) -> None:
-    """Fill up `part` with what is still missing of a URL."""
-    have = part.stat().st_size if part.exists() else 0
+def _receive(url: str, part: Path, max_bytes: int) -> None:
+    """Append the missing bytes of a URL to `part`."""
+    num_done = part.stat().st_size if part.exists() else 0
     try:
-        answer = _open(url, have)
-    except urllib.error.HTTPError as wrong:
-        if wrong.code != 416:  # there is nothing after what we have: either it is whole, or the checksum will tell
+        response = _open(url, num_done)
+    except urllib.error.HTTPError as error:
+        if error.code != 416:  # no bytes are missing: the file is complete, or the checksum will not match
             raise
         return
-    with answer:
-        goes_on = answer.status == 206
-        have = have if goes_on else 0
-        rest = answer.headers.get("Content-Length") or ""
-        total = have + int(rest) if rest.isascii() and rest.isdigit() else None  # what is no number says nothing
-        with part.open("ab" if goes_on else "wb") as file:
-            for block in _blocks(answer, part.name.removesuffix(".part"), done=have, total=total):
+    with response:
+        resumed = response.status == 206
+        num_done = num_done if resumed else 0
+        length = response.headers.get("Content-Length") or ""
+        total = num_done + int(length) if length.isascii() and length.isdigit() else None  # else it is ignored
+        with part.open("ab" if resumed else "wb") as file:
+            for block in _blocks(response, part.name.removesuffix(".part"), done=num_done, total=total):
                 file.write(block)
-                if file.tell() > most:
+                if file.tell() > max_bytes:
                     break
-        got = part.stat().st_size
-    if got > most:
+        size = part.stat().st_size
+    if size > max_bytes:
         part.unlink()
-        raise DataError(f"{url}: sends more than {most:,} bytes, which no such file has; is it the right address?")
-    if total is not None and got < total:
-        raise DataError(
-            f"{url}: broke off after {got} of {total} bytes; run the command again, and it goes on from there"
-        )
+        raise DataError(f"{url}: sends more than {max_bytes:,} bytes, the limit for this file; check the address")
+    if total is not None and size < total:
+        raise DataError(f"{url}: interrupted after {size} of {total} bytes; run the command again to resume")
 
 
-def _open(url: str, have: int) -> Any:
-    headers = {"Range": f"bytes={have}-"} if have else {}
+def _open(url: str, num_done: int) -> Any:
+    headers = {"Range": f"bytes={num_done}-"} if num_done else {}
     return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_S)
 
 
-def _blocks(answer: Any, name: str, *, done: int, total: int | None) -> Any:
+def _blocks(response: Any, name: str, *, done: int, total: int | None) -> Any:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(name, total=total, completed=done)
-        while block := answer.read(CHUNK_BYTES):
+        while block := response.read(CHUNK_BYTES):
             progress.advance(bar, len(block))
             yield block

@@ -1,4 +1,4 @@
-"""Tables as people keep them: TSV, CSV as Excel writes it, JSONL; their records, and whether one is a header."""
+"""Readers of tables (TSV, CSV including the Excel variants, JSONL), and detection of header lines."""
 
 from __future__ import annotations
 
@@ -15,104 +15,104 @@ from regard.data.files.text_files import detect_format, read_lines
 from regard.data.text.languages import script_of
 
 SUFFIXES = (".tsv", ".csv", ".jsonl")
-DELIMITERS = ",\t;"  # of CSV: Excel takes a semicolon where a comma parts decimals
-MAX_CELL_CHARS = 2**20  # characters; more is a quotation mark that is never closed
-COMMON_COLUMN_NAMES = frozenset(  # names that columns often have, and sentences never are
+DELIMITERS = ",\t;"  # of CSV: Excel uses a semicolon in locales with a decimal comma
+MAX_CELL_CHARS = 2**20  # a longer cell has an unclosed quotation mark
+COMMON_COLUMN_NAMES = frozenset(  # common column names that are not sentences
     "id no num number index text texts sentence sentences source target src tgt input output label labels class"
     " category lang language translation document review content comment title date 번호 순번 문장 원문 번역 번역문"
     " 본문 내용 라벨 레이블 분류 제목 날짜".split()
 )
-MAX_NAME_CHARS, MAX_NAME_WORDS = 30, 3  # characters and words of a column's name, at most
+MAX_NAME_CHARS, MAX_NAME_WORDS = 30, 3  # limits for a column name
 
 
 class Record(NamedTuple):
     """One record of a table."""
 
-    line: int  # where it begins, counted from 1
+    line: int  # number of its first line, counted from 1
     cells: list[str]
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """A TSV or CSV file -> its records; blank lines are none. CSV has quotes, TSV only as Excel writes it (UTF-16)."""
+    """TSV or CSV file -> its records, without blank lines. CSV has quotes, TSV only as written by Excel (UTF-16)."""
     if is_quoted(path):
         yield from read_csv(path, "" if strip_compression(path).suffix == ".csv" else "\t")
         return
-    for number, line in enumerate(read_lines(path), start=1):
+    for line_number, line in enumerate(read_lines(path), start=1):
         if line.strip(" "):
-            yield Record(number, line.split("\t"))
+            yield Record(line_number, line.split("\t"))
 
 
 def is_quoted(path: Path) -> bool:
-    """Whether cells of a table may stand in quotation marks."""
+    """Return True if the cells of a table may be quoted."""
     return strip_compression(path).suffix == ".csv" or detect_format(path).encoding.startswith("utf-16")
 
 
 def read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
-    """A file whose cells may stand in quotation marks -> its records; what parts them is found out unless given."""
+    """File with quoted cells -> its records; the delimiter is detected if it is not given."""
     stream = read_lines(path)
     top = next(stream)
-    skipped = top.lower().startswith("sep=") and len(top) == 5  # a line by which Excel is told the delimiter
-    delimiter = top[4] if skipped else delimiter or detect_delimiter(top)
-    reader = csv.reader(_ended([] if skipped else [top], stream), delimiter=delimiter, strict=True)
+    has_sep_line = top.lower().startswith("sep=") and len(top) == 5  # names the delimiter for Excel
+    delimiter = top[4] if has_sep_line else delimiter or detect_delimiter(top)
+    reader = csv.reader(_with_newlines([] if has_sep_line else [top], stream), delimiter=delimiter, strict=True)
     csv.field_size_limit(MAX_CELL_CHARS)
-    begin = int(skipped)
+    lines_read = int(has_sep_line)
     while True:
-        first = begin + 1
+        line = lines_read + 1
         try:
             cells = next(reader)
         except StopIteration:
             return
-        except csv.Error as wrong:
-            raise DataError(f"{path}:{first}: not CSV: {csv_error_message(str(wrong))}") from None
-        begin = reader.line_num + int(skipped)
+        except csv.Error as error:
+            raise DataError(f"{path}:{line}: not CSV: {csv_error_message(str(error))}") from None
+        lines_read = reader.line_num + int(has_sep_line)
         if any(cell.strip() for cell in cells) or len(cells) > 1:
-            yield Record(first, cells)
+            yield Record(line, cells)
 
 
-def _ended(top: Sequence[str], rest: Iterator[str]) -> Iterator[str]:
+def _with_newlines(top: Sequence[str], rest: Iterator[str]) -> Iterator[str]:
     yield from (f"{line}\n" for line in top)
     yield from (f"{line}\n" for line in rest)
 
 
 def csv_error_message(message: str) -> str:
-    """What the csv module says, in words that help."""
+    """Return a message of the csv module in clearer words."""
     if "field limit" in message or "unexpected end of data" in message:
-        return "a quotation mark in the record that begins here is never closed"
+        return "a quotation mark in the record that starts here is never closed"
     if "expected after" in message:
         return 'a quotation mark inside a quoted cell must be doubled ("")'
     return message
 
 
 def detect_delimiter(top: str) -> str:
-    """What parts the cells of the first line, quoted cells left out of account."""
-    outside = "".join(top.split('"')[::2])
-    counts = Counter({mark: outside.count(mark) for mark in DELIMITERS})
-    return counts.most_common(1)[0][0]  # the first of those that are equally frequent
+    """Return the delimiter of the first line, ignoring quoted cells."""
+    unquoted = "".join(top.split('"')[::2])
+    counts = Counter({delimiter: unquoted.count(delimiter) for delimiter in DELIMITERS})
+    return counts.most_common(1)[0][0]  # the first of equally frequent ones
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
-    """A JSONL file -> the place and the value of each line that is not blank."""
-    for number, line in enumerate(read_lines(path), start=1):
+    """JSONL file -> the location and the value of each line that is not blank."""
+    for line_number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         try:
-            yield f"{path}:{number}", json.loads(line)
-        except json.JSONDecodeError as wrong:
-            raise DataError(f"{path}:{number}: not JSON: {wrong.msg}") from None
+            yield f"{path}:{line_number}", json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path}:{line_number}: not JSON: {error.msg}") from None
 
 
-def is_likely_header(top: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record looks like names of columns and not like the records below it."""
+def is_likely_header(top: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Return True if the first record looks like column names and unlike the other records."""
     names = [cell.strip() for cell in top]
-    if len(set(names)) < len(names) or not all(map(_could_name, names)):
+    if len(set(names)) < len(names) or not all(map(_is_possible_name, names)):
         return False
     if any(name.casefold() in COMMON_COLUMN_NAMES for name in names):
         return True
-    columns = [[record[i].strip() for record in others if len(record) > i] for i in range(len(names))]
+    columns = [[record[i].strip() for record in records if len(record) > i] for i in range(len(names))]
     return any(_differs(name, column) for name, column in zip(names, columns, strict=True))
 
 
-def _could_name(cell: str) -> bool:
+def _is_possible_name(cell: str) -> bool:
     return (
         bool(cell)
         and len(cell) <= MAX_NAME_CHARS
@@ -122,7 +122,7 @@ def _could_name(cell: str) -> bool:
 
 
 def _differs(name: str, column: Sequence[str]) -> bool:
-    """Whether a name is of another kind than what stands below it: no number above numbers, or another script."""
+    """Return True if a name differs in kind from its column: not a number above numbers, or another script."""
     filled = [cell for cell in column if cell]
     if len(filled) < 2:
         return False
@@ -130,5 +130,5 @@ def _differs(name: str, column: Sequence[str]) -> bool:
         return not name.replace(".", "", 1).isdigit()
     scripts = Counter(script_of(cell) for cell in filled)
     script, count = scripts.most_common(1)[0]
-    own = script_of(name)
-    return script is not None and own is not None and own != script and count >= 0.8 * len(filled)
+    name_script = script_of(name)
+    return None not in (script, name_script) and name_script != script and count >= 0.8 * len(filled)

@@ -1,4 +1,4 @@
-"""Text files, packed or not and in any encoding that can be told, as lines or whole."""
+"""Readers of text files, plain or compressed, in any encoding that can be detected."""
 
 from __future__ import annotations
 
@@ -19,34 +19,32 @@ READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """A text file -> its lines. \\n ends them, so that numbers agree with other tools, or \\r if there is no \\n."""
-    form = detect_format(path)
-    for number, raw in enumerate(read_raw_lines(path, form), start=1):
-        yield decode_line(raw, form, f"{path}:{number}")
+    """Text file -> its lines, which end with \\n as in other tools, or with \\r if there is no \\n."""
+    text_format = detect_format(path)
+    for line, raw in enumerate(read_raw_lines(path, text_format), start=1):
+        yield decode_line(raw, text_format, f"{path}:{line}")
 
 
 def decode_line(raw: bytes, text_format: TextFormat, location: str) -> str:
-    """The bytes of a line -> its text without the end; an error names the place."""
+    """Bytes of a line -> its text without the newline; an error names the location."""
     try:
         text = raw.decode(text_format.encoding)
-    except UnicodeDecodeError as wrong:
-        here = f"byte {wrong.start + 1} of the line is 0x{raw[wrong.start]:02x}"
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.start + 1} of the line is 0x{raw[error.start]:02x}"
         guess = "; it looks like CP949: are two encodings mixed?" if encodings.is_korean(raw) else ""
-        raise DataError(
-            f"{location}: not {text_format.name}: {here}{guess or '; mend the line or leave it out'}"
-        ) from None
+        raise DataError(f"{location}: not {text_format.name}: {byte}{guess or '; fix or remove the line'}") from None
     if "\0" in text:
         file = location.rpartition(":")[0]
         raise DataError(
-            f"{location}: a NUL byte stands in the text; take such bytes out: tr -d '\\000' < {file} > clean.txt"
+            f"{location}: the text contains a NUL byte; remove such bytes: tr -d '\\000' < {file} > clean.txt"
         )
     return text.rstrip("\r\n")
 
 
 def read_raw_lines(path: Path, text_format: TextFormat) -> Iterator[bytes]:
-    """A file -> its lines as bytes, line ends included; a file that is missing or empty is an error."""
+    """File -> its lines as bytes, including newlines; a missing or empty file is an error."""
     empty = True
-    with _reading(path), open_compressed(path) as file:
+    with _data_errors(path), open_compressed(path) as file:
         file.read(text_format.bom_bytes)
         for raw in split_lines(file, text_format):
             empty = False
@@ -56,49 +54,50 @@ def read_raw_lines(path: Path, text_format: TextFormat) -> Iterator[bytes]:
 
 
 def split_lines(file: BinaryIO, text_format: TextFormat) -> Iterable[bytes]:
-    """An open file behind its mark -> its lines as bytes."""
+    """Open file, positioned after its BOM -> its lines as bytes."""
     if text_format.encoding in ("utf-8", "cp949") and text_format.newline == b"\n":
         return file
-    return _parts(file, text_format.newline.decode().encode(text_format.encoding))
+    return _split_after(file, text_format.newline.decode().encode(text_format.encoding))
 
 
-def _parts(file: BinaryIO, end: bytes) -> Iterator[bytes]:
-    """A file cut behind every `end` that stands at a multiple of its own length."""
-    held, width = b"", len(end)
+def _split_after(file: BinaryIO, newline: bytes) -> Iterator[bytes]:
+    """Split a file after every newline at a multiple of the newline's length."""
+    pending, width = b"", len(newline)
     for block in iter(lambda: file.read(encodings.BLOCK_BYTES), b""):
-        held += block
-        begin = place = 0
-        while (place := held.find(end, place)) >= 0:
-            if (place - begin) % width:
-                place += 1
+        pending += block
+        start = position = 0
+        while (position := pending.find(newline, position)) >= 0:
+            if (position - start) % width:
+                position += 1
                 continue
-            yield held[begin : place + width]
-            begin = place = place + width
-        held = held[begin:]
-    if held:
-        yield held
+            yield pending[start : position + width]
+            start = position = position + width
+        pending = pending[start:]
+    if pending:
+        yield pending
 
 
 def detect_format(path: Path) -> TextFormat:
-    """How the text of a file is written; an error where that cannot be told."""
-    with _reading(path):
+    """Return the encoding, BOM and newline of a file; an unknown encoding is an error."""
+    with _data_errors(path):
         return encodings.detect_file(path, open_compressed)
 
 
 def decode_text(raw: bytes, where: str) -> str:
-    """All bytes of a text -> the text, line ends as \\n."""
-    form = encodings.detect([raw], where)
+    """Bytes of a text -> the text, with \\n as newline."""
+    text_format = encodings.detect([raw], where)
     try:
-        text = raw[form.bom_bytes :].decode(form.encoding)
-    except UnicodeDecodeError as wrong:
-        byte = f"byte {wrong.start + form.bom_bytes} (0x{raw[wrong.start + form.bom_bytes]:02x})"
-        raise DataError(f"{where}: not {form.name} at {byte}; mend it or leave it out") from None
-    return text.replace("\r\n", "\n") if form.newline == b"\n" else text.replace("\r", "\n")
+        text = raw[text_format.bom_bytes :].decode(text_format.encoding)
+    except UnicodeDecodeError as error:
+        position = error.start + text_format.bom_bytes
+        byte = f"byte {position} (0x{raw[position]:02x})"
+        raise DataError(f"{where}: not {text_format.name} at {byte}; fix or remove it") from None
+    return text.replace("\r\n", "\n") if text_format.newline == b"\n" else text.replace("\r", "\n")
 
 
 def read_text(path: Path) -> str:
-    """A text file -> all of it."""
-    with _reading(path), open_compressed(path) as file:
+    """Text file -> its entire text."""
+    with _data_errors(path), open_compressed(path) as file:
         raw = file.read()
     if not raw:
         raise DataError(f"{path}: the file is empty")
@@ -106,29 +105,30 @@ def read_text(path: Path) -> str:
 
 
 def encoding_remarks(paths: Iterable[Path]) -> list[str]:
-    """How files are written that are not plain UTF-8, a line each."""
-    forms = [(path, detect_format(path)) for path in dict.fromkeys(paths) if not path.name.endswith(ARCHIVE_SUFFIXES)]
-    return [f"{path}: read as {form.name}" for path, form in forms if form.encoding != "utf-8"]
+    """Return a line with the encoding of each file that is not UTF-8."""
+    files = [path for path in dict.fromkeys(paths) if not path.name.endswith(ARCHIVE_SUFFIXES)]
+    formats = [(path, detect_format(path)) for path in files]
+    return [f"{path}: read as {text_format.name}" for path, text_format in formats if text_format.encoding != "utf-8"]
 
 
 def split_encoding_remarks(splits: Iterable[Examples[Any]]) -> list[str]:
-    """How the files of splits are written, where that is not plain UTF-8."""
+    """Return a line with the encoding of each file of the splits that is not UTF-8."""
     return encoding_remarks(path for rows in splits for path in rows.files)
 
 
 def open_compressed(path: Path) -> BinaryIO:
-    """A file to read bytes from, unpacked."""
+    """Open a file for reading bytes; a compressed file is decompressed."""
     openers: dict[str, Any] = dict(zip(COMPRESSED_SUFFIXES, (gzip.open, lzma.open), strict=True))
     file: BinaryIO = openers.get(path.suffix, open)(path, "rb")
     return file
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """What the system says of a file becomes one line that names it."""
+def _data_errors(path: Path) -> Iterator[None]:
+    """Convert system errors to a DataError that names the file."""
     try:
         yield
     except (FileNotFoundError, IsADirectoryError):
         raise DataError(f"{path}: no such file") from None
-    except READ_ERRORS as wrong:
-        raise DataError(f"{path}: cannot be read: {wrong}") from None
+    except READ_ERRORS as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder
 from regard.core.protocols import Indices
-from regard.data import huggingface_images
+from regard.data import huggingface
 from regard.data.builtin import digits
+from regard.data.examples import hold_out
 from regard.data.images.cache import SPLITS, VERSION, CachedImages, RecordSource, load_or_build
 from regard.data.images.image_files import Pixels
 from regard.data.images.loader import ImageReader, Record, TargetShape
@@ -112,10 +113,10 @@ def _read(source: ImageSource) -> CachedImages:
     if source.path is not None:
         read: RecordSource = partial(reader.read, source.path)
         key = files_fingerprint(source.path)
-    elif source.name.startswith(huggingface_images.PREFIX):
+    elif source.name.startswith(huggingface.PREFIX):
         read, key = partial(_read_from_hub, reader, source.name), source.name
     else:
-        names = (BUILT_IN, f"{huggingface_images.PREFIX}owner/dataset")
+        names = (BUILT_IN, f"{huggingface.PREFIX}owner/dataset")
         raise ConfigError(
             f"no data {source.name!r}; files are given as data.path=…; {did_you_mean(source.name, names)}"
         )
@@ -129,7 +130,7 @@ def _built_in_shape(target: TargetShape) -> ImageShape:
 
 
 def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:
-    return reader.records(huggingface_images.read_from_hub(name))
+    return reader.records(huggingface.read_images(name))
 
 
 def files_fingerprint(path: Path) -> str:
@@ -157,13 +158,5 @@ def add_missing_splits(splits: dict[str, Indices], keys: NDArray[np.uint64]) -> 
     if "train" not in splits:
         raise DataError(f"there are no training images; the splits are: {', '.join(splits) or 'none'}")
     missing = [] if "valid" in splits else ["valid"] if "test" in splits else ["valid", "test"]
-    train, result = splits["train"], dict(splits)
-    for name in missing:
-        unique_keys, counts = np.unique(keys[train], return_counts=True)
-        target = min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))
-        num_keys = np.searchsorted(np.cumsum(counts), target) + 1
-        if num_keys >= len(unique_keys):
-            raise DataError(f"{len(splits['train'])} images are too few to hold some out for {name}; give more")
-        held_out = np.isin(keys[train], unique_keys[:num_keys])
-        result[name], train = train[held_out], train[~held_out]
-    return result | {"train": train}
+    size = min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))
+    return splits | hold_out(splits["train"], keys, missing, size=size, noun="images")

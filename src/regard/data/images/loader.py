@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regard.core.errors import DataError
-from regard.data import huggingface_images
+from regard.data import huggingface
 from regard.data.images import arrays, listing
 from regard.data.images.arrays import Block
 from regard.data.images.image_files import Pixels, open_image, to_image
@@ -92,8 +92,8 @@ class ImageReader:
         """Read the images of a file, folder or archive; unreadable images are skipped with a remark."""
         if not path.exists():
             raise DataError(f"{path}: no such file or folder; give images, a folder or an archive of them")
-        if huggingface_images.is_saved(path):
-            yield from self.records(huggingface_images.read_saved(path))
+        if huggingface.is_saved(path):
+            yield from self.records(huggingface.read_images(path))
         elif files := array_files(path):
             for file in files:
                 for block in read_blocks(file):
@@ -101,8 +101,8 @@ class ImageReader:
         else:
             yield from self._read_files(path)
 
-    def records(self, rows: Iterator[huggingface_images.Row]) -> Iterator[Record]:
-        """Convert rows of a Hugging Face dataset to records."""
+    def records(self, rows: Iterator[huggingface.ImageRow]) -> Iterator[Record]:
+        """Rows of a Hugging Face dataset -> records."""
         for row in rows:
             opened = open_image(row.data, name=row.where)
             for remark in opened.remarks:

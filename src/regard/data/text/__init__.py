@@ -1,1 +1,4 @@
-"""Text data: tokenizers, sentence pairs, documents, tagged sentences, token streams. No module here imports torch at import time unless it batches."""
+"""Text data: tokenizers, sentence pairs, documents, tagged sentences and token streams.
+
+Only modules that build batches import torch.
+"""

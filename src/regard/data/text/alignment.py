@@ -1,4 +1,4 @@
-"""Word alignment read off attention weights, and how far it is from the truth."""
+"""Word alignment from attention weights, and its alignment error rate."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 
 
 def word_indices(text: str, pieces: Sequence[TokenSpan]) -> list[int]:
-    """A text and its tokens -> for each token the number of the word (cut at spaces) it stands in."""
+    """Text and its tokens -> for each token the index of its word; words are separated by spaces."""
     starts = [i for i in range(len(text)) if not text[i].isspace() and (i == 0 or text[i - 1].isspace())]
     return [max(0, int(np.searchsorted(starts, piece.start, side="right")) - 1) for piece in pieces]
 
 
 def align_words(weights: NDArray[Any], *, source: Sequence[int], target: Sequence[int]) -> Links:
-    """Attention (t s) and the word number of each token -> each target word with the source word it looks at most.
+    """Attention (t s) and the word index of each token -> each target word with its most attended source word.
 
-    Weights of tokens are summed over the tokens of a word (averaged over those of a target word, which changes no
-    maximum). Rows and columns beyond the word numbers, such as those of end marks, are left out.
+    Weights are summed over the tokens of a word. (Averaging over the tokens of a target word would have the same
+    maximum.) Rows and columns without a word index, such as those of EOS, are ignored.
     """
     if not source or not target:
         return frozenset()
@@ -36,15 +36,15 @@ def align_words(weights: NDArray[Any], *, source: Sequence[int], target: Sequenc
 
 
 def error_rate(alignments: Iterable[Links], truth: Iterable[Links]) -> float:
-    """Alignments and the true ones -> the alignment error rate, 0 (best) … 1 (Och and Ney 2003, section 5).
+    """Predicted and true alignments -> the alignment error rate, 0 (best) … 1 (Och and Ney 2003, section 5).
 
-    All true links are possible; sure are those of target words that have one true source word, since an alignment that
-    names one source word for each target word cannot have more.
+    All true links are possible. Links of target words with exactly one true source word are sure, since an alignment
+    with one source word per target word cannot contain more.
     """
     hits, total = 0, 0
-    for guess, true in zip(alignments, truth, strict=True):
+    for predicted, true in zip(alignments, truth, strict=True):
         partners = [target for _, target in true]
         sure = {link for link in true if partners.count(link[1]) == 1}
-        hits += len(guess & sure) + len(guess & true)
-        total += len(guess) + len(sure)
+        hits += len(predicted & sure) + len(predicted & true)
+        total += len(predicted) + len(sure)
     return 1 - hits / total if total else 0.0

@@ -1,4 +1,4 @@
-"""Documents as token numbers: sentences end to end, which of them make a document, and the labels of each."""
+"""Encoded documents for classification: token ids by sentence, the sentences of each document, and its labels."""
 
 from __future__ import annotations
 
@@ -28,33 +28,31 @@ from regard.data.text.sentence_splitter import Span, Splitter
 from regard.data.text.tokenizer import Level, Tokenizer
 from regard.layers.document_batch import SentenceBatch
 
-CHUNK_DOCUMENTS = 2000  # documents that are encoded at once
-POOL = 30  # batches' worth of documents that are sorted by length before they are cut into batches
+CHUNK_DOCUMENTS = 2000  # documents per call of the tokenizer
+POOL = 30  # batches of documents that are sorted by length together
 
 
 class Limits(NamedTuple):
-    """How much of a document is read."""
+    """Limits on the part of a document that is used."""
 
-    max_sentence_tokens: int  # tokens of a sentence; a longer one is cut into several
-    max_sentences: int  # sentences of a document; further ones are left out
-    max_tokens: int  # tokens of a document
+    max_sentence_tokens: int  # a longer sentence is split
+    max_sentences: int  # further sentences of a document are ignored
+    max_tokens: int  # tokens per document
 
 
 class TokenizedDocument(NamedTuple):
-    """A document as token numbers."""
+    """A document as token ids."""
 
-    rows: list[list[int]]  # a row a sentence
-    spans: list[
-        Span
-    ]  # where each row's sentence stands in the raw text; a sentence cut into several stands there twice
-    num_tokens: int  # tokens it would have without limits
+    rows: list[list[int]]  # one row per sentence
+    spans: list[Span]  # position of each row's sentence in the raw text; equal for the parts of a split sentence
+    num_tokens: int  # tokens without limits
 
 
 class LabelledBatch(NamedTuple):
     """Documents and their labels."""
 
     documents: SentenceBatch
-    labels: Tensor  # (b) numbers, or (b v) of 0 and 1 where a document may have several
+    labels: Tensor  # (b) class ids, or (b v) of 0 and 1 for multi-label data
 
 
 class EncodedDocuments(NamedTuple):
@@ -63,33 +61,33 @@ class EncodedDocuments(NamedTuple):
     sentences: Ragged
     edges: NDArray[np.int64]  # document i has the sentences edges[i] … edges[i + 1] - 1
     labels: NDArray[np.int64]  # (n) or (n v)
-    blank: int = 0  # documents that were left out because they are empty
-    shortened: int = 0  # documents of which only a part is read
+    blank: int = 0  # number of empty documents that were removed
+    shortened: int = 0  # number of documents that were truncated
 
     @property
     def size(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return len(self.edges) - 1
 
     def lengths(self) -> Lengths:
-        """The tokens of each document."""
+        """Return the number of tokens of each document."""
         ends = self.sentences.edges[self.edges]
         return np.diff(ends)
 
     def batch(self, examples: Indices) -> LabelledBatch:
-        """Example numbers -> the documents, sentences padded to the longest, and their labels."""
+        """Example indices -> the documents, padded to the longest sentence, and their labels."""
         counts = self.edges[examples + 1] - self.edges[examples]
-        numbers = np.concatenate(
+        sentence_indices = np.concatenate(
             [np.arange(self.edges[i], self.edges[i + 1]) for i in examples.tolist()] or [np.arange(0)]
         )
-        padded = self.sentences.padded(numbers, prefix=(), suffix=())
-        grouped = SentenceBatch(padded.tokens, padded.lengths, torch.from_numpy(counts))
-        return LabelledBatch(grouped, torch.from_numpy(self.labels[examples]))
+        padded = self.sentences.padded(sentence_indices, prefix=(), suffix=())
+        documents = SentenceBatch(padded.tokens, padded.lengths, torch.from_numpy(counts))
+        return LabelledBatch(documents, torch.from_numpy(self.labels[examples]))
 
 
 @dataclass(frozen=True)
 class SentenceTexts:
-    """The sentences of documents as texts, to be gone through again and again: what a vocabulary is made from."""
+    """Re-iterable sentences of documents as texts, for training a tokenizer."""
 
     documents: Examples[Document]
     splitter: Splitter
@@ -103,26 +101,26 @@ class SentenceTexts:
 def train_tokenizer(
     documents: Examples[Document], *, splitter: Splitter, level: str, size: int, lowercase: bool, minimum: int
 ) -> Tokenizer:
-    """Documents -> a tokenizer made from their sentences; `level` is one of data.max_batch_tokens, or bytes."""
-    read = SentenceTexts(documents, splitter)
-    texts = example_splits.cache_in_memory(Examples(documents.where, read.__iter__, bytes=documents.bytes))
-    choices: dict[str, Any] = {"size": size, "lowercase": lowercase, "minimum": minimum}
+    """Documents -> a tokenizer trained on their sentences; `level` is a value of data.tokenizer."""
+    sentences = SentenceTexts(documents, splitter)
+    texts = example_splits.cache_in_memory(Examples(documents.where, sentences.__iter__, bytes=documents.bytes))
+    options: dict[str, Any] = {"size": size, "lowercase": lowercase, "minimum": minimum}
     if level == "bytes":
-        return byte_bpe.train(texts, **choices)
-    return tokenizers.train(texts, level=cast(Level, level), **choices)
+        return byte_bpe.train(texts, **options)
+    return tokenizers.train(texts, level=cast(Level, level), **options)
 
 
 def label_names(documents: Iterable[Document]) -> list[str]:
-    """The labels that documents have, in order; numbers by their size. One label alone is an error."""
-    names = sorted({label for document in documents for label in document.labels}, key=_natural)
+    """Return the sorted labels of documents, numbers by value. A single label is an error."""
+    names = sorted({label for document in documents for label in document.labels}, key=_sort_key)
     if len(names) < 2:
-        there = f"every document has the label {names[0]!r}" if names else "no document has a label"
-        raise DataError(f"{there}; there is nothing to tell apart")
+        problem = f"every document has the label {names[0]!r}" if names else "no document has a label"
+        raise DataError(f"{problem}; classification needs at least two different labels")
     return names
 
 
 def training_labels(splits: Mapping[str, Iterable[Document]]) -> list[str]:
-    """The labels of the training documents; one that only other splits have is said before anything is made."""
+    """Return the labels of the training documents. A label that only other splits have is an error."""
     names = label_names(splits["train"])
     for split, documents in splits.items():
         for document in documents if split != "train" else ():
@@ -130,13 +128,8 @@ def training_labels(splits: Mapping[str, Iterable[Document]]) -> list[str]:
     return names
 
 
-def _natural(name: str) -> tuple[int, float, str]:
-    number = name.removeprefix("-").isdigit()
-    return (0, float(name), name) if number else (1, 0.0, name)
-
-
 def label_ids(document: Document, names: Sequence[str]) -> list[int]:
-    """The labels of a document as numbers; a label that is not among the names is an error."""
+    """Return the label ids of a document; an unknown label is an error."""
     for label in document.labels:
         if label not in names:
             raise DataError(
@@ -148,29 +141,15 @@ def label_ids(document: Document, names: Sequence[str]) -> list[int]:
 def tokenize_documents(
     texts: Sequence[str], tokenizer: Tokenizer, *, splitter: Splitter, limits: Limits
 ) -> list[TokenizedDocument]:
-    """Raw texts -> their sentences as token numbers, within the limits."""
+    """Raw texts -> their sentences as token ids, within the limits."""
     spans = [splitter.split(text) for text in texts]
-    flat = [text[start:stop] for text, places in zip(texts, spans, strict=True) for start, stop in places]
+    flat = [text[start:stop] for text, text_spans in zip(texts, spans, strict=True) for start, stop in text_spans]
     rows = iter(tokenizer.encode(flat))
-    return [_within([(next(rows), span) for span in places], limits) for places in spans]
-
-
-def _within(sentences: list[tuple[list[int], Span]], limits: Limits) -> TokenizedDocument:
-    rows: list[list[int]] = []
-    spans: list[Span] = []
-    left = limits.max_tokens
-    for row, span in sentences:
-        for start in range(0, len(row), limits.max_sentence_tokens):
-            if left > 0 and len(rows) < limits.max_sentences:
-                part = row[start : start + min(limits.max_sentence_tokens, left)]
-                rows.append(part)
-                spans.append(span)
-                left -= len(part)
-    return TokenizedDocument(rows, spans, num_tokens=sum(len(row) for row, _ in sentences))
+    return [_within([(next(rows), span) for span in text_spans], limits) for text_spans in spans]
 
 
 def collate_documents(cuts: Sequence[TokenizedDocument]) -> SentenceBatch:
-    """Documents -> what a model is given."""
+    """Tokenized documents -> the model input."""
     rows = [row for cut in cuts for row in cut.rows]
     padded = batching.pad(rows)
     return SentenceBatch(padded.tokens, padded.lengths, torch.tensor([len(cut.rows) for cut in cuts]))
@@ -185,39 +164,30 @@ def encode(
     limits: Limits,
     multi_label: bool,
 ) -> EncodedDocuments:
-    """Documents with labels -> token numbers, held in memory; empty documents are left out and counted."""
+    """Labelled documents -> token ids in memory; empty documents are removed and counted."""
     rows: list[list[int]] = []
     counts, labels, blank, shortened = [0], list[list[int]](), 0, 0
     stream = iter(documents)
     while chunk := list(islice(stream, CHUNK_DOCUMENTS)):
         cuts = tokenize_documents([document.text for document in chunk], tokenizer, splitter=splitter, limits=limits)
         for document, cut in zip(chunk, cuts, strict=True):
-            numbers = label_ids(document, names)
+            ids = label_ids(document, names)
             if not cut.rows:
                 blank += 1
                 continue
             shortened += sum(map(len, cut.rows)) < cut.num_tokens
             rows += cut.rows
             counts.append(len(cut.rows))
-            labels.append(numbers)
-    numbers_array = (
-        _several(labels, len(names)) if multi_label else np.array([row[0] for row in labels], dtype=np.int64)
-    )
-    return EncodedDocuments(pair_corpus.to_ragged(rows), np.cumsum(counts), numbers_array, blank, shortened)
-
-
-def _several(labels: Sequence[Sequence[int]], count: int) -> NDArray[np.int64]:
-    table = np.zeros((len(labels), count), dtype=np.int64)
-    for row, numbers in zip(table, labels, strict=True):
-        row[list(numbers)] = 1
-    return table
+            labels.append(ids)
+    label_array = _multi_hot(labels, len(names)) if multi_label else np.array([row[0] for row in labels], np.int64)
+    return EncodedDocuments(pair_corpus.to_ragged(rows), np.cumsum(counts), label_array, blank, shortened)
 
 
 def epoch_batches(lengths: Lengths, *, batch_size: int, budget: int, seed: int, epoch: int) -> list[Indices]:
-    """Lengths of documents -> the epoch's batches of `rows` documents of like length, the same for a seed and epoch.
+    """Document lengths -> the epoch's batches of `batch_size` documents, determined by seed and epoch.
 
-    Documents are shuffled, and in pools of some thousands sorted by length, so that little is padded and batches are
-    still different in every epoch. A batch of more than `budget` padded tokens is made of fewer documents.
+    Documents are shuffled, and pools of several thousand are sorted by length. This keeps padding low, while batches
+    still differ between epochs. A batch over `budget` padded tokens gets fewer documents.
     """
     random = np.random.default_rng(combine_seeds(seed, epoch))
     order = random.permutation(len(lengths))
@@ -231,7 +201,33 @@ def epoch_batches(lengths: Lengths, *, batch_size: int, budget: int, seed: int, 
 
 
 def label_counts(labels: NDArray[np.int64]) -> Counter[int]:
-    """How often each label stands in encoded documents."""
+    """Return how often each label id occurs in encoded documents."""
     if labels.ndim == 1:
         return Counter(labels.tolist())
-    return Counter({number: int(count) for number, count in enumerate(labels.sum(axis=0)) if count})
+    return Counter({label: int(count) for label, count in enumerate(labels.sum(axis=0)) if count})
+
+
+def _sort_key(name: str) -> tuple[int, float, str]:
+    is_number = name.removeprefix("-").isdigit()
+    return (0, float(name), name) if is_number else (1, 0.0, name)
+
+
+def _within(sentences: list[tuple[list[int], Span]], limits: Limits) -> TokenizedDocument:
+    rows: list[list[int]] = []
+    spans: list[Span] = []
+    remaining = limits.max_tokens
+    for row, span in sentences:
+        for start in range(0, len(row), limits.max_sentence_tokens):
+            if remaining > 0 and len(rows) < limits.max_sentences:
+                part = row[start : start + min(limits.max_sentence_tokens, remaining)]
+                rows.append(part)
+                spans.append(span)
+                remaining -= len(part)
+    return TokenizedDocument(rows, spans, num_tokens=sum(len(row) for row, _ in sentences))
+
+
+def _multi_hot(labels: Sequence[Sequence[int]], num_labels: int) -> NDArray[np.int64]:
+    table = np.zeros((len(labels), num_labels), dtype=np.int64)
+    for row, ids in zip(table, labels, strict=True):
+        row[list(ids)] = 1
+    return table

@@ -1,7 +1,7 @@
-"""Documents with labels as they come: TSV, CSV and JSONL tables, folders by class, archives of such folders.
+"""Readers of labelled documents: TSV, CSV and JSONL tables, folders by class, and archives of such folders.
 
-A table's columns are given by name or by number (counted from 1). A folder by class has a text file a document; its
-class is the name of the folder it is in, and its split the name of a folder above (train/pos/17.txt).
+The columns of a table are given by name or by number (counted from 1). A folder by class has one text file per
+document. The name of its folder is the class, and the name of a folder above it the split (train/pos/17.txt).
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from regard.data import examples
 from regard.data.examples import SPLIT_ALIASES, Examples
 from regard.data.files import archives, tables
 
-SNIFF_RECORDS = 300  # records by which columns are judged
+SNIFF_RECORDS = 300  # records that are used to detect the columns
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "target", "라벨", "레이블", "감정", "분류", "y")
 TEXT_COLUMNS = (
     *("text", "document", "review", "sentence", "content", "comment"),
     *("텍스트", "문장", "리뷰", "내용", "본문", "댓글", "q"),
 )
-COLUMN_ALIASES = {"label": LABEL_COLUMNS, "text": TEXT_COLUMNS}  # what columns of labels and texts are often called
+COLUMN_ALIASES = {"label": LABEL_COLUMNS, "text": TEXT_COLUMNS}  # common column names
 
 
 class Document(NamedTuple):
-    """A text and its labels: one, or where documents may have several any number."""
+    """A text and its labels: exactly one, or any number in multi-label data."""
 
     text: str
     labels: tuple[str, ...]
-    place: str  # where it comes from: a file and the line, or the file's name
+    place: str  # origin: file and line, or the name of the file
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where label and text stand in a table, and which files of a folder by class are held out."""
+    """Columns of label and text in a table, and held-out files of a folder by class."""
 
-    label: str = "label"  # the column of the label: its name, or its number counted from 1
-    text: str = "text"  # the column of the text
-    header: bool | None = None  # whether tables begin with a line of names; none: if a column is given by name
-    separator: str = ""  # what stands between the labels of one document; "": each has one label
-    valid: str = ""  # folders by class without splits: the files that are for validation, as a pattern (cv8*)
-    test: str = ""  # the files that are for testing
+    label: str = "label"  # label column: its name, or its number counted from 1
+    text: str = "text"  # text column
+    header: bool | None = None  # the first line of a table has column names; none: if a column is given by name
+    separator: str = ""  # separator of the labels of a document; "": one label per document
+    valid: str = ""  # folders by class without splits: pattern of the validation files (cv8*)
+    test: str = ""  # pattern of the test files
 
     def __post_init__(self) -> None:
         for name in ("label", "text"):
@@ -54,10 +54,10 @@ class Layout:
         if self.label == self.text:
             raise ConfigError(f"label and text are both column {self.label!r}; name two columns")
         if self.header is False and not (self.label.isdigit() and self.text.isdigit()):
-            raise ConfigError("without a header line columns are given by number, for example label='1' text='2'")
+            raise ConfigError("header=false: columns must be given by number, for example label='1' text='2'")
 
     def parse_labels(self, cell: str, location: str) -> tuple[str, ...]:
-        """The labels in a cell; an empty cell is an error where each document has one."""
+        """Return the labels in a cell; an empty cell is an error unless the data is multi-label."""
         if self.separator:
             return tuple(name for name in (part.strip() for part in cell.split(self.separator)) if name)
         if not cell.strip():
@@ -66,7 +66,7 @@ class Layout:
 
 
 def read(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
-    """A table, a folder of tables named after splits, a folder by class or an archive of one -> documents by split."""
+    """Table, folder of tables named after splits, folder by class, or archive of one -> documents by split."""
     if archives.is_archive(path):
         return _by_class(path, layout)
     if path.is_file():
@@ -76,113 +76,113 @@ def read(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
     files = examples.files_by_split(path, tables.SUFFIXES)
     if files:
         return {split: read_table(file, layout) for split, file in files.items()}
-    found = sorted(file for file in path.iterdir() if examples.strip_compression(file).suffix in tables.SUFFIXES)
-    packed = sorted(file for file in path.iterdir() if archives.is_archive(file))
-    if found:
-        return {"train": read_table(found[0], layout)}
-    return _by_class(packed[0] if packed and not archives.list_text_files(path) else path, layout)
+    table_files = sorted(file for file in path.iterdir() if examples.strip_compression(file).suffix in tables.SUFFIXES)
+    archive_files = sorted(file for file in path.iterdir() if archives.is_archive(file))
+    if table_files:
+        return {"train": read_table(table_files[0], layout)}
+    return _by_class(archive_files[0] if archive_files and not archives.list_text_files(path) else path, layout)
 
 
 def read_table(path: Path, layout: Layout) -> Examples[Document]:
-    """A file with a document a line (CSV: a record) -> its documents."""
-    kind = examples.strip_compression(path).suffix
-    if kind == ".jsonl":
+    """File with one document per line (CSV: per record) -> its documents."""
+    suffix = examples.strip_compression(path).suffix
+    if suffix == ".jsonl":
         return examples.from_files(f"{path}", lambda: _records(path, layout), path, key=str(layout))
-    if kind not in (".tsv", ".csv", ".txt"):
-        raise DataError(f"{path}: unknown kind of file; expected .tsv, .csv or .jsonl (also .gz, .xz), or a folder")
+    if suffix not in (".tsv", ".csv", ".txt"):
+        raise DataError(f"{path}: unknown file type; expected .tsv, .csv or .jsonl (also .gz, .xz), or a folder")
     return examples.from_files(f"{path}", lambda: _from_cells(path, layout), path, key=str(layout))
 
 
 def find_columns(
-    top: Sequence[str], others: Sequence[Sequence[str]], layout: Layout, path: Path
+    top: Sequence[str], records: Sequence[Sequence[str]], layout: Layout, path: Path
 ) -> tuple[int, int, bool]:
-    """The first record of a table and some others -> the columns of label and text, and whether it is a header."""
+    """First record and further records of a table -> the columns of label and text, and True if the first is a header."""
     if layout.label.isdigit() and layout.text.isdigit():
-        if layout.header is None and tables.is_likely_header(top, others):
-            shown = ", ".join(repr(cell[:40]) for cell in top[:6])
+        if layout.header is None and tables.is_likely_header(top, records):
+            first_line = ", ".join(repr(cell[:40]) for cell in top[:6])
             raise DataError(
-                f"{path}: is its first line, {shown}, a header? Say data.label={layout.label} data.text={layout.text} "
-                "and, if it is: data.header=true; if it is a document: data.header=false"
+                f"{path}: is its first line, {first_line}, a header? Set data.label={layout.label} "
+                f"data.text={layout.text} and data.header=true if it is a header, data.header=false if it is a document"
             )
         return int(layout.label) - 1, int(layout.text) - 1, bool(layout.header)
-    label, text = (_column(name, top, others, path) for name in (layout.label, layout.text))
+    label, text = (_column(name, top, records, path) for name in (layout.label, layout.text))
     return label, text, True if layout.header is None else layout.header
 
 
-def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path: Path) -> int:
-    """The column of a name or number; `label` and `text` are found under other usual names too."""
+def _column(name: str, top: Sequence[str], records: Sequence[Sequence[str]], path: Path) -> int:
+    """Return the index of a column by name or number; `label` and `text` also match other common names."""
     if name.isdigit():
         return int(name) - 1
     plain = [cell.strip().casefold() for cell in top]
-    for wanted in (name.strip().casefold(), *COLUMN_ALIASES.get(name, ())):
-        if wanted in plain:
-            return plain.index(wanted)
-    guessed = guess_columns([top, *others])
+    for alias in (name.strip().casefold(), *COLUMN_ALIASES.get(name, ())):
+        if alias in plain:
+            return plain.index(alias)
+    guessed = guess_columns([top, *records])
     remedy = f"data.label={guessed[0] + 1} data.text={guessed[1] + 1}" if guessed else "data.label=1 data.text=2"
     raise ConfigError(
         f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; give its name "
-        f"(data.{name}=…), or without a header the numbers of the columns: {remedy}; {did_you_mean(name, top)}"
+        f"(data.{name}=…), or if there is no header the column numbers: {remedy}; {did_you_mean(name, top)}"
     )
 
 
 def guess_columns(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
-    """The columns of label and text by what they hold: few different values, and long texts. None: there is one."""
+    """Guess the columns of label and text: few distinct values, and the longest texts. None if there is one column."""
     columns = list(zip(*(record for record in records if len(record) == len(records[0])), strict=True))
     if len(columns) < 2:
         return None
     longest = max(range(len(columns)), key=lambda i: sum(map(len, columns[i])))
-    others = [i for i in range(len(columns)) if i != longest]
-    return min(others, key=lambda i: (len(set(columns[i])) < 2, len(set(columns[i])))), longest
+    remaining = [i for i in range(len(columns)) if i != longest]
+    return min(remaining, key=lambda i: (len(set(columns[i])) < 2, len(set(columns[i])))), longest
 
 
 def _from_cells(path: Path, layout: Layout) -> Iterator[Document]:
     stream = tables.read_records(path)
     head = list(islice(stream, SNIFF_RECORDS))
     if not head:
-        raise DataError(f"{path}: there is nothing but blank lines in it")
+        raise DataError(f"{path}: contains only blank lines")
     label, text, header = find_columns(head[0].cells, [record.cells for record in head[1:]], layout, path)
-    for number, cells in chain(head[1:] if header else head, stream):
+    for line, cells in chain(head[1:] if header else head, stream):
         if len(cells) <= max(label, text):
             count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-            raise DataError(f"{path}:{number}: {count}, but column {max(label, text) + 1} is asked for")
-        place = f"{path}:{number}"
-        yield Document(cells[text], layout.parse_labels(cells[label], place), place)
+            raise DataError(f"{path}:{line}: {count}, but column {max(label, text) + 1} is required")
+        location = f"{path}:{line}"
+        yield Document(cells[text], layout.parse_labels(cells[label], location), location)
 
 
 def _records(path: Path, layout: Layout) -> Iterator[Document]:
-    return (from_record(record, layout, place) for place, record in tables.read_jsonl(path))
+    return (from_record(record, layout, location) for location, record in tables.read_jsonl(path))
 
 
 def from_record(record: Any, layout: Layout, location: str) -> Document:
-    """A record `{"text": …, "label": …}` -> the document; several labels may be given as a list."""
+    """Record `{"text": …, "label": …}` -> the document; several labels may be given as a list."""
     if not isinstance(record, dict):
         raise DataError(f"{location}: expected an object with a text and a label, got {record!r:.60}")
     text, label = (record[_key(column, record, location)] for column in (layout.text, layout.label))
     if not isinstance(text, str):
-        raise DataError(f"{location}: {layout.text!r} holds {text!r:.60}, which is no text")
+        raise DataError(f"{location}: {layout.text!r} is {text!r:.60}, which is not a text")
     if isinstance(label, list) and layout.separator:
         return Document(text, tuple(str(name) for name in label), location)
     if not isinstance(label, str | int | bool):
-        hint = "; set data.separator, documents have several labels" if isinstance(label, list) else ""
-        raise DataError(f"{location}: {layout.label!r} holds {label!r:.60}, which is no label{hint}")
+        hint = "; set data.separator if documents have several labels" if isinstance(label, list) else ""
+        raise DataError(f"{location}: {layout.label!r} is {label!r:.60}, which is not a label{hint}")
     return Document(text, layout.parse_labels(str(label), location), location)
 
 
-def _key(column: str, record: dict[str, Any], place: str) -> str:
+def _key(column: str, record: dict[str, Any], location: str) -> str:
     for name in (column, *COLUMN_ALIASES.get(column, ())):
         if name in record:
             return name
-    raise DataError(f"{place}: no {column!r}; {did_you_mean(column, record)}")
+    raise DataError(f"{location}: no {column!r}; {did_you_mean(column, record)}")
 
 
 def _by_class(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
-    """A folder by class, or an archive of one -> documents by split."""
+    """Folder by class, or archive of one -> documents by split."""
     names = [tuple(name.split("/")) for name in archives.list_text_files(path)]
     if not names:
         raise DataError(f"{path}: no table (.tsv, .csv, .jsonl) and no text files in folders named after their class")
-    bare = next((parts for parts in names if len(parts) < 2), None)
-    if bare is not None:
-        raise DataError(f"{path}: {bare[0]} is in no folder of a class; expected class/{bare[0]}")
+    top_level = next((parts for parts in names if len(parts) < 2), None)
+    if top_level is not None:
+        raise DataError(f"{path}: {top_level[0]} is not in a class folder; expected class/{top_level[0]}")
     splits = {_split_of(parts, layout) for parts in names}
     return {split: _of_split(path, split, layout) for split in sorted(splits)}
 
@@ -197,10 +197,10 @@ def _of_split(path: Path, split: str, layout: Layout) -> Examples[Document]:
 
 
 def _split_of(parts: tuple[str, ...], layout: Layout) -> str:
-    """The path of a file inside its folder -> the split it belongs to."""
-    above = next((SPLIT_ALIASES[part] for part in parts[:-2] if part in SPLIT_ALIASES), None)
-    if above is not None:
-        return above
+    """Path of a file inside its folder -> its split."""
+    parent_split = next((SPLIT_ALIASES[part] for part in parts[:-2] if part in SPLIT_ALIASES), None)
+    if parent_split is not None:
+        return parent_split
     for split in ("valid", "test"):
         pattern = getattr(layout, split)
         if pattern and fnmatch.fnmatchcase(parts[-1], pattern):

@@ -1,4 +1,4 @@
-"""Languages by their codes: what people call them at the top of a column, and the script they are written in."""
+"""Languages by code: their names in column headers, and their scripts."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ LANGUAGE_NAMES = {
     "it": ("italian", "ita", "italiano", "이탈리아어"),
     "pt": ("portuguese", "por", "português", "포르투갈어"),
 }
-SOURCE_COLUMNS = ("source", "src", "원문", "원본", "출발어")  # what the column to translate from is called
+SOURCE_COLUMNS = ("source", "src", "원문", "원본", "출발어")  # common names of the source column
 TARGET_COLUMNS = ("target", "tgt", "translation", "번역", "번역문", "도착어")
 SCRIPTS = {"ko": "HANGUL", "ja": "JAPANESE", "zh": "CJK", "ru": "CYRILLIC"}
 LATIN_LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "vi")
 
 
 def language_names(code: str) -> tuple[str, ...]:
-    """A language's code (or any name of a column) -> itself and what else it is called, in small letters."""
+    """Language code (or any column name) -> the code and the other names of the language, in lower case."""
     plain = code.strip().casefold()
     return (plain, *LANGUAGE_NAMES.get(plain.partition("-")[0].partition("_")[0], ()))
 
 
 def matches_name(cell: str, names: tuple[str, ...]) -> bool:
-    """Whether a column's name is one of these names, or has one among its words: `영어 번역문`, `text_en`."""
+    """Return True if a column name equals one of the names or contains it as a word: `영어 번역문`, `text_en`."""
     plain = cell.strip().casefold()
     return plain in names or (len(plain) <= 30 and any(word in names for word in re.split(r"[\W_]+", plain)))
 
 
 def script_of(text: str) -> str | None:
-    """The script of most letters of a text; None where it has no letters."""
+    """Return the most frequent script of a text's alphabetic characters, or None if it has none."""
     counts = Counter(map(_script, filter(str.isalpha, text)))
-    if counts["JAPANESE"]:  # which is written with Chinese characters too
+    if counts["JAPANESE"]:  # Japanese also uses Chinese characters
         counts["JAPANESE"] += counts.pop("CJK", 0)
     return counts.most_common(1)[0][0] if counts else None
 
 
 def has_script(text: str, script: str) -> bool:
-    """Whether a text has a letter of a script."""
-    return any(_script(letter) == script for letter in filter(str.isalpha, text))
-
-
-def _script(letter: str) -> str:
-    word = unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
-    return "JAPANESE" if word in ("HIRAGANA", "KATAKANA") else word
+    """Return True if a text contains a character of a script."""
+    return any(_script(character) == script for character in filter(str.isalpha, text))
 
 
 def script_of_language(code: str) -> str | None:
-    """The script a language is written in, where that is known."""
+    """Return the script of a language, or None if it is not in the table."""
     plain = code.strip().casefold().partition("-")[0].partition("_")[0]
     return "LATIN" if plain in LATIN_LANGUAGES else SCRIPTS.get(plain)
+
+
+def _script(character: str) -> str:
+    word = unicodedata.name(character, "").partition(" ")[0].partition("-")[0]
+    return "JAPANESE" if word in ("HIRAGANA", "KATAKANA") else word

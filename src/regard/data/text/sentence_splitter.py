@@ -1,9 +1,9 @@
-"""A text cut into sentences, English or Korean, as places in the raw text.
+"""Sentence splitter for English and Korean; sentences are spans of the raw text.
 
-A sentence ends at a line break, or behind . ! ? … and closing quotes and brackets, if something follows that can begin
-a sentence. It does not end behind an abbreviation (Dr.), an initial (J. Kim), the number of a list (1.), before a small
-letter ("Go!" he said), nor where Korean goes on behind a quotation ("좋다."라고 했다). Korean often has no space behind
-the full stop: after 다, 요, 까, 죠, 네, 음, 임 none is needed.
+A sentence ends at a line break, or after . ! ? … and closing quotes and brackets, if the following text can start a
+sentence. It does not end after an abbreviation (Dr.), an initial (J. Kim) or the number of a list item (1.). It also
+does not end before a lowercase letter ("Go!" he said), or if Korean continues after a quotation ("좋다."라고 했다).
+Korean text often has no space after the full stop; none is required after 다, 요, 까, 죠, 네, 음, 임.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ BEFORE_NUMBERS = ("no", "vol", "fig", "p", "pp", "ch")  # abbreviations if a num
 CLOSING = "\"'”’»」』)\\]}"
 OPENING = "\"'“‘«「『(\\[{"
 KOREAN_ENDINGS = "다요까죠네음임"
-LOOKAHEAD_CHARS = 20  # characters behind the end of a sentence that are looked at
+LOOKAHEAD_CHARS = 20  # characters after the end of a sentence that are examined
 QUOTE_CONTINUATION = (
-    r"\s?(?:라고|이라고|라는|라며|라면서|하고|고\s|며\s|는\s|란\s)"  # what Korean puts behind a quotation
+    r"\s?(?:라고|이라고|라는|라며|라면서|하고|고\s|며\s|는\s|란\s)"  # Korean particles after a quotation
 )
 
 
 @dataclass(frozen=True)
 class Splitter:
-    """Where sentences end."""
+    """Rules for the end of a sentence."""
 
-    marks: str = ".!?…。！？"  # what ends a sentence; "": only breaks do
-    breaks: str = r"\n|<br\s*/?>"  # what always parts two sentences and belongs to neither, as a regular expression
-    abbreviations: tuple[str, ...] = ABBREVIATIONS  # words behind which a full stop ends nothing, in small letters
+    marks: str = ".!?…。！？"  # characters that end a sentence; "": only breaks do
+    breaks: str = r"\n|<br\s*/?>"  # regular expression that always separates two sentences and belongs to neither
+    abbreviations: tuple[str, ...] = ABBREVIATIONS  # lowercase words after which a full stop does not end a sentence
 
     def __post_init__(self) -> None:
         try:
             re.compile(self.breaks or "(?!)")
-        except re.error as wrong:
-            raise ConfigError(f"breaks={self.breaks!r} is not a regular expression: {wrong}") from None
+        except re.error as error:
+            raise ConfigError(f"breaks={self.breaks!r} is not a regular expression: {error}") from None
 
     def split(self, text: str) -> list[Span]:
-        """A raw text -> (start, stop) of each sentence, blanks around it left out; a blank text has none."""
+        """Raw text -> (start, stop) of each sentence without surrounding whitespace; a blank text has none."""
         composed = nfc(text)
         spans: list[Span] = []
-        for start, stop in self._lines(composed):
-            for first, last in self._sentences(composed, start, stop):
-                inner = composed[first:last]
-                if inner.strip():
-                    begin = first + len(inner) - len(inner.lstrip())
-                    spans.append((begin, begin + len(inner.strip())))
+        for line_start, line_stop in self._lines(composed):
+            for start, stop in self._sentences(composed, line_start, line_stop):
+                sentence = composed[start:stop]
+                if sentence.strip():
+                    first = start + len(sentence) - len(sentence.lstrip())
+                    spans.append((first, first + len(sentence.strip())))
         if composed == text:
             return spans
         raw = raw_spans(text)
@@ -63,8 +63,8 @@ class Splitter:
 
     def _lines(self, text: str) -> list[Span]:
         edges = [0]
-        for found in self._breaks.finditer(text):
-            edges += [found.start(), found.end()]
+        for match in self._breaks.finditer(text):
+            edges += [match.start(), match.end()]
         edges.append(len(text))
         return list(zip(edges[::2], edges[1::2], strict=True))
 
@@ -72,28 +72,28 @@ class Splitter:
         if not self.marks:
             return [(start, stop)]
         edges = [start]
-        for found in self._ends.finditer(text, start, stop):
-            if found.end() < stop and self._ends_here(text, edges[-1], found):
-                edges.append(found.end())
+        for match in self._ends.finditer(text, start, stop):
+            if match.end() < stop and self._ends_sentence(text, edges[-1], match):
+                edges.append(match.end())
         return list(zip(edges, [*edges[1:], stop], strict=True))
 
-    def _ends_here(self, text: str, start: int, found: re.Match[str]) -> bool:
-        """Whether a sentence that began at `start` ends behind the marks that were found."""
-        before, after = text[start : found.start()], text[found.end() : found.end() + LOOKAHEAD_CHARS]
-        mark, closing = found.group("mark"), found.group("closing")
+    def _ends_sentence(self, text: str, start: int, match: re.Match[str]) -> bool:
+        """Return True if a sentence that starts at `start` ends after the matched punctuation."""
+        before, after = text[start : match.start()], text[match.end() : match.end() + LOOKAHEAD_CHARS]
+        mark, closing = match.group("mark"), match.group("closing")
         spaced = after[:1].isspace()
-        follows = after.lstrip()[:1]
+        following = after.lstrip()[:1]
         if not spaced and not (before[-1:] in KOREAN_ENDINGS and _is_hangul(after[:1])):
             return False
-        if follows.islower() or (closing and re.match(QUOTE_CONTINUATION, after)):
+        if following.islower() or (closing and re.match(QUOTE_CONTINUATION, after)):
             return False
         if mark != ".":
             return True
         word = re.split(rf"[\s{OPENING}]", before)[-1]
-        initial = len(word) == 1 and word.isupper()
-        numbered = before.strip().isdigit()
-        short = word.lower() in self.abbreviations or (word.lower() in BEFORE_NUMBERS and follows.isdigit())
-        return bool(before.strip()) and not (initial or numbered or short)
+        is_initial = len(word) == 1 and word.isupper()
+        is_list_number = before.strip().isdigit()
+        is_abbreviation = word.lower() in self.abbreviations or (word.lower() in BEFORE_NUMBERS and following.isdigit())
+        return bool(before.strip()) and not (is_initial or is_list_number or is_abbreviation)
 
     @cached_property
     def _breaks(self) -> re.Pattern[str]:

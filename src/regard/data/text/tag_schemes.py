@@ -1,7 +1,7 @@
-"""Tags of entities: BIO (IOB2), IOB1 and IOBES, told apart, checked and converted into each other.
+"""Entity tags in the schemes BIO (IOB2), IOB1 and IOBES: detection, validation and conversion.
 
-Entities are the common ground: tags -> entities by the rules of one scheme, entities -> tags by those of another.
-BILOU (L for E, U for S) and BMES (M for I) are IOBES with other letters and are read as such.
+Conversion goes through entities: tags -> entities by the rules of one scheme, entities -> tags by those of another.
+BILOU (L for E, U for S) and BMES (M for I) are read as IOBES with other prefixes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from regard.core.data_specs import TagTransitions
 from regard.core.errors import DataError
 
 Scheme = Literal["bio", "iob1", "iobes"]
-SEQEVAL_NAMES = {"bio": "IOB2", "iob1": "IOB1", "iobes": "IOBES"}  # what seqeval calls them
+SEQEVAL_NAMES = {"bio": "IOB2", "iob1": "IOB1", "iobes": "IOBES"}  # names of the schemes in seqeval
 SCHEME_PREFIXES = {"bio": "BI", "iob1": "BI", "iobes": "BIES"}
-PREFIX_ALIASES = {"L": "E", "U": "S", "M": "I"}  # other letters for the same thing
+PREFIX_ALIASES = {"L": "E", "U": "S", "M": "I"}  # prefixes of BILOU and BMES
 OUTSIDE = "O"
+CONTINUES_NOTHING = "continues an entity that has not started"  # problem of an I or E tag without an open entity
 
 
 class Entity(NamedTuple):
-    """An entity: the units first … last - 1, and its type."""
+    """An entity: the units start … stop - 1, and its type."""
 
     start: int
     stop: int
@@ -30,7 +31,7 @@ class Entity(NamedTuple):
 
 
 class TagError(NamedTuple):
-    """What is wrong with the tag of one unit."""
+    """The invalid tag of a unit."""
 
     unit: int
     problem: str
@@ -38,46 +39,46 @@ class TagError(NamedTuple):
 
 @lru_cache(maxsize=4096)  # a corpus has few different tags
 def parse(tag: str) -> tuple[str, str]:
-    """A tag -> its letter and type: "B-person" or "B_PS"; ("O", "") outside, ("I", "") for a bare I."""
+    """Tag ("B-person" or "B_PS") -> its prefix and type; ("O", "") outside, ("I", "") for a bare I."""
     if tag == OUTSIDE:
         return OUTSIDE, ""
-    letter, kind = tag[:1], tag[2:]
-    letter = PREFIX_ALIASES.get(letter, letter)
-    if letter not in ("B", "I", "E", "S") or (len(tag) > 1 and (tag[1] not in "-_" or not kind)):
-        raise DataError(f"{tag!r} is no tag; expected O, or B- and I- with a type such as B-person")
-    return letter, kind
+    prefix, entity_type = tag[:1], tag[2:]
+    prefix = PREFIX_ALIASES.get(prefix, prefix)
+    if prefix not in ("B", "I", "E", "S") or (len(tag) > 1 and (tag[1] not in "-_" or not entity_type)):
+        raise DataError(f"{tag!r} is not a tag; expected O, or B- and I- with a type such as B-person")
+    return prefix, entity_type
 
 
 def parse_tags(tags: Sequence[str]) -> list[tuple[str, str]]:
-    """Tags -> letters and types; a bare I has the type of the tag before it (the KLP data is written so)."""
+    """Tags -> prefixes and types; a bare I takes the type of the previous tag (as in the KLP data)."""
     parsed: list[tuple[str, str]] = []
     for tag in tags:
-        letter, kind = parse(tag)
-        if letter != OUTSIDE and not kind:
-            kind = parsed[-1][1] if parsed else ""
-        parsed.append((letter, kind))
+        prefix, entity_type = parse(tag)
+        if prefix != OUTSIDE and not entity_type:
+            entity_type = parsed[-1][1] if parsed else ""
+        parsed.append((prefix, entity_type))
     return parsed
 
 
 def may_follow(before: tuple[str, str], after: tuple[str, str], scheme: Scheme) -> bool:
-    """Whether a tag may stand behind another; both as letter and type. O stands before the first tag."""
-    same = before[1] == after[1]
-    opened = before[0] in ("B", "I")
+    """Return True if one tag may follow another, both as prefix and type. The first tag of a sentence follows O."""
+    same_type = before[1] == after[1]
+    is_open = before[0] in ("B", "I")
     if scheme == "bio":
-        return after[0] != "I" or (opened and same)
+        return after[0] != "I" or (is_open and same_type)
     if scheme == "iob1":
-        return after[0] != "B" or (opened and same)
-    return (after[0] in ("I", "E") and same) if opened else after[0] not in ("I", "E")
+        return after[0] != "B" or (is_open and same_type)
+    return (after[0] in ("I", "E") and same_type) if is_open else after[0] not in ("I", "E")
 
 
 def find_tag_error(tags: Sequence[str], scheme: Scheme) -> TagError | None:
-    """The first unit whose tag breaks the rules of a scheme; None where all keep them."""
+    """Return the first tag that violates a scheme, or None if all tags are valid."""
     parsed = [(OUTSIDE, ""), *parse_tags(tags)]
     for i, (before, after) in enumerate(pairwise(parsed)):
         if after[0] != OUTSIDE and after[0] not in SCHEME_PREFIXES[scheme]:
             return TagError(i, f"{tags[i]!r} is not a tag of {SEQEVAL_NAMES[scheme]}")
         if after[0] != OUTSIDE and not after[1]:
-            return TagError(i, f"{tags[i]!r} goes on with an entity that has not begun")
+            return TagError(i, f"{tags[i]!r} {CONTINUES_NOTHING}")
         if not may_follow(before, after, scheme):
             return TagError(i, _problem(tags, i, scheme))
     if scheme == "iobes" and parsed[-1][0] in ("B", "I"):
@@ -85,50 +86,35 @@ def find_tag_error(tags: Sequence[str], scheme: Scheme) -> TagError | None:
     return None
 
 
-def _problem(tags: Sequence[str], i: int, scheme: Scheme) -> str:
-    letter = parse(tags[i])[0]
-    if scheme == "iob1":
-        return f"{tags[i]!r} begins an entity where IOB1 has I: none of its type stands before it"
-    if letter in ("I", "E"):
-        return f"{tags[i]!r} goes on with an entity that has not begun"
-    return f"{tags[i - 1]!r} has no end: {tags[i]!r} follows"
-
-
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
-    """The tags of many sentences -> the scheme whose rules all keep; BIO where several do. An error names the best."""
+    """Tags of many sentences -> the scheme that all of them follow; BIO if several match."""
     counts: dict[Scheme, int] = dict.fromkeys(get_args(Scheme), 0)
     total = 0
     for tags in sentences:
         total += 1
         for scheme in counts:
             counts[scheme] += find_tag_error(tags, scheme) is None
-    best = max(counts, key=lambda scheme: counts[scheme])  # the first of the best: BIO
+    best = max(counts, key=lambda scheme: counts[scheme])  # the first of equal ones: BIO
     if counts[best] < total:
         raise DataError(
-            f"the tags keep to no scheme: {total - counts[best]} of {total} sentences break {SEQEVAL_NAMES[best]}, "
+            f"the tags follow no scheme: {total - counts[best]} of {total} sentences violate {SEQEVAL_NAMES[best]}, "
             f"which fits best; see: regard data check"
         )
     return best
 
 
 def tags_to_entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
-    """Tags that keep a scheme's rules -> the entities they describe, in order."""
+    """Valid tags of a scheme -> their entities, in order."""
     parsed = parse_tags(tags)
-    starts = [i for i, (letter, _) in enumerate(parsed) if letter in ("B", "S") or _begins_by_i(parsed, i, scheme)]
-    others = set(starts)
-    found: list[Entity] = []
-    for first in starts:
-        last = first + 1
-        while last < len(parsed) and last not in others and parsed[last][0] in ("I", "E"):
-            last += 1
-        found.append(Entity(first, last, parsed[first][1]))
-    return found
-
-
-def _begins_by_i(parsed: Sequence[tuple[str, str]], i: int, scheme: Scheme) -> bool:
-    if scheme != "iob1" or parsed[i][0] != "I":
-        return False
-    return i == 0 or parsed[i - 1][0] == OUTSIDE or parsed[i - 1][1] != parsed[i][1]
+    starts = [i for i, (prefix, _) in enumerate(parsed) if prefix in ("B", "S") or _starts_with_i(parsed, i, scheme)]
+    start_set = set(starts)
+    entities: list[Entity] = []
+    for start in starts:
+        stop = start + 1
+        while stop < len(parsed) and stop not in start_set and parsed[stop][0] in ("I", "E"):
+            stop += 1
+        entities.append(Entity(start, stop, parsed[start][1]))
+    return entities
 
 
 def entities_to_tags(entity_list: Iterable[Entity], length: int, scheme: Scheme) -> list[str]:
@@ -138,34 +124,50 @@ def entities_to_tags(entity_list: Iterable[Entity], length: int, scheme: Scheme)
     for entity in sorted(entity_list):
         if entity.start < before.stop:
             raise DataError(f"two entities overlap: {before} and {entity}")
-        letters = _letters(entity, before, scheme)
-        tags[entity.start : entity.stop] = [f"{letter}-{entity.type}" for letter in letters]
+        prefixes = _prefixes(entity, before, scheme)
+        tags[entity.start : entity.stop] = [f"{prefix}-{entity.type}" for prefix in prefixes]
         before = entity
     return tags
 
 
-def _letters(entity: Entity, before: Entity, scheme: Scheme) -> str:
+def convert(tags: Sequence[str], source_scheme: Scheme, target_scheme: Scheme) -> list[str]:
+    """Tags of one scheme -> the tags of another scheme for the same entities."""
+    return entities_to_tags(tags_to_entities(tags, source_scheme), len(tags), target_scheme)
+
+
+def tag_transitions(tags: Sequence[str], scheme: Scheme) -> TagTransitions:
+    """Tag vocabulary -> the tag sequences that are valid in the scheme."""
+    parsed = [parse(tag) for tag in tags]
+    first = tuple(may_follow((OUTSIDE, ""), tag, scheme) for tag in parsed)
+    follows = tuple(tuple(may_follow(before, after, scheme) for after in parsed) for before in parsed)
+    last = tuple(not (scheme == "iobes" and prefix in ("B", "I")) for prefix, _ in parsed)
+    return TagTransitions(first, follows, last)
+
+
+def tag_vocabulary(entity_types: Iterable[str], scheme: Scheme) -> list[str]:
+    """Entity types -> all tags of a scheme, O first."""
+    types = sorted(set(entity_types))
+    return [OUTSIDE, *(f"{prefix}-{entity_type}" for entity_type in types for prefix in SCHEME_PREFIXES[scheme])]
+
+
+def _problem(tags: Sequence[str], i: int, scheme: Scheme) -> str:
+    prefix = parse(tags[i])[0]
+    if scheme == "iob1":
+        return f"{tags[i]!r} starts an entity where IOB1 has I: no entity of its type precedes it"
+    if prefix in ("I", "E"):
+        return f"{tags[i]!r} {CONTINUES_NOTHING}"
+    return f"{tags[i - 1]!r} has no end: {tags[i]!r} follows"
+
+
+def _starts_with_i(parsed: Sequence[tuple[str, str]], i: int, scheme: Scheme) -> bool:
+    if scheme != "iob1" or parsed[i][0] != "I":
+        return False
+    return i == 0 or parsed[i - 1][0] == OUTSIDE or parsed[i - 1][1] != parsed[i][1]
+
+
+def _prefixes(entity: Entity, before: Entity, scheme: Scheme) -> str:
     length = entity.stop - entity.start
     if scheme == "iobes":
         return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
     touches = entity.start == before.stop and entity.type == before.type and before.stop > 0
     return ("B" if scheme == "bio" or touches else "I") + "I" * (length - 1)
-
-
-def convert(tags: Sequence[str], source_scheme: Scheme, target_scheme: Scheme) -> list[str]:
-    """Tags of one scheme -> the tags of another for the same entities."""
-    return entities_to_tags(tags_to_entities(tags, source_scheme), len(tags), target_scheme)
-
-
-def tag_transitions(tags: Sequence[str], scheme: Scheme) -> TagTransitions:
-    """The tags of a vocabulary -> the sequences of them that keep the scheme's rules."""
-    parsed = [parse(tag) for tag in tags]
-    first = tuple(may_follow((OUTSIDE, ""), tag, scheme) for tag in parsed)
-    follows = tuple(tuple(may_follow(before, after, scheme) for after in parsed) for before in parsed)
-    last = tuple(not (scheme == "iobes" and letter in ("B", "I")) for letter, _ in parsed)
-    return TagTransitions(first, follows, last)
-
-
-def tag_vocabulary(entity_types: Iterable[str], scheme: Scheme) -> list[str]:
-    """Types of entities -> all tags of a scheme, O first."""
-    return [OUTSIDE, *(f"{letter}-{kind}" for kind in sorted(set(entity_types)) for letter in SCHEME_PREFIXES[scheme])]

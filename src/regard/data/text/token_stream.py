@@ -1,7 +1,7 @@
-"""Text as one long row of tokens, in memory or mapped from a file, and the crops that a language model is trained on.
+"""Text as one long token stream, in memory or memory-mapped, and the crops that a language model is trained on.
 
-Documents stand end to end with an end mark between two of them. A crop is an example number: the place of its first
-token.
+Documents are concatenated with an EOS token between them. The index of an example is the position of the first token
+of its crop.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from regard.data.text.plain_text import Documents
 from regard.data.text.tokenizer import Tokenizer
 
 VERSION = 1
-MAX_UINT16_VOCAB = 2**16  # a vocabulary up to this size fits two bytes a token
-PIECE_CHARS = 2**16  # characters that are encoded as one: the library needs a hundred bytes a token while it encodes
-BATCH_PIECES = 64  # that are encoded at once
+MAX_UINT16_VOCAB = 2**16  # a vocabulary up to this size needs two bytes per token
+PIECE_CHARS = 2**16  # characters per encoded text: the library needs a hundred bytes per token while it encodes
+BATCH_PIECES = 64  # pieces per call of the tokenizer
 
 
 class TokenStream(NamedTuple):
-    """All tokens of a text and how many characters they stand for."""
+    """All tokens of a text, and the number of its characters."""
 
     tokens: TokenArray
     num_characters: int
 
     def crops(self, starts: Indices, length: int) -> Tensor:
-        """Places (b) -> the tokens (b length) from each place on."""
+        """Start positions (b) -> `length` tokens from each position (b length)."""
         return torch.from_numpy(self.tokens[starts[:, None] + np.arange(length)].astype(np.int64))
 
 
 class EncodedPart(NamedTuple):
-    """Some tokens of a text, and the characters they stand for."""
+    """Tokens of a part of a text, and the number of its characters."""
 
     tokens: list[int]
     num_characters: int
 
 
 def encode_in_memory(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos) -> TokenStream:
-    """Texts -> their tokens, held in memory."""
-    kind = np.uint16 if tokenizer.vocab_size <= MAX_UINT16_VOCAB else np.int32
-    parts, characters = [np.zeros(0, dtype=kind)], 0
+    """Texts -> their token stream in memory."""
+    dtype = np.uint16 if tokenizer.vocab_size <= MAX_UINT16_VOCAB else np.int32
+    parts, characters = [np.zeros(0, dtype=dtype)], 0
     for part in encode_parts(documents, tokenizer, eos_id):
-        parts.append(np.array(part.tokens, dtype=kind))
+        parts.append(np.array(part.tokens, dtype=dtype))
         characters += part.num_characters
     return TokenStream(np.concatenate(parts), characters)
 
@@ -62,104 +62,104 @@ def encode_in_memory(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int
 def load_or_build(
     documents: Documents, tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos, *, folder: Path
 ) -> TokenStream:
-    """Texts -> their tokens, mapped from a file in `folder`, which is made if it is not there."""
+    """Texts -> their token stream, mapped from a file in `folder`, which is created if it does not exist."""
     stamp = f"{VERSION} {documents.key} {eos_id}".encode() + tokenizer.engine.to_str().encode()
-    place = folder / f"{sha256(stamp).hexdigest()[:24]}.tokens"
-    header = place.with_suffix(".json")
-    if not header.exists():
-        _write(
-            place,
-            encode_parts(documents, tokenizer, eos_id),
-            kind="<u2" if tokenizer.vocab_size <= MAX_UINT16_VOCAB else "<i4",
-        )
+    path = folder / f"{sha256(stamp).hexdigest()[:24]}.tokens"
+    header_path = path.with_suffix(".json")
+    if not header_path.exists():
+        dtype = "<u2" if tokenizer.vocab_size <= MAX_UINT16_VOCAB else "<i4"
+        _write(path, encode_parts(documents, tokenizer, eos_id), dtype=dtype)
     try:
-        facts = json.loads(header.read_text(encoding="utf-8"))
-        tokens = np.memmap(place, dtype=facts["type"], mode="r")
-        whole = len(tokens) == facts["count"]
+        header = json.loads(header_path.read_text(encoding="utf-8"))
+        tokens = np.memmap(path, dtype=header["type"], mode="r")
+        intact = len(tokens) == header["count"]
     except (OSError, ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise DataError(f"{place}: damaged; delete it and {header.name}, and they are made anew")
-    return TokenStream(tokens, int(facts["characters"]))
+        intact = False
+    if not intact:
+        raise DataError(f"{path}: damaged; delete it and {header_path.name}, and both are created again")
+    return TokenStream(tokens, int(header["characters"]))
 
 
-def _write(place: Path, parts: Iterable[EncodedPart], *, kind: str) -> None:
-    """The tokens, and then the header: with it they are whole."""
+def _write(path: Path, parts: Iterable[EncodedPart], *, dtype: str) -> None:
+    """Write the tokens and then the header, whose existence means that the tokens are complete."""
     count = characters = 0
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as wrong:
-        raise FileError(f"{place.parent}: cannot be made ({wrong.strerror})") from None
-    with atomic_write(place) as beside, beside.open("wb") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{path.parent}: cannot be created ({error.strerror})") from None
+    with atomic_write(path) as draft, draft.open("wb") as file:
         for part in parts:
-            file.write(np.array(part.tokens, dtype=kind).tobytes())
+            file.write(np.array(part.tokens, dtype=dtype).tobytes())
             count, characters = count + len(part.tokens), characters + part.num_characters
     if not count:
         raise DataError("there is no text to encode")
-    write_text(place.with_suffix(".json"), json.dumps({"type": kind, "count": count, "characters": characters}))
+    write_text(path.with_suffix(".json"), json.dumps({"type": dtype, "count": count, "characters": characters}))
 
 
 def encode_parts(
     documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos
 ) -> Iterator[EncodedPart]:
-    """Texts -> their tokens, part by part, with an end mark between two documents; blank ones are left out."""
+    """Texts -> their tokens, part by part, with EOS between documents; blank documents are skipped."""
     prefixed = str(tokenizer.engine.normalizer.normalize_str("a")).startswith(" ")
-    waiting: list[tuple[str, bool]] = []  # pieces, and whether a document ends with each
-    before: list[int] = []
+    pending: list[tuple[str, bool]] = []  # pieces, and True for the last piece of a document
+    prefix: list[int] = []
     characters = 0
     for text in documents:
         if not text.strip():
             continue
-        *begun, last = split_text(text, PIECE_CHARS, keep_space=not prefixed)
-        waiting += [(piece, False) for piece in begun] + [(last, True)]
+        *pieces, last = split_text(text, PIECE_CHARS, keep_space=not prefixed)
+        pending += [(piece, False) for piece in pieces] + [(last, True)]
         characters += len(text)
-        if len(waiting) >= BATCH_PIECES:
-            yield EncodedPart(before + _flat(tokenizer, waiting, end=eos_id), characters)
-            waiting, before, characters = [], [eos_id], 0
-    if waiting:
-        yield EncodedPart(before + _flat(tokenizer, waiting, end=eos_id), characters)
+        if len(pending) >= BATCH_PIECES:
+            yield EncodedPart(prefix + _concatenate(tokenizer, pending, eos_id), characters)
+            pending, prefix, characters = [], [eos_id], 0
+    if pending:
+        yield EncodedPart(prefix + _concatenate(tokenizer, pending, eos_id), characters)
 
 
-def _flat(tokenizer: Tokenizer, pieces: list[tuple[str, bool]], *, end: int) -> list[int]:
-    """Pieces -> their tokens in a row, an end mark behind every document but the last."""
+def _concatenate(tokenizer: Tokenizer, pieces: list[tuple[str, bool]], eos_id: int) -> list[int]:
+    """Pieces -> their concatenated tokens, with EOS after every document but the last."""
     tokens: list[int] = []
-    for row, (_, ends) in zip(tokenizer.encode([piece for piece, _ in pieces]), pieces, strict=True):
-        tokens += [*row, end] if ends else row
+    for row, (_, is_last_piece) in zip(tokenizer.encode([piece for piece, _ in pieces]), pieces, strict=True):
+        tokens += [*row, eos_id] if is_last_piece else row
     return tokens[:-1]
 
 
 def split_text(text: str, size: int, *, keep_space: bool) -> list[str]:
-    """A text -> pieces of about `size` characters whose tokens, joined, are those of the whole.
+    """Text -> pieces of about `size` characters whose concatenated tokens are those of the entire text.
 
-    A piece begins at the space before a word, where no token can stretch over the cut. A tokenizer that sets a space
-    before every text puts this space back, so it is left out for it (`keep_space` False).
+    A piece starts at the space before a word, because no token spans that position. A tokenizer that prepends a space
+    to every text restores this space, so it is removed for such a tokenizer (`keep_space` False).
     """
-    pieces, begin = [], 0
-    while len(text) - begin > size:
-        edge = begin + size
-        while edge > begin and not (text[edge] == " " and not text[edge - 1].isspace()):
-            edge -= 1
-        if edge == begin:  # no space as far as one looks: the cut may split a token
-            edge = begin + size
-            pieces.append(text[begin:edge])
-            begin = edge
+    pieces, start = [], 0
+    while len(text) - start > size:
+        stop = start + size
+        while stop > start and not (text[stop] == " " and not text[stop - 1].isspace()):
+            stop -= 1
+        if stop == start:  # no space within `size` characters: the cut may split a token
+            stop = start + size
+            pieces.append(text[start:stop])
+            start = stop
         else:
-            pieces.append(text[begin:edge])
-            begin = edge if keep_space else edge + 1
-    return [*pieces, text[begin:]]
+            pieces.append(text[start:stop])
+            start = stop if keep_space else stop + 1
+    return [*pieces, text[start:]]
 
 
 def epoch_batches(length: int, *, context: int, batch_size: int, seed: int, epoch: int) -> list[Indices]:
-    """A stream of `length` tokens -> an epoch's batches of places. Crops lie side by side from a random first place,
-    so an epoch sees every token once but for less than two crops at the ends."""
+    """Stream of `length` tokens -> an epoch's batches of start positions.
+
+    Crops are adjacent and start at a random offset, so an epoch uses every token once, except for less than two crops
+    at the ends.
+    """
     random = np.random.default_rng(combine_seeds(seed, epoch))
-    first = int(random.integers(min(context, length - context + 1)))
-    places = random.permutation(np.arange(first, length - context + 1, context))
-    return [places[i : i + batch_size] for i in range(0, len(places), batch_size)]
+    offset = int(random.integers(min(context, length - context + 1)))
+    starts = random.permutation(np.arange(offset, length - context + 1, context))
+    return [starts[i : i + batch_size] for i in range(0, len(starts), batch_size)]
 
 
 class EvaluationWindow(NamedTuple):
-    """A part of a stream for evaluation: tokens begin … end are predicted, those from `counted` on are scored."""
+    """Window of a stream: tokens start … stop are predicted, those from `scored_from` on are scored."""
 
     start: int
     scored_from: int
@@ -167,11 +167,13 @@ class EvaluationWindow(NamedTuple):
 
 
 def evaluation_windows(length: int, size: int) -> list[EvaluationWindow]:
-    """Every token of a stream scored once, in windows of `size` that overlap by half: but for the first window, at
-    least half a window stands before each token."""
+    """Return windows of `size` tokens that overlap by half and score every token once.
+
+    Except in the first window, every scored token has at least half a window of context.
+    """
     hop = max(1, size // 2)
-    parts = [EvaluationWindow(0, 0, min(size, length))]
-    while parts[-1].stop < length:
-        begin = parts[-1].start + hop
-        parts.append(EvaluationWindow(begin, parts[-1].stop, min(begin + size, length)))
-    return parts
+    windows = [EvaluationWindow(0, 0, min(size, length))]
+    while windows[-1].stop < length:
+        start = windows[-1].start + hop
+        windows.append(EvaluationWindow(start, windows[-1].stop, min(start + size, length)))
+    return windows

@@ -1,7 +1,7 @@
-"""A raw text cut into the units that are tagged - words or characters - with their places in it.
+"""Splitting of raw text into units for tagging: words or characters, as spans of the raw text.
 
-Words are cut as in the usual tagged data: punctuation stands alone, so do 's and n't; @names, #tags, links and numbers
-stay whole. A decomposed syllable is one character, and its place spans all its letters.
+Words are split as in common tagged corpora: punctuation, 's and n't are separate units; @names, #tags, links and
+numbers are not split. A decomposed syllable is one character, and its span covers all its code points.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ WORD_PATTERN = re.compile(
 
 
 def word_spans(text: str) -> list[Span]:
-    """A raw text -> the places of its words."""
-    places = nfc_spans(text)
-    return [(places[m.start()][0], places[m.end() - 1][1]) for m in WORD_PATTERN.finditer(nfc(text))]
+    """Raw text -> the spans of its words."""
+    spans = nfc_spans(text)
+    return [(spans[m.start()][0], spans[m.end() - 1][1]) for m in WORD_PATTERN.finditer(nfc(text))]
 
 
 def character_spans(text: str) -> list[Span]:
-    """A raw text -> the places of its characters, spaces included."""
-    places = nfc_spans(text)
-    return [place for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
+    """Raw text -> the spans of its characters, including spaces."""
+    spans = nfc_spans(text)
+    return [span for i, span in enumerate(spans) if i == 0 or span != spans[i - 1]]
 
 
 SPLITTERS: dict[Unit, Callable[[str], list[Span]]] = {"words": word_spans, "characters": character_spans}

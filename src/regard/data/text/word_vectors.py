@@ -1,7 +1,8 @@
-"""Word vectors in files: word2vec text and binary, GloVe, fastText text. They can start any table of embeddings.
+"""Word vector files: word2vec text and binary, GloVe, fastText text. They can initialize any embedding table.
 
-word2vec and fastText begin with a line `count width`, GloVe with the first vector. In text a line is a word and its
-numbers; in binary a word, a space and the numbers as 32-bit floats. Packed files (.gz, .xz) are read as they are.
+word2vec and fastText files start with a line `count width`, GloVe files with the first vector. A line of a text file
+has a word and its values; a binary entry has a word, a space and the values as 32-bit floats. Compressed files (.gz,
+.xz) are decompressed while reading.
 """
 
 from __future__ import annotations
@@ -25,67 +26,67 @@ from regard.core.errors import DataError, FileError
 from regard.data.text import tokenizer as tokenizers
 
 Array = NDArray[np.float32]
-VECTORS_KEY = "vectors.weight"  # the name of the table in the run folder of a model of word vectors
-MAX_WORD_BYTES = 4096  # bytes of a word in a binary file; more means that it is none
+VECTORS_KEY = "vectors.weight"  # name of the embedding table in the run folder of a word vector model
+MAX_WORD_BYTES = 4096  # bytes of a word in a binary file; more means that the file is not one
 
 
 class WordVectors(NamedTuple):
-    """Words and their vectors, row by row."""
+    """Words and their vectors."""
 
     words: list[str]
     matrix: Array  # (n d)
 
 
 class Coverage(NamedTuple):
-    """How many words of a vocabulary have got a vector."""
+    """Number of words of a vocabulary that have a vector."""
 
     path: str
     num_covered: int
     num_words: int
 
     def describe(self) -> str:
-        """For people."""
+        """Return the coverage as one line of text."""
         share = self.num_covered / max(1, self.num_words)
         return f"{self.path}: vectors for {self.num_covered:,} of {self.num_words:,} words ({share:.0%})"
 
 
 def init_embeddings(weight: Tensor, words: Sequence[str], path: Path) -> Coverage:
-    """Write the vectors of a file into the rows (v d) of its words, and leave all other rows as they are.
+    """Write the vectors of a file into the rows (v d) of its words; other rows are unchanged.
 
-    A word that the file has only in lower case gets that vector. All are scaled by one factor, so that they are as
-    large as the rows they replace.
+    A word that the file has only in lower case gets that vector. All vectors are scaled by one factor, so that their
+    root mean square equals that of the rows they replace.
     """
-    spelt = {spelling for word in words if word for spelling in (word, word.lower())}
-    vectors = read(path, spelt)
+    spellings = {spelling for word in words if word for spelling in (word, word.lower())}
+    vectors = read(path, spellings)
     width = vectors.matrix.shape[1]
     if width != weight.shape[1]:
         raise DataError(
-            f"{path}: its vectors have width {width}, but the table of embeddings has {weight.shape[1]}; "
-            f"set the width of the model to {width}, or give other vectors"
+            f"{path}: its vectors have width {width}, but the embedding table has {weight.shape[1]}; "
+            f"set the width of the model to {width}, or use other vectors"
         )
     broken = ~np.isfinite(vectors.matrix).all(axis=1)
     if broken.any():
         word = vectors.words[int(broken.argmax())]
-        raise DataError(f"{path}: the vector of {word!r} has a number that is not finite; take the word out or mend it")
-    places = {word: row for row, word in enumerate(vectors.words)}
-    rows = [(number, places.get(word, places.get(word.lower()))) for number, word in enumerate(words) if word]
-    found = [(number, row) for number, row in rows if row is not None]
-    if found:
-        numbers, sources = (list(side) for side in zip(*found, strict=True))
+        raise DataError(f"{path}: the vector of {word!r} has a value that is not finite; remove the word or fix it")
+    file_rows = {word: row for row, word in enumerate(vectors.words)}
+    rows = [(index, file_rows.get(word, file_rows.get(word.lower()))) for index, word in enumerate(words) if word]
+    covered = [(index, row) for index, row in rows if row is not None]
+    if covered:
+        indices, sources = (list(side) for side in zip(*covered, strict=True))
         chosen = torch.from_numpy(vectors.matrix[sources]).to(weight)
         with torch.no_grad():
             size = chosen.square().mean().sqrt().clamp_min(1e-12)
-            weight[numbers] = chosen * (weight[numbers].square().mean().sqrt() / size)
-    return Coverage(str(path), len(found), len(rows))
+            weight[indices] = chosen * (weight[indices].square().mean().sqrt() / size)
+    return Coverage(str(path), len(covered), len(rows))
 
 
 def read(path: Path, vocabulary: Collection[str] | None = None) -> WordVectors:
-    """A file -> its words and vectors, or only those of the words that are wanted, so that memory is bounded.
+    """File -> its words and vectors, or only those in `vocabulary`, to bound memory.
 
-    The folder of a run that learned word vectors is read like a file of them.
+    The folder of a run that learned word vectors is read like a file.
     """
     if path.is_dir():
-        return _of_run(path)
+        return _from_run(path)
     try:
         with _open(path) as file:
             first = file.readline()
@@ -94,27 +95,27 @@ def read(path: Path, vocabulary: Collection[str] | None = None) -> WordVectors:
                 return _collect(_lines(path, file, first=first, width=_width(path, first)), vocabulary)
             count, width = header
             ahead = file.read(MAX_WORD_BYTES)
-            rest: Any = io.BufferedReader(_Joined(ahead, file))
+            rest: Any = io.BufferedReader(_Concatenated(ahead, file))
             if _is_text(ahead, width):
                 rows = _lines(path, rest, first=None, width=width)
             else:
                 rows = _binary(path, rest, count=count, width=width)
-            return _collect(_counted(path, rows, count), vocabulary)
+            return _collect(_check_count(path, rows, count), vocabulary)
     except (FileNotFoundError, IsADirectoryError):
         raise DataError(f"{path}: no such file of word vectors") from None
-    except (OSError, EOFError, lzma.LZMAError) as wrong:
-        raise DataError(f"{path}: cannot be read: {wrong}") from None
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
 
 
-def _of_run(folder: Path) -> WordVectors:
+def _from_run(folder: Path) -> WordVectors:
     tokenizer = tokenizers.load(folder / "tokenizer.json")
     try:
         with safe_open(folder / "model.safetensors", framework="np") as file:
             matrix = file.get_tensor(VECTORS_KEY)
-    except (OSError, SafetensorError) as wrong:
-        raise DataError(f"{folder}: no run that learned word vectors: {wrong}") from None
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"{folder}: not a run that learned word vectors: {error}") from None
     first = SpecialTokens().first_regular_id
-    return WordVectors([tokenizer.token_text(number) for number in range(first, tokenizer.vocab_size)], matrix[first:])
+    return WordVectors([tokenizer.token_text(token) for token in range(first, tokenizer.vocab_size)], matrix[first:])
 
 
 def _open(path: Path) -> BinaryIO:
@@ -123,8 +124,8 @@ def _open(path: Path) -> BinaryIO:
     return file
 
 
-class _Joined(io.RawIOBase):
-    """Bytes that were read ahead, and the rest of the file behind them."""
+class _Concatenated(io.RawIOBase):
+    """Bytes that were read ahead, followed by the rest of the file."""
 
     def __init__(self, ahead: bytes, file: BinaryIO) -> None:
         self._ahead, self._file = ahead, file
@@ -140,7 +141,7 @@ class _Joined(io.RawIOBase):
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """`count width`; None where the first line is a vector already."""
+    """Return count and width, or None if the first line is a vector."""
     parts = line.split()
     if len(parts) != 2 or not all(part.isdigit() for part in parts):
         return None
@@ -148,15 +149,15 @@ def _header(line: bytes) -> tuple[int, int] | None:
 
 
 def _is_text(ahead: bytes, width: int) -> bool:
-    """Whether what follows the header is a line of a word and `width` numbers."""
+    """Return True if the header is followed by a line of a word and `width` values."""
     try:
-        return len(ahead.split(b"\n")[0].decode("utf-8").split()) > width or _numbers(ahead)
+        return len(ahead.split(b"\n")[0].decode("utf-8").split()) > width or _has_numbers(ahead)
     except UnicodeDecodeError:
         return False
 
 
-def _numbers(ahead: bytes) -> bool:
-    """Whether the second word is a number: so it is in text, whose lines may be longer than what was read ahead."""
+def _has_numbers(ahead: bytes) -> bool:
+    """Return True if the second word is a number, as in text files. Their lines may be longer than `ahead`."""
     parts = ahead.split()
     try:
         return len(parts) > 2 and all(float(part) == float(part) for part in parts[1:3])
@@ -165,7 +166,7 @@ def _numbers(ahead: bytes) -> bool:
 
 
 def _width(path: Path, line: bytes) -> int:
-    """The numbers of a first line without a header."""
+    """Return the number of values in a first line without a header."""
     parts = line.decode("utf-8", errors="replace").split()
     if len(parts) < 3:
         raise DataError(f"{path}: not a file of word vectors: its first line is neither `count width` nor a vector")
@@ -174,80 +175,80 @@ def _width(path: Path, line: bytes) -> int:
 
 def _lines(path: Path, file: Iterable[bytes], *, first: bytes | None, width: int) -> Iterator[tuple[str, Array]]:
     rows = enumerate(file, start=2) if first is None else enumerate(chain([first], file), start=1)
-    return (_row(path, raw, number, width) for number, raw in rows if raw.strip())
+    return (_row(path, raw, line, width) for line, raw in rows if raw.strip())
 
 
-def _row(path: Path, raw: bytes, number: int, width: int) -> tuple[str, Array]:
-    parts = raw.decode("utf-8", errors="replace").rstrip().rsplit(" ", width)  # a word may have spaces
+def _row(path: Path, raw: bytes, line: int, width: int) -> tuple[str, Array]:
+    parts = raw.decode("utf-8", errors="replace").rstrip().rsplit(" ", width)  # a word may contain spaces
     if len(parts) != width + 1:
         count = len(parts) - 1
-        raise DataError(f"{path}:{number}: {count} numbers where {width} are expected; the file is cut off or damaged")
+        raise DataError(f"{path}:{line}: {count} values, expected {width}; the file is truncated or damaged")
     try:
         return parts[0], np.array(parts[1:], dtype=np.float32)
-    except ValueError as wrong:
-        raise DataError(f"{path}:{number}: not a vector: {wrong}") from None
+    except ValueError as error:
+        raise DataError(f"{path}:{line}: not a vector: {error}") from None
 
 
 def _binary(path: Path, file: Any, *, count: int, width: int) -> Iterator[tuple[str, Array]]:
-    for number in range(count):
-        word = _word(file)
+    for index in range(count):
+        word = _read_word(file)
         data = file.read(4 * width)
         if word is None or len(data) < 4 * width:
-            raise DataError(f"{path}: cut off: {count:,} vectors are promised, but it ends in number {number + 1:,}")
+            raise DataError(f"{path}: truncated: the header has {count:,} vectors, but it ends in vector {index + 1:,}")
         yield word, np.frombuffer(data, dtype="<f4")
 
 
-def _word(file: Any) -> str | None:
-    """The bytes up to a space; None at the end of the file."""
-    letters = bytearray()
-    while len(letters) < MAX_WORD_BYTES:
-        letter = file.read(1)
-        if not letter:
+def _read_word(file: Any) -> str | None:
+    """Return the text up to the next space, or None at the end of the file."""
+    word = bytearray()
+    while len(word) < MAX_WORD_BYTES:
+        byte = file.read(1)
+        if not byte:
             return None
-        if letter == b" ":
-            return letters.decode("utf-8", errors="replace").lstrip("\n")
-        letters += letter
+        if byte == b" ":
+            return word.decode("utf-8", errors="replace").lstrip("\n")
+        word += byte
     return None
 
 
-def _counted(path: Path, rows: Iterator[tuple[str, Array]], count: int) -> Iterator[tuple[str, Array]]:
-    seen = 0
+def _check_count(path: Path, rows: Iterator[tuple[str, Array]], count: int) -> Iterator[tuple[str, Array]]:
+    num_rows = 0
     for row in rows:
-        seen += 1
+        num_rows += 1
         yield row
-    if seen < count:
-        raise DataError(f"{path}: cut off: {count:,} vectors are promised, but it has {seen:,}")
+    if num_rows < count:
+        raise DataError(f"{path}: truncated: the header has {count:,} vectors, but the file has {num_rows:,}")
 
 
-def _collect(rows: Iterator[tuple[str, Array]], wanted: Collection[str] | None) -> WordVectors:
+def _collect(rows: Iterator[tuple[str, Array]], vocabulary: Collection[str] | None) -> WordVectors:
     words: list[str] = []
-    kept: list[Array] = []
+    vectors: list[Array] = []
     width = 0
     for word, vector in rows:
         width = len(vector)
-        if wanted is None or word in wanted:
+        if vocabulary is None or word in vocabulary:
             words.append(word)
-            kept.append(vector)
-    return WordVectors(words, np.stack(kept) if kept else np.zeros((0, width), dtype=np.float32))
+            vectors.append(vector)
+    return WordVectors(words, np.stack(vectors) if vectors else np.zeros((0, width), dtype=np.float32))
 
 
 def to_text(vectors: WordVectors) -> bytes:
-    """word2vec's text format, which fastText and gensim read too."""
+    """Return the vectors in word2vec's text format, which fastText and gensim also read."""
     lines = [f"{len(vectors.words)} {vectors.matrix.shape[1]}"]
     for word, row in zip(vectors.words, vectors.matrix.tolist(), strict=True):
-        lines.append(f"{_spelt(word)} {' '.join(f'{value:.6g}' for value in row)}")
+        lines.append(f"{_check_word(word)} {' '.join(f'{value:.6g}' for value in row)}")
     return ("\n".join(lines) + "\n").encode()
 
 
 def to_binary(vectors: WordVectors) -> bytes:
-    """word2vec's binary format."""
+    """Return the vectors in word2vec's binary format."""
     parts = [f"{len(vectors.words)} {vectors.matrix.shape[1]}\n".encode()]
     for word, row in zip(vectors.words, vectors.matrix.astype("<f4"), strict=True):
-        parts += [f"{_spelt(word)} ".encode(), row.tobytes(), b"\n"]
+        parts += [f"{_check_word(word)} ".encode(), row.tobytes(), b"\n"]
     return b"".join(parts)
 
 
-def _spelt(word: str) -> str:
-    if not word or any(letter.isspace() for letter in word):
-        raise FileError(f"the word {word!r} cannot be written: it has a space or no letters")
+def _check_word(word: str) -> str:
+    if not word or any(character.isspace() for character in word):
+        raise FileError(f"the word {word!r} cannot be written: it has a space or is empty")
     return word

@@ -67,10 +67,10 @@ class Config:
             user_columns=self.user_columns,
             item_columns=self.item_columns,
             profiles=self.profiles,
-            held_users=self.cold_users,
-            held_items=self.cold_items,
+            cold_users=self.cold_users,
+            cold_items=self.cold_items,
             seed=self.seed,
-            left_out=(self.disliked, self.liked) if self.objective == "clicks" else None,
+            excluded_ratings=(self.disliked, self.liked) if self.objective == "clicks" else None,
         )
 
 
