@@ -51,7 +51,7 @@ class Guard:
     def __enter__(self) -> Guard:
         self.broken.clear()
         self.watching = True
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # nobody handles these signals: they end the process,
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # these signals have no handler: they end the process,
         signal.setitimer(signal.ITIMER_REAL, CLOCK)  # whatever it is doing
         return self
 

@@ -99,7 +99,7 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
 
 
 def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
-    """Samples from nothing, and the lower halves of real images made anew."""
+    """Samples from nothing, and completed lower halves of real images."""
     task: Any = run.task
     nothing = ImageCondition(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
     fresh = decode(generate(run.model, nothing, None, sizes=task.sizes, sampling=WARM), task.sizes)

@@ -3,7 +3,7 @@
 vit         images/s of training, 32x32x3 in patches of 4: regard's vit and timm's VisionTransformer of the same shape
             (`pip install --no-deps timm`: its ViT uses nothing of torchvision, for which an empty one stands in)
 sampling    places/s of one image of 32x32x3, a place a channel: local 2-D attention with the window as its cache, full
-            attention with all keys as its cache, and local 2-D attention that reads the prefix anew at every place
+            attention with all keys as its cache, and local 2-D attention that recomputes the prefix at every position
             (at every 96th place, of which the mean is taken: the whole would take an hour)
 memory      bytes of keys and values at the fullest while that image is made: the window, and full attention
 
@@ -28,7 +28,7 @@ from regard.decoding.strategies import sample
 from regard.models import image_transformer, vit
 from regard.tasks.image_generation.generate import UNKNOWN, generate_batch
 
-EVERY = 96  # places between two at which the prefix is read anew
+EVERY = 96  # positions between two recomputations of the prefix
 SHAPE = {"layers": 6, "dim": 128, "heads": 4, "hidden": 256, "patch": 4}
 SMALL = {"layers": 2, "dim": 16, "heads": 2, "hidden": 32, "patch": 4}
 

@@ -4,7 +4,7 @@ python bench/music.py skewing                    memory and time against the O(L
 python bench/music.py sampling RUN               tokens a second at length 2048, cached against recomputing the prefix
 python bench/music.py positions RUN…             nats by position up to 2048, one line a run, and a plot
 
-Each prints its table, keeps it in docs/music.json and writes docs/results.md anew.
+Each prints its table, keeps it in docs/music.json and writes docs/results.md.
 """
 
 from __future__ import annotations

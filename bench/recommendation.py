@@ -1,13 +1,13 @@
-"""Recommendation: figures of runs beside rivals, and speed.
+"""Recommendation: metrics of runs next to baselines, and speed.
 
-python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; means over seeds, rivals from the first
+python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; means over seeds, baselines from the first
 python bench/recommendation.py scoring RUN       all items for all users of a run: seconds
 python bench/recommendation.py million           1,000,000 items × 10,000 users: exact in chunks, and by an index
 python bench/recommendation.py training [--data ../shared/data/ml-100k] [--recbole PYTHON]
                                                  choices/s of SASRec of the same shape: regard, plain PyTorch, and
                                                  RecBole in an interpreter that has it
 
-Each prints its table, keeps it in docs/recommendation.json and writes docs/results.md anew.
+Each prints its table, stores it in docs/recommendation.json and writes docs/results.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import results_page
 import torch
-from recommendation_page import PLACE, RIVALS
+from recommendation_page import BASELINES, PLACE
 
 from regard.api.run import Run, load
 from regard.core.data_specs import RecommendationSpec
@@ -53,17 +53,17 @@ def peak() -> float:
 
 
 def ranking(runs: Path) -> None:
-    """Scores on the test questions, each recipe's mean and range over its seeds; rivals and new ones once."""
+    """Scores on the test questions, each recipe's mean and range over its seeds; baselines and cold-start metrics once."""
     found: dict[str, list[Figures]] = {}
-    rivals: Figures = results_page.stored(PLACE).get("rivals", {})
+    baselines: Figures = results_page.stored(PLACE).get("baselines", {})
     for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):
         name, _, seed = folder.name.rpartition("-")
         run = load(folder)
         scores = _scores(run)
         config: Any = run.recipe.task.config
         if config.objective == "next" and not (config.held_users or config.held_items):  # others have their own
-            rivals |= {key: value for key, value in scores.items() if key.startswith(RIVALS)}
-        own = {key: value for key, value in scores.items() if config.objective != "next" or not key.startswith(RIVALS)}
+            baselines |= {key: value for key, value in scores.items() if key.startswith(BASELINES)}
+        own = {key: value for key, value in scores.items() if config.objective != "next" or not key.startswith(BASELINES)}
         minutes = sum(row["seconds"] for row in _rows(folder / "timing.jsonl")) / 60
         found.setdefault(name, []).append({**own, "seed": int(seed), "minutes": minutes, "parameters": run.parameters})
         print(name, seed, {key: round(value, 4) for key, value in own.items()}, flush=True)
@@ -72,7 +72,7 @@ def ranking(runs: Path) -> None:
         seeds = {run["seed"] for run in now}
         found[name] = sorted([*now, *(run for run in old.get(name, []) if run["seed"] not in seeds)], key=_seed)
     keep("ranking", old | found)
-    keep("rivals", rivals)
+    keep("baselines", baselines)
 
 
 def _seed(run: Figures) -> int:

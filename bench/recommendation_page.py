@@ -9,7 +9,7 @@ from typing import Any
 PLACE = Path(__file__).parents[1] / "docs" / "recommendation.json"
 COLUMNS = ("hr@10", "ndcg@10", "mrr", "coverage@10", "novelty@10")
 OPINIONS = ("auc", "log_loss", "rmse")
-RIVALS = ("popularity", "item_knn", "factorisation")
+BASELINES = ("popularity", "item_knn", "factorisation")
 
 
 def cell(values: list[float]) -> str:
@@ -25,10 +25,10 @@ def lines(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
 
 
-def ranking(found: dict[str, list[dict[str, Any]]], rivals: dict[str, float]) -> str:
-    """Recipes and rivals, one a line; columns that somebody has."""
+def ranking(found: dict[str, list[dict[str, Any]]], baselines: dict[str, float]) -> str:
+    """Recipes and baselines, one per line; columns with at least one value."""
     own = [{name: [one[name] for one in runs if name in one] for name in COLUMNS} for runs in found.values()]
-    others = [{name: [rivals[f"{who}_{name}"]] for name in COLUMNS if f"{who}_{name}" in rivals} for who in RIVALS]
+    others = [{name: [baselines[f"{who}_{name}"]] for name in COLUMNS if f"{who}_{name}" in baselines} for who in BASELINES]
     shown = [name for name in COLUMNS if any(row.get(name) for row in [*own, *others])]
     rows = [
         [f"[{recipe}](../recipes/{recipe}.toml)", str(len(runs)), f"{statistics.mean(r['minutes'] for r in runs):.1f}"]
@@ -37,7 +37,7 @@ def ranking(found: dict[str, list[dict[str, Any]]], rivals: dict[str, float]) ->
     ]
     rows += [
         [who.replace("_", "-"), "1", "–", *(cell(row.get(name, [])) for name in shown)]
-        for who, row in zip(RIVALS, others, strict=True)
+        for who, row in zip(BASELINES, others, strict=True)
         if row
     ]
     return lines(["recipe or baseline", "seeds", "minutes", *shown], rows)
@@ -49,7 +49,7 @@ def _asks_all(runs: list[dict[str, Any]]) -> bool:
 
 
 def opinions(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Recipes that foretell what is thought of an item, each beside the factorisation of the same ratings."""
+    """Recipes that predict ratings, each next to matrix factorization of the same ratings."""
     rows = [
         [f"[{recipe}](../recipes/{recipe}.toml)" if not who else who.strip("_"), f"{minutes:.1f}" if not who else "–"]
         + [cell([run[who + name] for run in runs if who + name in run]) for name in OPINIONS]
@@ -76,7 +76,7 @@ def sections(found: dict[str, Any]) -> list[str]:
     if "ranking" in found:
         lists = {recipe: runs for recipe, runs in found["ranking"].items() if _asks_all(runs)}
         thought = opinions(found["ranking"])
-        parts += [HEAD, ranking(lists, found.get("rivals", {})), *([LIKED, thought] if thought else [])]
+        parts += [HEAD, ranking(lists, found.get("baselines", {})), *([LIKED, thought] if thought else [])]
         for prefix, title in (("new_", NEW), ("sampled_", SAMPLED)):
             table = groups(found["ranking"], prefix)
             parts += [title, table] if table else []

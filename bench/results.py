@@ -2,7 +2,7 @@
 
     python bench/results.py RUNS            # RUNS/<recipe name>/ is a run trained by recipes/<recipe name>.toml
 
-Figures already in docs/results.json stay unless their run is given anew. The plot of BLEU by sentence length is drawn
+Figures already in docs/results.json stay unless their run is given again. The plot of BLEU by sentence length is drawn
 from the German -> English runs (Bahdanau et al. 2015, figure 2).
 """
 

@@ -21,7 +21,7 @@ def stored(path: Path) -> dict[str, Any]:
 
 
 def store(path: Path, figures: dict[str, Any]) -> None:
-    """Keep the figures, and write the page anew."""
+    """Store the figures and write the page."""
     path.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (DOCS / "results.md").write_text(page(stored(FIGURES), stored(MUSIC)), encoding="utf-8")
 

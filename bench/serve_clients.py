@@ -35,7 +35,7 @@ class Heard:
     seconds: list[float] = field(default_factory=list)  # of each that was answered
     refused: int = 0  # told to come again
     lost: int = 0  # no answer, or half of one
-    wrong: Counter[str] = field(default_factory=Counter)  # of which "of another": somebody else's answer
+    wrong: Counter[str] = field(default_factory=Counter)  # of which "of another": the response of another request
     example: str = ""  # of what is wrong
 
     def worst(self, share: float) -> float:

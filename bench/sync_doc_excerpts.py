@@ -1,4 +1,4 @@
-"""Code on the pages of docs/ is the code itself: python bench/sync_doc_excerpts.py writes it anew where the source has changed.
+"""Copy source excerpts into the pages of docs/: python bench/sync_doc_excerpts.py updates those that changed.
 
 A block that begins with `# src/regard/….py` is that file, whole; with `# src/regard/….py: Name.method, other` it is
 those functions and classes, without the indentation they have in the file. The tests compare; this file mends.

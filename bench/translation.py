@@ -3,7 +3,7 @@
     pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt
     python bench/translation.py                                   # everything, on a quiet machine of two cores
     python bench/translation.py --only train-tiny --only single   # parts, by the beginning of their names
-    python bench/translation.py --continue                        # only what is not measured yet; the page anew
+    python bench/translation.py --continue                        # only missing measurements; then write the page
 
 Figures are written to docs/speed.json after every measurement, so that an interrupted run goes on with --continue;
 docs/speed.md and docs/images/speed_cost.png are made from them at the end, with docs/speed_notes.md, which is written
@@ -139,12 +139,12 @@ def machine() -> dict[str, str]:
     return {"processor": f"{len(names)} x {names[0]}", "python": platform.python_version(), **versions, "data": data}
 
 
-def begin(path: Path, chosen: dict[str, list[str]], *, anew: bool) -> dict[str, Any]:
-    """The figures so far, of this machine; without those of the chosen works, if these are to be measured anew."""
+def begin(path: Path, chosen: dict[str, list[str]], *, remeasure: bool) -> dict[str, Any]:
+    """The figures so far, of this machine; without those of the chosen works if they are measured again."""
     here = machine()
     old = json.loads(path.read_text()) if path.exists() else {}
     kept: Works = old.get("works", {}) if old.get("machine") == here else {}
-    works = {task: {} if anew and task in chosen else kept.get(task, {}) for task in WORKS}
+    works = {task: {} if remeasure and task in chosen else kept.get(task, {}) for task in WORKS}
     return {"machine": here, "works": works}
 
 
@@ -161,7 +161,7 @@ def main() -> None:
         raise SystemExit(f"--only {' '.join(arguments.only)}: there is {', '.join(WORKS)}")
     out = arguments.out
     out.mkdir(parents=True, exist_ok=True)
-    figures = begin(out / "speed.json", chosen, anew=not arguments.more)
+    figures = begin(out / "speed.json", chosen, remeasure=not arguments.more)
     save = lambda: (out / "speed.json").write_text(json.dumps(figures, indent=1) + "\n")  # noqa: E731  # an argument
     todo = left(chosen, figures["works"], count=arguments.rounds)
     failed = rounds(todo, figures["works"], seconds=arguments.seconds, save=save) if todo else []

@@ -12,7 +12,7 @@ from fuzz_cases.samples import samples
 
 
 class Kind:
-    """Texts that nobody would write."""
+    """Unusual texts."""
 
     def prepare(self, work: Path) -> None:
         self.samples = samples(work)
