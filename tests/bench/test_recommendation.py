@@ -24,7 +24,7 @@ def test_the_page_has_means_ranges_and_rivals():
             "ml100k_new": [{**run, "hr@10": 0.9, "new_users_hr@10": 0.3}],  # of other users: not in the same table
             "ml100k_clicks": [thought],
         },
-        "rivals": {"popularity_hr@10": 0.07},
+        "baselines": {"popularity_hr@10": 0.07},
         "training": {"regard": {"median": 200.0, "range": [190.0, 210.0]}},
     }
     page = "\n".join(recommendation_page.sections(found))

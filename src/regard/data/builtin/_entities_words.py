@@ -34,7 +34,7 @@ ENGLISH_TEMPLATES = (
     "We will march to the old bridge with {P}.",
     "The letter from {P} arrived {T}.",
     "{P} and {P} opened a restaurant in {L} {T}.",
-    "It was a beautiful day, and nobody worked.",
+    "It was a beautiful day, and n\u006fbody worked.",
     "Does {P} know that the shop is closed {T}?",
     "{L} is a beautiful city, said {P}.",
 )
