@@ -100,5 +100,7 @@ def _view_data(captioned: CaptionedImage) -> dict[str, Any]:
     """Return JSON values for the page: the image, and its caption without each of its parts."""
     height, width, channels = captioned.pixels.shape
     pixels = captioned.pixels.reshape(-1, channels).tolist()
-    again = [{"box": [round(edge, 4) for edge in result.box], "text": result.text} for result in captioned.occlusions]
-    return {"height": height, "width": width, "pixels": pixels, "again": again}
+    occlusions = [
+        {"box": [round(edge, 4) for edge in result.box], "text": result.text} for result in captioned.occlusions
+    ]
+    return {"height": height, "width": width, "pixels": pixels, "again": occlusions}
