@@ -95,6 +95,7 @@ def test_empty_rows_alone_are_mapped(tokenizer, tmp_path):
 def test_another_process_reads_it(tokenizer, tmp_path):
     mapped = mapped_corpus.load_or_build(pairs(), tokenizer, tokenizer, folder=tmp_path)
     folder = next(tmp_path.iterdir())
-    code = f"import pathlib, regard.data.text.mapped_corpus as m; print(m.load(pathlib.Path({str(folder)!r})).target.tokens)"
+    load = f"m.load(pathlib.Path({str(folder)!r}))"
+    code = f"import pathlib, regard.data.text.mapped_corpus as m; print({load}.target.tokens)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == str(mapped.target.tokens)

@@ -218,8 +218,8 @@ def test_one_of_two_aligned_files_is_sufficient(tmp_path):
 def test_a_missing_aligned_file_is_an_error(tmp_path):
     (tmp_path / "two.en").write_text("the cat.\n", encoding="utf-8")
     message = (
-        r"two\.en: there is no two\.de next to it; add that file with the aligned lines of de, or name another language: "
-        r"data\.source=… data\.target=…$"
+        r"two\.en: there is no two\.de next to it; add that file with the aligned lines of de, or name another "
+        r"language: data\.source=… data\.target=…$"
     )
     with pytest.raises(DataError, match=message):
         pair_files.read(tmp_path / "two.en", Languages("en", "de"))
