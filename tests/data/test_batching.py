@@ -18,14 +18,14 @@ def lengths(pairs):
     return tuple(np.array(side) for side in zip(*pairs, strict=True))
 
 
-def whole(source, target, **choices):
-    choices = {"among": np.arange(len(source)), "budget": 60, "seed": 1, "epoch": 0} | choices
-    return batching.epoch_batches(source, target, **choices)
+def plan_batches(source, target, **options):
+    options = {"candidates": np.arange(len(source)), "budget": 60, "seed": 1, "epoch": 0} | options
+    return batching.epoch_batches(source, target, **options)
 
 
 @given(sides, st.integers(30, 200), st.integers(0, 3))
 def test_every_example_is_in_one_batch_and_none_is_empty(pairs, budget, epoch):
-    batches = whole(*lengths(pairs), budget=budget, epoch=epoch)
+    batches = plan_batches(*lengths(pairs), budget=budget, epoch=epoch)
     assert sorted(np.concatenate(batches)) == list(range(len(pairs)))
     assert all(len(batch) for batch in batches)
 
@@ -33,80 +33,84 @@ def test_every_example_is_in_one_batch_and_none_is_empty(pairs, budget, epoch):
 @given(sides, st.integers(30, 200))
 def test_the_budget_counts_padded_tokens_of_the_larger_side(pairs, budget):
     source, target = lengths(pairs)
-    for batch in whole(source, target, budget=budget):
+    for batch in plan_batches(source, target, budget=budget):
         assert len(batch) * max(source[batch].max(), target[batch].max()) <= budget
 
 
 @given(sides)
-def test_the_plan_depends_on_seed_and_epoch_alone(pairs):
+def test_batches_depend_only_on_seed_and_epoch(pairs):
     source, target = lengths(pairs)
-    first, again = whole(source, target, epoch=3), whole(source, target, epoch=3)
+    first, again = plan_batches(source, target, epoch=3), plan_batches(source, target, epoch=3)
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
 
 
 @pytest.mark.parametrize("change", [{"epoch": 1}, {"seed": 2}])
-def test_another_epoch_or_seed_mixes_anew(change):
+def test_batches_differ_between_epochs_and_seeds(change):
     random = np.random.default_rng(0)
     source, target = random.integers(1, 9, (2, 300))
-    first, other = whole(source, target), whole(source, target, **change)
-    assert {tuple(sorted(batch)) for batch in first} != {tuple(sorted(batch)) for batch in other}
+    first, changed = plan_batches(source, target), plan_batches(source, target, **change)
+    assert {tuple(sorted(batch)) for batch in first} != {tuple(sorted(batch)) for batch in changed}
 
 
-def test_batches_do_not_come_sorted_by_length():
+def test_batches_are_not_sorted_by_length():
     width = np.repeat(np.arange(1, 31), 20)
-    longest = [width[batch].max() for batch in whole(width, width)]
-    assert longest != sorted(longest) and longest != sorted(longest, reverse=True)
+    widths = [width[batch].max() for batch in plan_batches(width, width)]
+    assert widths != sorted(widths) and widths != sorted(widths, reverse=True)
 
 
-def test_too_long_pairs_are_reported_not_lost():
+def test_too_long_pairs_are_reported():
     source, target = np.array([3, 50, 4, 5]), np.array([3, 4, 60, 5])
-    kept, too_long = batching.select_by_length(source, target, max_length=40, budget=1000)
-    assert kept.tolist() == [0, 3] and too_long.tolist() == [1, 2]
+    selected, too_long = batching.select_by_length(source, target, max_length=40, budget=1000)
+    assert selected.tolist() == [0, 3] and too_long.tolist() == [1, 2]
 
 
 def test_the_budget_limits_a_single_pair_too():
-    kept, too_long = batching.select_by_length(np.array([3, 50]), np.array([3, 4]), max_length=100, budget=40)
-    assert kept.tolist() == [0] and too_long.tolist() == [1]
+    selected, too_long = batching.select_by_length(np.array([3, 50]), np.array([3, 4]), max_length=100, budget=40)
+    assert selected.tolist() == [0] and too_long.tolist() == [1]
 
 
 @pytest.mark.parametrize(
-    ("longest", "budget", "setting"), [(100, 2, "tokens=2"), (2, 100, "longest=2")], ids=["budget", "longest"]
+    ("max_length", "budget", "setting"),
+    [(100, 2, "max_batch_tokens=2"), (2, 100, "max_length=2")],
+    ids=["budget", "max_length"],
 )
-def test_a_limit_that_no_pair_fits_is_an_error(longest, budget, setting):
+def test_a_limit_that_no_pair_fits_is_an_error(max_length, budget, setting):
     with pytest.raises(DataError, match=rf"no sentence pair fits {setting}; the shortest of 2 needs 3 tokens"):
-        batching.select_by_length(np.array([3, 5]), np.array([2, 9]), max_length=longest, budget=budget)
+        batching.select_by_length(np.array([3, 5]), np.array([2, 9]), max_length=max_length, budget=budget)
 
 
 def test_no_pairs_are_an_error():
-    nothing = np.zeros(0, dtype=np.int64)
+    empty = np.zeros(0, dtype=np.int64)
     with pytest.raises(DataError, match="there is no sentence pair with text on both sides"):
-        batching.select_by_length(nothing, nothing, max_length=10, budget=10)
+        batching.select_by_length(empty, empty, max_length=10, budget=10)
 
 
-def test_planning_a_pair_over_the_budget_is_an_error():
-    with pytest.raises(DataError, match="a sentence pair of 9 tokens is over the budget tokens=8; leave it out"):
-        whole(np.array([9]), np.array([1]), budget=8)
+def test_batching_a_pair_over_the_budget_is_an_error():
+    with pytest.raises(DataError, match="a sentence pair of 9 tokens is over the budget max_batch_tokens=8; remove it"):
+        plan_batches(np.array([9]), np.array([1]), budget=8)
 
 
 @given(st.lists(st.integers(0, 30), max_size=100), st.integers(1, 60), st.none() | st.integers(1, 7))
-def test_rows_of_like_length_stand_together_longest_first(widths, budget, most):
+def test_rows_are_batched_by_length_longest_first(widths, budget, max_rows):
     lengths = np.array(widths, dtype=np.int64)
-    batches = batching.batches_by_length(lengths, budget=budget, max_rows=most)
+    batches = batching.batches_by_length(lengths, budget=budget, max_rows=max_rows)
     order = np.concatenate([np.zeros(0, dtype=np.int64), *batches])
     assert order.tolist() == sorted(range(len(widths)), key=lambda i: -widths[i])
     for batch in batches:
         assert len(batch) == 1 or len(batch) * lengths[batch].max() <= budget
-        assert 1 <= len(batch) <= (most or len(widths))
+        assert 1 <= len(batch) <= (max_rows or len(widths))
 
 
-def test_a_small_corpus_is_one_chapter(monkeypatch):
+def test_a_small_corpus_is_one_shard(monkeypatch):
     assert batching.epoch_shard(10, epoch=3, seed=1) == (0, 10)
-    monkeypatch.setattr(batching, "CHAPTER", 4)
-    turns = [[batching.epoch_shard(10, epoch=turn * 3 + place, seed=1) for place in range(3)] for turn in range(2)]
-    assert sorted(turns[0]) == sorted(turns[1]) == [(0, 3), (3, 6), (6, 10)]
+    monkeypatch.setattr(batching, "SHARD_PAIRS", 4)
+    cycles = [
+        [batching.epoch_shard(10, epoch=cycle * 3 + position, seed=1) for position in range(3)] for cycle in range(2)
+    ]
+    assert sorted(cycles[0]) == sorted(cycles[1]) == [(0, 3), (3, 6), (6, 10)]
 
 
-def test_padding_is_what_padded_tensors_hold():
+def test_the_padding_fraction_is_that_of_padded_tensors():
     source, target = np.array([2, 4]), np.array([3, 3])
     assert batching.padding_fraction(source, target, [np.array([0, 1])]) == pytest.approx(2 / 14)
 
@@ -116,7 +120,7 @@ def test_pad_fills_on_the_right():
     assert padded.tokens.tolist() == [[5, 6, 7], [8, 0, 0]] and padded.lengths.tolist() == [3, 1]
 
 
-def test_no_rows_are_a_batch_of_none():
+def test_padding_of_no_rows_is_empty():
     assert batching.pad([]).tokens.shape == (0, 0)
 
 
@@ -126,14 +130,14 @@ def test_padding_on_multi30k_is_small(shared_data):
     vocabulary = tokenizer.train([text for pair in pairs for text in pair], level="word", size=8000)
     source, target = encode_in_memory(pairs, vocabulary, vocabulary).lengths()
     for budget in (2048, 4096):
-        assert batching.padding_fraction(source, target, whole(source, target, budget=budget)) < 0.04
+        assert batching.padding_fraction(source, target, plan_batches(source, target, budget=budget)) < 0.04
 
 
-def test_a_million_pairs_are_planned_in_seconds():
+def test_a_million_pairs_are_batched_in_seconds():
     random = np.random.default_rng(0)
     source = random.integers(2, 60, 1_000_000)
     target = np.clip(source + random.integers(-5, 6, len(source)), 2, 60)
     start = time.process_time()
-    batches = whole(source, target, budget=4096)
+    batches = plan_batches(source, target, budget=4096)
     assert time.process_time() - start < 10
     assert sum(map(len, batches)) == len(source) and batching.padding_fraction(source, target, batches) < 0.05

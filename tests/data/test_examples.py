@@ -50,7 +50,7 @@ def test_examples_with_equal_keys_are_held_out_together():
         "test": [0, 6],
         "train": [3, 5],
     }
-    with pytest.raises(DataError, match="^7 images are too few to hold some out for test; give more$"):
+    with pytest.raises(DataError, match=r"^7 images are too few to hold some out for test; give more$"):
         examples.hold_out(np.arange(7), keys, ["valid", "test"], size=4, noun="images")
 
 

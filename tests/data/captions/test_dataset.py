@@ -1,4 +1,4 @@
-"""Images with captions: scenes, files of every layout, and whatever is missing or damaged is named and counted."""
+"""Captioned images: scenes and files of every layout; missing and damaged files are named and counted."""
 
 import unicodedata
 from pathlib import Path
@@ -15,7 +15,7 @@ from regard.data.captions import dataset
 from regard.data.images.loader import TargetShape
 
 FLICKR = Path("/work/shared/data/flickr8k")
-WANTED = TargetShape(8, 8, 3)
+TARGET_SHAPE = TargetShape(8, 8, 3)
 
 
 def image(path, *, mode="RGB", size=(8, 8), seed=0):
@@ -29,108 +29,112 @@ def image(path, *, mode="RGB", size=(8, 8), seed=0):
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     root = tmp_path / "data"
-    for number in range(6):
-        image(root / "images" / f"{number}.png", seed=number)
-    lines = [f"{number}.png\tpicture {number}\n{number}.png\timage number {number}\n" for number in range(6)]
+    for index in range(6):
+        image(root / "images" / f"{index}.png", seed=index)
+    lines = [f"{index}.png\tpicture {index}\n{index}.png\timage number {index}\n" for index in range(6)]
     (root / "captions.tsv").write_text("".join(lines))
     return root
 
 
-def test_scenes_know_the_region_of_every_word():
-    made = dataset.make_scenes(20, side=32, things=(1, 2), language="ko", seed=3)
-    part = made.split("train")
+def test_scenes_have_the_region_of_every_word():
+    collection = dataset.make_scenes(20, side=32, things=(1, 2), language="ko", seed=3)
+    part = collection.split("train")
     assert len(part) == 20 and part.images(np.array([3, 1])).shape == (2, 32, 32, 3)
     for texts, regions in zip(part.captions, part.regions, strict=True):
         assert texts == tuple(dataset.caption_text(words) for words in regions)
-    said = {word.text for each in part.regions for words in each for word in words}
-    assert said <= {*scenes.KOREAN_WORDS.values(), *"위에 아래에 왼쪽에 오른쪽에 있는".split()}
+    words = {word.text for image_captions in part.regions for words in image_captions for word in words}
+    assert words <= {*scenes.KOREAN_WORDS.values(), *"위에 아래에 왼쪽에 오른쪽에 있는".split()}
 
 
-@pytest.mark.parametrize("held", ["pairs", "triples"])
-def test_test_scenes_have_kinds_of_things_that_training_has_not(held):
-    made = dataset.make_scenes(60, side=32, language="en", seed=1, things=(1, 3), held=held)
+@pytest.mark.parametrize("held_out", ["pairs", "triples"])
+def test_test_scenes_have_kinds_of_objects_that_training_lacks(held_out):
+    collection = dataset.make_scenes(60, side=32, language="en", seed=1, things=(1, 3), held=held_out)
 
     def kinds(split):
-        words = [text.split() for each in made.split(split).captions for text in each]
-        return {tuple(said[i : i + 3]) for said in words for i, word in enumerate(said) if word in scenes.SIZES}
+        words = [text.split() for image_captions in collection.split(split).captions for text in image_captions]
+        return {tuple(words[i : i + 3]) for words in words for i, word in enumerate(words) if word in scenes.SIZES}
 
-    kept = {kind for kind in kinds("test") if scenes.split_of(*kind, held) == "test"}
-    assert kept and not kept & kinds("train")
+    test_kinds = {kind for kind in kinds("test") if scenes.split_of(*kind, held_out) == "test"}
+    assert test_kinds and not test_kinds & kinds("train")
 
 
 def test_files_are_matched_and_split_by_seed(folder):
-    found = dataset.read_files(folder, WANTED, seed=1)
-    assert {name: len(part) for name, part in found.splits.items()} == {"train": 4, "valid": 1, "test": 1}
-    numbers = {each[0].split()[-1] for part in found.splits.values() for each in part.captions}
-    assert numbers == set("012345") and found.remarks == ()
-    for part in found.splits.values():
-        for row, each in enumerate(part.captions):
-            seed = int(each[0].split()[-1])
+    collection = dataset.read_files(folder, TARGET_SHAPE, seed=1)
+    assert {name: len(part) for name, part in collection.splits.items()} == {"train": 4, "valid": 1, "test": 1}
+    indices = {image_captions[0].split()[-1] for part in collection.splits.values() for image_captions in part.captions}
+    assert indices == set("012345") and collection.remarks == ()
+    for part in collection.splits.values():
+        for row, image_captions in enumerate(part.captions):
+            seed = int(image_captions[0].split()[-1])
             expected = np.random.default_rng(seed).integers(0, 255, (8, 8, 3), dtype=np.uint8)
-            assert (part.images(np.array([row]))[0] == expected).all() and len(each) == 2
-    again = dataset.read_files(folder, WANTED, seed=1)  # from the cache
-    assert [part.checksum() for part in again.splits.values()] == [part.checksum() for part in found.splits.values()]
+            assert (part.images(np.array([row]))[0] == expected).all() and len(image_captions) == 2
+    again = dataset.read_files(folder, TARGET_SHAPE, seed=1)  # from the cache
+    assert [part.checksum() for part in again.splits.values()] == [
+        part.checksum() for part in collection.splits.values()
+    ]
 
 
-def test_a_captions_file_finds_the_images_beside_it(folder):
-    assert len(dataset.read_files(folder / "captions.tsv", WANTED, seed=1).split("train")) == 4
+def test_a_caption_file_finds_the_images_in_its_folder(folder):
+    assert len(dataset.read_files(folder / "captions.tsv", TARGET_SHAPE, seed=1).split("train")) == 4
 
 
-def test_bad_input_is_named_counted_and_left_out(folder):
+def test_invalid_input_is_named_counted_and_ignored(folder):
     image(folder / "images" / "large.png", size=(16, 12))
     image(folder / "images" / "clear.png", mode="RGBA")
     image(folder / "images" / "silent.png")
     (folder / "images" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
     more = "".join(f"{name}.png\tsomething\n" for name in ("large", "clear", "broken", "gone", "lost"))
     (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + more + "0.png\t \n")
-    remarks = "\n".join(dataset.read_files(folder, WANTED, seed=1).remarks)
+    remarks = "\n".join(dataset.read_files(folder, TARGET_SHAPE, seed=1).remarks)
     assert "images/large.png: another size: brought to 8x8" in remarks
     assert "images/clear.png: transparent: laid on white" in remarks
-    assert "1 images cannot be read and are left out: images/broken.png: " in remarks
-    assert "3 images that have captions are not there, or cannot be read: broken.png, gone.png, lost.png" in remarks
-    assert "1 images have no caption and are left out: images/silent.png" in remarks
-    assert "1 captions are empty and are left out" in remarks
+    assert "1 images cannot be read and are ignored: images/broken.png: " in remarks
+    assert "3 images that have captions do not exist or cannot be read: broken.png, gone.png, lost.png" in remarks
+    assert "1 images have no caption and are ignored: images/silent.png" in remarks
+    assert "1 captions are empty and are ignored" in remarks
 
 
-def test_long_lists_are_cut_and_counted():
+def test_long_lists_are_shortened_and_counted():
     (line,) = dataset.summarize_names("images", [str(i) for i in range(43)])
     assert line.startswith("43 images: 0, 1, 2, ") and line.endswith(", 39 … and 3 more")
 
 
 def test_two_images_of_one_name_need_their_folder(folder):
     image(folder / "more" / "0.png", seed=9)
-    with pytest.raises(DataError, match=r"^the caption of '0.png' may belong to images/0.png and more/0.png; give the"):
-        dataset.read_files(folder, WANTED, seed=1)
+    with pytest.raises(
+        DataError, match=r"^the caption of '0.png' may belong to images/0.png and more/0.png; include the"
+    ):
+        dataset.read_files(folder, TARGET_SHAPE, seed=1)
     (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text().replace("\n0.png", "\nmore/0.png"))
     text = (folder / "captions.tsv").read_text()
     (folder / "captions.tsv").write_text(f"images/{text}")
-    assert sum(len(part) for part in dataset.read_files(folder, WANTED, seed=1).splits.values()) == 7
+    assert sum(len(part) for part in dataset.read_files(folder, TARGET_SHAPE, seed=1).splits.values()) == 7
 
 
 @pytest.mark.parametrize(
-    ("captions", "says"),
+    ("captions", "message"),
     [
         (
-            "x.png\tnobody\n",
-            r"no caption has its image, 1 image not found: 'x.png' …; write names as those of the files$",
+            "x.png\ta dog\n",
+            r"no caption matches an image, 1 image not found: 'x.png' …; use the names of the image files$",
         ),
-        ("0.png\t \n", "all captions are empty; write what is to be said of the images$"),
+        ("0.png\t \n", "all captions are empty; add captions for the images$"),
     ],
 )
-def test_captions_without_any_image_are_an_error(folder, captions, says):
+def test_captions_without_any_image_are_an_error(folder, captions, message):
     (folder / "captions.tsv").write_text(captions)
-    with pytest.raises(DataError, match=says):
-        dataset.read_files(folder, WANTED, seed=1)
+    with pytest.raises(DataError, match=message):
+        dataset.read_files(folder, TARGET_SHAPE, seed=1)
 
 
-def test_a_folder_without_images_or_that_is_not_there(folder, tmp_path):
-    with pytest.raises(DataError, match="no such file or folder; give images with their captions beside them"):
-        dataset.read_files(tmp_path / "nowhere", WANTED, seed=1)
+def test_a_missing_folder_or_a_folder_without_images_is_an_error(folder, tmp_path):
+    with pytest.raises(DataError, match="no such file or folder; provide images and their captions in one folder"):
+        dataset.read_files(tmp_path / "nowhere", TARGET_SHAPE, seed=1)
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "captions.tsv").write_text("a.png\tone\n")
-    with pytest.raises(DataError, match=r"no images in it; give PNG, JPEG … or archives of them"):
-        dataset.read_files(bare, WANTED, seed=1)
+    with pytest.raises(DataError, match=r"no images; provide PNG, JPEG … or archives of them"):
+        dataset.read_files(bare, TARGET_SHAPE, seed=1)
 
 
 def test_unknown_names_and_splits():
@@ -142,7 +146,7 @@ def test_unknown_names_and_splits():
         dataset.make_scenes(4, side=24, things=(1, 1), language="en", seed=1).split("tests")
 
 
-def test_captions_stand_side_by_side_with_empty_rows_for_those_that_are_missing():
+def test_missing_captions_are_empty_rows():
     padded = dataset.pad_captions([[[5, 6]], [[7], [8, 9, 5]]], 2, SpecialTokens())
     assert padded.tokens.tolist() == [[2, 5, 6, 3, 0], [0] * 5, [2, 7, 3, 0, 0], [2, 8, 9, 5, 3]]
     assert padded.lengths.tolist() == [4, 0, 3, 5]
@@ -154,29 +158,29 @@ def test_captions_stand_side_by_side_with_empty_rows_for_those_that_are_missing(
 
 
 @pytest.mark.skipif(not FLICKR.exists(), reason="Flickr8k is not on this machine")
-def test_flickr8k_is_read_whole():
-    said = dataset.caption_files.read(FLICKR)
-    counts = {split: len({c.image for c in said if c.split == split}) for split in ("train", "valid", "test")}
-    assert counts == {"train": 6000, "valid": 1000, "test": 500} and len(said) == 37_500
+def test_flickr8k_is_read_completely():
+    captions = dataset.files.read(FLICKR)
+    counts = {split: len({c.image for c in captions if c.split == split}) for split in ("train", "valid", "test")}
+    assert counts == {"train": 6000, "valid": 1000, "test": 500} and len(captions) == 37_500
 
 
-def test_names_are_found_however_a_system_writes_them(folder):
+def test_image_names_of_every_system_are_found(folder):
     image(folder / "a" / unicodedata.normalize("NFD", "고양이.png"), seed=7)
     image(folder / "ba" / "고양이.png", seed=8)
     lines = "a\\고양이.png\tof a\nba/고양이.png\tof ba\n"
     (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + lines)
-    found = dataset.read_files(folder, WANTED, seed=1)
-    told = {text for part in found.splits.values() for each in part.captions for text in each}
-    assert {"of a", "of ba"} <= told and not found.remarks
+    collection = dataset.read_files(folder, TARGET_SHAPE, seed=1)
+    texts = {text for part in collection.splits.values() for image_captions in part.captions for text in image_captions}
+    assert {"of a", "of ba"} <= texts and not collection.remarks
 
 
-def test_images_may_be_named_without_their_kind(folder):
+def test_image_names_may_omit_the_suffix(folder):
     text = (folder / "captions.tsv").read_text().replace(".png", "")
     (folder / "captions.tsv").write_text(f"image\tcaption\n{text}")
-    found = dataset.read_files(folder, WANTED, seed=1)
-    assert sum(len(part) for part in found.splits.values()) == 6 and not found.remarks
+    collection = dataset.read_files(folder, TARGET_SHAPE, seed=1)
+    assert sum(len(part) for part in collection.splits.values()) == 6 and not collection.remarks
     image(folder / "more" / "0.jpg", seed=9)
-    with pytest.raises(DataError, match=r"^the caption of '0' may belong to images/0.png and more/0.jpg; give the"):
-        dataset.read_files(folder, WANTED, seed=1)
+    with pytest.raises(DataError, match=r"^the caption of '0' may belong to images/0.png and more/0.jpg; include the"):
+        dataset.read_files(folder, TARGET_SHAPE, seed=1)
     (folder / "captions.tsv").write_text(f"image\tcaption\n{text}more/0\tanother\n".replace("\n0\t", "\nimages/0\t"))
-    assert sum(len(part) for part in dataset.read_files(folder, WANTED, seed=1).splits.values()) == 7
+    assert sum(len(part) for part in dataset.read_files(folder, TARGET_SHAPE, seed=1).splits.values()) == 7

@@ -1,4 +1,4 @@
-"""Captions in every form that they come in, and what is wrong with others."""
+"""Caption files in every format, and errors of invalid files."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from regard.core.errors import DataError
 from regard.data.captions.files import has_captions, read
 from regard.data.captions.tables import Caption
 
-ONE, TWO = Caption("a.jpg", "A dog, running", None), Caption("a.jpg", "a brown dog", None)
+FIRST, SECOND = Caption("a.jpg", "A dog, running", None), Caption("a.jpg", "a brown dog", None)
 
 
 def write(folder, name, text):
@@ -41,15 +41,15 @@ def write(folder, name, text):
     ],
 )
 def test_tables(tmp_path, name, text):
-    assert read(write(tmp_path, name, text)) == [ONE, TWO]
+    assert read(write(tmp_path, name, text)) == [FIRST, SECOND]
     write(tmp_path, "README.txt", "Where these images come from.\n")
-    assert read(tmp_path) == [ONE, TWO]
+    assert read(tmp_path) == [FIRST, SECOND]
 
 
-def test_a_column_of_splits_is_no_part_of_the_caption(tmp_path):
+def test_a_split_column_is_not_part_of_the_caption(tmp_path):
     rows = "a.jpg,one,train\nb.jpg,two,val\nc.jpg,three,TEST\nd.jpg,four,\n"
-    found = read(write(tmp_path, "captions.csv", "image,caption,split\n" + rows))
-    assert [(each.text, each.split) for each in found] == [
+    captions = read(write(tmp_path, "captions.csv", "image,caption,split\n" + rows))
+    assert [(caption.text, caption.split) for caption in captions] == [
         ("one", "train"),
         ("two", "valid"),
         ("three", "test"),
@@ -57,18 +57,18 @@ def test_a_column_of_splits_is_no_part_of_the_caption(tmp_path):
     ]
 
 
-def test_names_are_written_alike_on_every_system(tmp_path):
+def test_image_names_are_normalized(tmp_path):
     decomposed = unicodedata.normalize("NFD", "사진/고양이.jpg")
-    found = read(write(tmp_path, "c.tsv", f"사진\\고양이.jpg\tone\n./{decomposed}\ttwo\n"))
-    assert {each.image for each in found} == {"사진/고양이.jpg"}
+    captions = read(write(tmp_path, "c.tsv", f"사진\\고양이.jpg\tone\n./{decomposed}\ttwo\n"))
+    assert {caption.image for caption in captions} == {"사진/고양이.jpg"}
 
 
-def test_a_folder_as_coco_packs_it(tmp_path):
+def test_a_folder_with_the_layout_of_coco(tmp_path):
     table = {"images": [{"id": 7, "file_name": "a.jpg"}], "annotations": [{"image_id": 7, "caption": "A dog"}]}
     (tmp_path / "annotations").mkdir()
     write(tmp_path, "annotations/captions_train2014.json", json.dumps(table))
     write(tmp_path, "annotations/instances_train2014.json", json.dumps({"images": [], "annotations": [{"bbox": []}]}))
-    write(tmp_path, "._captions.csv", "what a Mac adds")
+    write(tmp_path, "._captions.csv", "added by macOS")
     assert has_captions(tmp_path)
     assert read(tmp_path) == [Caption("a.jpg", "A dog", "train")]
 
@@ -79,8 +79,8 @@ def test_karpathy(tmp_path):
         {"filename": "b.jpg", "filepath": "val2014", "split": "restval", "sentences": [{"raw": "B"}]},
         {"filename": "c.jpg", "split": "val", "sentences": [{"raw": "C"}]},
     ]
-    found = read(write(tmp_path, "dataset_flickr8k.json", json.dumps({"images": rows})))
-    assert found == [
+    captions = read(write(tmp_path, "dataset_flickr8k.json", json.dumps({"images": rows})))
+    assert captions == [
         Caption("a.jpg", "A dog.", "train"),
         Caption("a.jpg", "a dog", "train"),
         Caption("val2014/b.jpg", "B", "train"),
@@ -91,60 +91,60 @@ def test_karpathy(tmp_path):
 def test_coco(tmp_path):
     table = {
         "images": [{"id": 7, "file_name": "a.jpg"}],
-        "annotations": [{"image_id": 7, "caption": "A dog"}, {"image_id": 8, "caption": "nobody's"}],
+        "annotations": [{"image_id": 7, "caption": "A dog"}, {"image_id": 8, "caption": "no image"}],
     }
-    found = read(write(tmp_path, "captions_val2014.json", json.dumps(table)))
-    assert found == [Caption("a.jpg", "A dog", "valid"), Caption("image 8", "nobody's", "valid")]
+    captions = read(write(tmp_path, "captions_val2014.json", json.dumps(table)))
+    assert captions == [Caption("a.jpg", "A dog", "valid"), Caption("image 8", "no image", "valid")]
 
 
 def test_splits_by_file_name_and_by_lists_of_images(tmp_path):
     write(tmp_path, "captions_train.tsv", "a.jpg\tone\n")
     write(tmp_path, "captions_test_first_half.tsv", "b.jpg\ttwo\n")
     assert [caption.split for caption in read(tmp_path)] == ["test", "train"]
-    other = tmp_path / "official"
-    other.mkdir()
-    write(other, "Flickr8k.token.txt", "a.jpg#0\tone\nb.jpg#0\ttwo\nc.jpg#0\tthree\n")
-    write(other, "Flickr_8k.trainImages.txt", "a.jpg\n")
-    write(other, "Flickr_8k.devImages.txt", "b.jpg\n")
-    assert [caption.split for caption in read(other)] == ["train", "valid", None]
+    folder = tmp_path / "official"
+    folder.mkdir()
+    write(folder, "Flickr8k.token.txt", "a.jpg#0\tone\nb.jpg#0\ttwo\nc.jpg#0\tthree\n")
+    write(folder, "Flickr_8k.trainImages.txt", "a.jpg\n")
+    write(folder, "Flickr_8k.devImages.txt", "b.jpg\n")
+    assert [caption.split for caption in read(folder)] == ["train", "valid", None]
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "message"),
     [
         (
             "notes.txt",
             "nothing\n",
-            "no captions; give image<TAB>caption as .tsv, image,caption as .csv, or .json of COCO",
+            "no captions; provide image<TAB>caption as .tsv, image,caption as .csv, or a .json file of COCO",
         ),
-        ("c.tsv", "a.jpg\tone\nb.jpg\n", "line 2: one column 'b.jpg'; give the image and its caption"),
+        ("c.tsv", "a.jpg\tone\nb.jpg\n", "line 2: one column 'b.jpg'; provide the image and its caption"),
         (
             "c.csv",
             "image,caption,id\na.jpg,a dog, running,1\n",
-            r"c.csv:2: 4 cells, but there are 3 columns; a caption",
+            r"c.csv:2: 4 cells, but there are 3 columns; captions",
         ),
         ("c.csv", "image,caption,split\na.jpg,a dog,tset\n", "c.csv:2: no split 'tset'; did you mean 'test'?"),
-        ("c.csv", 'image,caption\na.jpg,"a dog\n', "c.csv:2: not CSV: a quotation mark in the record that begins here"),
+        ("c.csv", 'image,caption\na.jpg,"a dog\n', "c.csv:2: not CSV: a quotation mark in the record that starts here"),
         ("c.json", "[1, 2]", "neither Karpathy's JSON"),
         ("c.json", '{"images": [{"filename": "a.jpg"}]}', r"images, annotations\): KeyError\('sentences'\)"),
         ("c.json", "{", "neither Karpathy's JSON"),
-        ("c.json", '[{"image": "a.jpg", "said": "x"}]', r"no list of images with captions.*KeyError\('caption'\)"),
+        ("c.json", '[{"image": "a.jpg", "said": "x"}]', r"not a list of images with captions.*KeyError\('caption'\)"),
         ("c.json", '[{"image": "a.jpg", "text": "x", "split": "tset"}]', r"KeyError\('tset'\)"),
     ],
 )
-def test_what_is_no_caption_file_is_named(tmp_path, name, text, says):
+def test_an_invalid_caption_file_is_an_error(tmp_path, name, text, message):
     write(tmp_path, name, text)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         read(tmp_path)
 
 
-def test_records_of_other_things_are_no_captions(tmp_path):
+def test_other_records_are_not_captions(tmp_path):
     assert not has_captions(write(tmp_path, "a.jsonl", '{"text": "a film", "label": "good"}\n'))
     assert not has_captions(write(tmp_path, "b.json", '[{"name": "Kim", "text": "hello"}]'))
     labels = write(tmp_path, "c.jsonl", '{"file_name": "a.jpg", "label": 3}\n')
     assert not has_captions(labels)
     (tmp_path / "b.json").unlink()
-    with pytest.raises(DataError, match="no captions; give image<TAB>caption"):
+    with pytest.raises(DataError, match="no captions; provide image<TAB>caption"):
         read(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Whether a table is one of captions is seen by its first records."""
+"""Caption tables are detected by their first records."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from regard.data.captions.tables import is_caption_table
         ("c.txt", "a.jpg\n", False),
     ],
 )
-def test_captions_are_known_by_their_first_records(tmp_path, name, text, expected):
+def test_caption_tables_are_detected_by_their_first_records(tmp_path, name, text, expected):
     path = tmp_path / name
     path.write_text(text)
     assert is_caption_table(path) is expected

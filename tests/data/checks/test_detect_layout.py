@@ -34,12 +34,12 @@ FILES = {
 
 
 @pytest.mark.parametrize(("layout", "name"), [(layout, name) for layout, names in FILES.items() for name in names])
-def test_the_layout_of_a_file_is_found_out(tmp_path, layout, name):
+def test_the_layout_of_a_file_is_detected(tmp_path, layout, name):
     (tmp_path / name).write_text(FILES[layout][name])
     assert detect_layout.detect_layout(tmp_path / name) == layout
 
 
-def test_the_layout_of_a_folder_is_found_out(tmp_path):
+def test_the_layout_of_a_folder_is_detected(tmp_path):
     for layout in ("documents", "tagged"):
         folder = tmp_path / layout
         folder.mkdir()
@@ -53,7 +53,7 @@ def test_the_layout_of_a_folder_is_found_out(tmp_path):
     assert detect_layout.detect_layout(tmp_path / "pairs") == "pairs"
 
 
-def test_the_check_that_fits_is_called(tmp_path):
+def test_the_check_of_the_layout_is_used(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("A\n")
     assert [str(finding) for finding in detect_layout.check(path)] == [
@@ -62,7 +62,7 @@ def test_the_check_that_fits_is_called(tmp_path):
     assert detect_layout.check(path, "pairs") != detect_layout.check(path)
 
 
-def test_what_cannot_be_checked(tmp_path):
+def test_unknown_layouts_and_paths_are_an_error(tmp_path):
     with pytest.raises(ConfigError, match="no layout 'tags'; did you mean 'tagged'"):
         detect_layout.check(tmp_path, "tags")
     with pytest.raises(DataError, match="no such file or folder"):
@@ -81,7 +81,7 @@ def test_the_shared_data(shared_data, name, layout):
     assert detect_layout.detect_layout(shared_data / name) == layout
 
 
-def test_images_are_found_out(tmp_path):
+def test_images_are_detected(tmp_path):
     pixels = np.zeros((4, 4), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "one.png")
     np.savez(tmp_path / "some.npz", images=pixels[None])
@@ -98,7 +98,7 @@ def test_images_are_found_out(tmp_path):
     assert str(finding).endswith("not an image that Pillow can read; give PNG, JPEG, PGM …")
 
 
-def test_the_command_says_what_training_has_to_be_told(tmp_path):
+def test_the_train_command_has_the_detected_settings(tmp_path):
     bare, named = tmp_path / "bare.csv", tmp_path / "named.tsv"
     bare.write_text("".join(f"some text number {i},{'abc'[i % 3]}\n" for i in range(60)))
     assert detect_layout.check(bare) == []
@@ -109,18 +109,18 @@ def test_the_command_says_what_training_has_to_be_told(tmp_path):
         detect_layout.train_command(named)
         == f"regard train translation data.path={named} data.source=de data.target=fr"
     )
-    told = {"header": False, "columns": ["other", "ko"], "source": "my language"}
-    assert detect_layout.train_command(named, "pairs", told) == (
+    options = {"header": False, "columns": ["other", "ko"], "source": "my language"}
+    assert detect_layout.train_command(named, "pairs", options) == (
         f"regard train translation data.path={named} data.header=false data.columns=other,ko 'data.source=my language'"
     )
 
 
-def test_a_first_line_of_documents_that_may_be_a_header_is_asked_about_with_all_settings(tmp_path):
+def test_an_ambiguous_header_of_documents_names_all_settings(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("Bewertung,Klasse\n" + "".join(f"텍스트 하나 {i},{i % 2}\n" for i in range(60)), encoding="utf-8")
-    (found,) = detect_layout.check(path)
-    assert found.text == (
-        "is its first line, 'Bewertung', 'Klasse', a header? Say data.label=2 data.text=1 and, if it is: "
-        "data.header=true; if it is a document: data.header=false"
+    (finding,) = detect_layout.check(path)
+    assert finding.text == (
+        "is its first line, 'Bewertung', 'Klasse', a header? Set data.label=2 data.text=1 and "
+        "data.header=true if it is a header, data.header=false if it is a document"
     )
     assert detect_layout.check(path, options={"label": 2, "text": 1, "header": True}) == []

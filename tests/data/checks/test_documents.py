@@ -12,7 +12,7 @@ def write(path, rows, header="label\ttext"):
     path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
 
 
-def said(findings):
+def format_findings(findings):
     return [f"{finding.file.name}:{finding.line}: {finding.level}: {finding.text}" for finding in findings]
 
 
@@ -26,8 +26,8 @@ def test_good_data_has_no_findings(tmp_path):
     assert documents.check(tmp_path) == []
 
 
-def test_everything_that_is_wrong_is_named_by_file_and_line(tmp_path):
-    odd = [
+def test_every_problem_is_reported_with_file_and_line(tmp_path):
+    invalid_rows = [
         "psitive\ta",
         "pos\t ",
         f"neg\t{unicodedata.normalize('NFD', '좋다')}",
@@ -35,33 +35,33 @@ def test_everything_that_is_wrong_is_named_by_file_and_line(tmp_path):
         "pos\tonce more",
     ]
     positive = [row.replace("pos", "positive") for row in good(300)]
-    write(tmp_path / "train.tsv", [*positive, *(row.replace("pos\t", "positive\t") for row in odd)])
+    write(tmp_path / "train.tsv", [*positive, *(row.replace("pos\t", "positive\t") for row in invalid_rows)])
     write(tmp_path / "test.tsv", ["neg\tonce  more", "netural\tnew", "positive\tother", "neg\tyet another"])
-    assert said(documents.check(tmp_path)) == [
+    assert format_findings(documents.check(tmp_path)) == [
         "test.tsv:2: warning: the same document is in " + str(tmp_path / "train.tsv:306") + " (train)",
-        "test.tsv:3: error: label 'netural' of test is not in training",
+        "test.tsv:3: error: label 'netural' of test is not in the training data",
         "train.tsv:0: warning: unbalanced classes: 152 times 'neg', 1 times 'psitive' (3 classes)",
         "train.tsv:302: warning: label 'psitive' (1 times); did you mean 'positive' (152 times)?",
-        "train.tsv:303: warning: the document is empty; it is left out of training",
-        "train.tsv:304: warning: decomposed characters (not NFC); it is composed when read",
+        "train.tsv:303: warning: the document is empty; training ignores it",
+        "train.tsv:304: warning: decomposed characters (not NFC); composed when read",
         "train.tsv:305: warning: the same document is labelled positive in " + str(tmp_path / "train.tsv:3"),
     ]
 
 
 def test_a_label_of_another_case_is_a_typing_mistake(tmp_path):
     write(tmp_path / "train.tsv", [*good(200), "POS\tloud"])
-    found = [text for text in said(documents.check(tmp_path)) if "did you mean" in text]
-    assert found == ["train.tsv:202: warning: label 'POS' (1 times); did you mean 'pos' (100 times)?"]
+    typos = [text for text in format_findings(documents.check(tmp_path)) if "did you mean" in text]
+    assert typos == ["train.tsv:202: warning: label 'POS' (1 times); did you mean 'pos' (100 times)?"]
 
 
 def test_one_class_alone_is_an_error(tmp_path):
     write(tmp_path / "train.tsv", ["pos\ta", "pos\tb"])
-    assert said(documents.check(tmp_path)) == ["train.tsv:0: error: every document has the label 'pos'"]
+    assert format_findings(documents.check(tmp_path)) == ["train.tsv:0: error: every document has the label 'pos'"]
 
 
-def test_a_line_that_cannot_be_read_is_a_finding(tmp_path):
+def test_an_unreadable_line_is_a_finding(tmp_path):
     write(tmp_path / "train.tsv", ["pos\ta", "neg"])
-    assert "train.tsv:3: error: 1 column, but column 2 is asked for" in said(documents.check(tmp_path))
+    assert "train.tsv:3: error: 1 column, but column 2 is required" in format_findings(documents.check(tmp_path))
 
 
 def test_columns_are_guessed(tmp_path):
@@ -71,7 +71,7 @@ def test_columns_are_guessed(tmp_path):
     write(tmp_path / "bare.tsv", rows[1:], header=rows[0])
     assert documents.guess_layout(tmp_path / "bare.tsv") == Layout("2", "4")
     write(tmp_path / "one.tsv", ["a", "b"], header="x")
-    with pytest.raises(ConfigError, match=r"one\.tsv: one column; a table of documents has a label and a text"):
+    with pytest.raises(ConfigError, match=r"one\.tsv: one column; documents need a label and a text"):
         documents.guess_layout(tmp_path / "one.tsv")
     write(tmp_path / "a.jsonl", [], header="{}")
     assert documents.guess_layout(tmp_path / "a.jsonl") == Layout()
@@ -81,16 +81,18 @@ def test_folders_by_class_are_checked(tmp_path):
     for name, text in (("pos/1.txt", "good"), ("pos/2.txt", "fine"), ("neg/1.txt", ""), ("neg/3.txt", "good")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert said(documents.check(tmp_path)) == [
-        "1.txt:0: warning: the document is empty; it is left out of training",
+    assert format_findings(documents.check(tmp_path)) == [
+        "1.txt:0: warning: the document is empty; training ignores it",
         f"1.txt:0: warning: the same document is labelled neg in {tmp_path}/neg/3.txt",
     ]
 
 
 def test_too_few_documents_to_split(tmp_path):
     (tmp_path / "x.tsv").write_text("label\ttext\na\tgood\nb\tbad\n", encoding="utf-8")
-    (found,) = documents.check(tmp_path / "x.tsv")
-    assert found.level == "error" and found.text.startswith("2 different texts are too few to split into train, valid")
+    (finding,) = documents.check(tmp_path / "x.tsv")
+    assert finding.level == "error" and finding.text.startswith(
+        "2 different texts are too few to split into train, valid"
+    )
     (tmp_path / "x.tsv").rename(tmp_path / "test.tsv")
-    (found,) = documents.check(tmp_path)
-    assert found.text == "there is no training split; the data has test"
+    (finding,) = documents.check(tmp_path)
+    assert finding.text == "there is no training split; the data has test"

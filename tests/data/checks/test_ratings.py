@@ -1,4 +1,4 @@
-"""Tables of ratings are known as such, read as training reads them, and what is wrong with them is found."""
+"""Rating tables are detected and read as in training, and problems are reported."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from regard.data.checks.ratings import has_ratings
 ROWS = [(user, item, 1 + (user * item) % 5, 1_600_000_000 + 100 * item) for user in range(1, 5) for item in range(1, 7)]
 
 
-def lines(mark=",", header="user,item,rating,time"):
-    top = [header.replace(",", mark)] if header else []
-    return "\n".join([*top, *(mark.join(map(str, row)) for row in ROWS)]) + "\n"
+def lines(separator=",", header="user,item,rating,time"):
+    top = [header.replace(",", separator)] if header else []
+    return "\n".join([*top, *(separator.join(map(str, row)) for row in ROWS)]) + "\n"
 
 
 def write(path, text, encoding="utf-8"):
@@ -25,8 +25,8 @@ def write(path, text, encoding="utf-8"):
         ("r.csv", lines()),
         ("r.csv", lines(";", "사용자,영화,평점,날짜")),
         ("r.tsv", lines("\t", "userId,movieId,score,timestamp")),
-        ("r.csv", lines(header="")),  # numbers alone
-        ("r.csv", lines(header="buyer,thing,liking,bought")),  # numbers and times below names of one's own
+        ("r.csv", lines(header="")),  # only numbers
+        ("r.csv", lines(header="buyer,thing,liking,bought")),  # numbers and times below unknown names
         ("r.csv", "user,item,rating,time\n"),
         ("r.dat", lines("::", "")),
         ("folder/ratings.dat", lines("::", "")),
@@ -35,7 +35,7 @@ def write(path, text, encoding="utf-8"):
         ("folder/train.csv", lines()),
     ],
 )
-def test_ratings_are_known_by_their_records_or_the_names_of_files(tmp_path, name, text):
+def test_ratings_are_detected_by_records_or_file_names(tmp_path, name, text):
     path = write(tmp_path / name, text)
     if name.endswith("ratings.dat"):
         write(path.parent / "movies.dat", "1::Film (1990)::Drama\n")
@@ -53,11 +53,11 @@ def test_ratings_are_known_by_their_records_or_the_names_of_files(tmp_path, name
         ("d.csv", '"never closed\n'),
     ],
 )
-def test_other_tables_are_not(tmp_path, name, text):
+def test_other_tables_have_no_ratings(tmp_path, name, text):
     assert not has_ratings(write(tmp_path / name, text))
 
 
-def test_sound_ratings_have_no_findings_and_a_command(tmp_path):
+def test_valid_ratings_have_no_findings_and_a_train_command(tmp_path):
     path = write(tmp_path / "r.csv", lines())
     assert detect_layout.check(path) == []
     assert detect_layout.describe_data(path) == [
@@ -67,18 +67,18 @@ def test_sound_ratings_have_no_findings_and_a_command(tmp_path):
     assert detect_layout.train_command(path) == f"regard train recommendation data.path={path}"
 
 
-def test_columns_of_other_names_are_told_as_for_training(tmp_path):
+def test_unknown_column_names_are_given_as_options(tmp_path):
     path = write(tmp_path / "r.csv", lines(header="buyer,thing,liking,bought"))
-    told = {"user": "buyer", "item": "thing", "rating": "liking", "time": "bought"}
+    options = {"user": "buyer", "item": "thing", "rating": "liking", "time": "bought"}
     assert str(detect_layout.check(path)[0]).startswith(f"{path}: error: no column 'user'; did you mean")
-    assert detect_layout.check(path, options=told) == []
-    assert detect_layout.train_command(path, options=told).endswith(
+    assert detect_layout.check(path, options=options) == []
+    assert detect_layout.train_command(path, options=options).endswith(
         "data.user=buyer data.item=thing data.rating=liking data.time=bought"
     )
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (("4,6,5", "4,,5"), "r.csv:25: error: no item; tell who or what it is, or leave the line out"),
         (("4,6,5", "4,6,nan"), "r.csv:25: error: rating='nan' is no number; mend it, or leave the line out"),
@@ -88,24 +88,26 @@ def test_columns_of_other_names_are_told_as_for_training(tmp_path):
         (("user,item,rating,time", "user,item,time,rating,"), "r.csv:2: error: 4 cells, but there are 5 columns"),
     ],
 )
-def test_what_training_refuses_or_mends_is_found(tmp_path, change, says):
+def test_errors_and_corrections_of_training_are_findings(tmp_path, change, message):
     path = write(tmp_path / "r.csv", lines().replace(*change))
-    assert f"{tmp_path}/{says}" in "\n".join(map(str, detect_layout.check(path)))
+    assert f"{tmp_path}/{message}" in "\n".join(map(str, detect_layout.check(path)))
 
 
 def test_too_few_ratings_of_each_user(tmp_path):
     path = write(tmp_path / "r.csv", "user,item,rating,time\n" + "".join(f"{n},{n},3,{n}\n" for n in range(5)))
-    found = [str(each) for each in detect_layout.check(path)]
-    assert found == [f"{path}: error: no rating is held out for 'valid': users have too few; give more, or split=time"]
+    findings = [str(finding) for finding in detect_layout.check(path)]
+    assert findings == [
+        f"{path}: error: no rating is held out for 'valid': users have too few; give more, or split=time"
+    ]
 
 
-def test_profiles_of_others_are_an_error_and_missing_ones_a_warning(tmp_path):
+def test_unmatched_profiles_are_an_error_and_missing_ones_a_warning(tmp_path):
     write(tmp_path / "ratings.csv", lines())
     users = write(tmp_path / "users.csv", "user,age\n" + "".join(f"{n:03d},30\n" for n in range(1, 5)))
     text = f"{users}: error: none of the users that have ratings is in it: '1' … there, '001' … here; write ids alike"
-    assert [str(found) for found in detect_layout.check(tmp_path)] == [text]
+    assert [str(finding) for finding in detect_layout.check(tmp_path)] == [text]
     write(users, "user,age\n1,30\n2,40\n2,41\n")
-    assert [found.text for found in detect_layout.check(tmp_path)] == [
+    assert [finding.text for finding in detect_layout.check(tmp_path)] == [
         f"2 users with ratings are not in {users} ('3' …): no profile",
         f"1 users stand in {users} again; the last line counts",
     ]

@@ -19,22 +19,22 @@ def folder(tmp_path):
     return tmp_path / "folder"
 
 
-def packed(folder, kind):
-    path = folder.parent / f"all{kind}"
-    if kind == ".zip":
+def create_archive(folder, suffix):
+    path = folder.parent / f"all{suffix}"
+    if suffix == ".zip":
         with zipfile.ZipFile(path, "w") as file:
             for name in sorted(FILES):
                 file.write(folder / name, name)
     else:
-        with tarfile.open(path, "w:" + kind.removeprefix(".tar").removeprefix(".")) as file:
+        with tarfile.open(path, "w:" + suffix.removeprefix(".tar").removeprefix(".")) as file:
             file.add(folder / "set", "set")
     return path
 
 
-@pytest.mark.parametrize("kind", ["", ".zip", ".tar", ".tar.gz", ".tar.xz"])
-def test_a_folder_and_its_archives_hold_the_same(folder, kind):
-    path = packed(folder, kind) if kind else folder
-    assert archives.is_archive(path) == bool(kind)
+@pytest.mark.parametrize("suffix", ["", ".zip", ".tar", ".tar.gz", ".tar.xz"])
+def test_a_folder_and_its_archives_have_the_same_files(folder, suffix):
+    path = create_archive(folder, suffix) if suffix else folder
+    assert archives.is_archive(path) == bool(suffix)
     assert {file.parts: file.text for file in archives.read_text_files(path)} == {
         ("set", "neg", "1.txt"): "bad",
         ("set", "pos", "2.txt"): "좋다\n",
@@ -42,19 +42,19 @@ def test_a_folder_and_its_archives_hold_the_same(folder, kind):
     assert sorted(archives.list_text_files(path)) == ["set/neg/1.txt", "set/pos/2.txt"]
 
 
-def test_packed_and_empty_files_of_a_folder_are_read(tmp_path):
+def test_compressed_and_empty_files_of_a_folder_are_read(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "1.txt.gz").write_bytes(gzip.compress(b"text"))
     (tmp_path / "a" / "2.txt").write_text("")
     assert [file.text for file in archives.read_text_files(tmp_path)] == ["text", ""]
 
 
-def test_what_is_not_utf8_is_named(tmp_path):
+def test_an_unknown_encoding_is_an_error(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "1.txt").write_bytes(b"caf\xe9")
     with pytest.raises(
         DataError,
-        match=r"a/1\.txt: not UTF-8 \(byte 0xe9 in line 1\), and which encoding it is cannot be told; convert it",
+        match=r"a/1\.txt: not UTF-8 \(byte 0xe9 in line 1\), and the encoding cannot be detected; convert it",
     ):
         list(archives.read_text_files(tmp_path))
 

@@ -9,14 +9,14 @@ from regard.data.text import tokenizer as tokenizers
 
 
 @pytest.mark.parametrize("level", ["bpe", "char", "word"])
-def test_tokens_are_numbered_by_their_word(level):
+def test_tokens_have_the_index_of_their_word(level):
     text = "the  doghouse, is red."
     tokenizer = tokenizers.train([text, "dog house"], level=level, size=40)
     pieces = tokenizer.encode_with_offsets(text)
     words = text.split()
-    for number, piece in zip(alignment.word_indices(text, pieces), pieces, strict=True):
+    for index, piece in zip(alignment.word_indices(text, pieces), pieces, strict=True):
         if piece.text.strip():
-            assert piece.text in words[number]
+            assert piece.text in words[index]
 
 
 def test_weights_are_summed_over_the_tokens_of_a_word():
@@ -26,12 +26,12 @@ def test_weights_are_summed_over_the_tokens_of_a_word():
     assert alignment.align_words(weights, source=[0, 1, 2], target=[0, 0]) == {(2, 0)}
 
 
-def test_end_marks_are_left_out():
+def test_eos_is_ignored():
     weights = np.array([[0.2, 0.1, 0.7], [0.0, 0.0, 1.0]])
     assert alignment.align_words(weights, source=[0, 1], target=[0]) == {(0, 0)}
 
 
-def test_no_words_have_no_links():
+def test_without_words_there_are_no_links():
     assert alignment.align_words(np.zeros((1, 1)), source=[], target=[]) == frozenset()
 
 
@@ -39,7 +39,7 @@ links = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)))
 
 
 @given(st.lists(st.tuples(links, links)))
-def test_the_rate_lies_between_nothing_and_one(pairs):
+def test_the_error_rate_is_between_0_and_1(pairs):
     assert 0 <= alignment.error_rate([a for a, _ in pairs], [b for _, b in pairs]) <= 1
 
 

@@ -12,13 +12,13 @@ TEXT = "the cats sat on the mat, and the dogs barked. <mask> [MASK]\n" * 4
 LEVELS = ("char", "word", "bpe", "unigram", "bytes")
 
 
-def tokenizer(level):
+def train_tokenizer(level):
     return byte_bpe.train([TEXT], size=300) if level == "bytes" else tokenizers.train([TEXT], level=level, size=60)
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_mask_mark_comes_last_and_no_number_moves(level, tmp_path):
-    plain = tokenizer(level)
+def test_the_mask_token_is_the_last_and_no_other_id_changes(level, tmp_path):
+    plain = train_tokenizer(level)
     masked = masking.with_mask(plain)
     assert masking.special_tokens_of(plain).mask is None
     assert (
@@ -32,51 +32,51 @@ def test_the_mask_mark_comes_last_and_no_number_moves(level, tmp_path):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_words_are_numbered_over_their_tokens(level):
-    made = tokenizer(level)
-    (row,) = made.encode(["the cats, on"])
-    numbers = masking.WordBoundaries(made).word_ids(np.array(row))
-    words = {}
-    for token, number in zip(row, numbers, strict=True):
-        words[number] = words.get(number, "") + made.decode([[1, token]])[0][1:]
-    assert [word.strip() for word in words.values() if word.strip()] == ["the", "cats", ",", "on"]
+def test_all_tokens_of_a_word_have_its_index(level):
+    tokenizer = train_tokenizer(level)
+    (row,) = tokenizer.encode(["the cats, on"])
+    word_ids = masking.WordBoundaries(tokenizer).word_ids(np.array(row))
+    pieces = {}
+    for token, word_id in zip(row, word_ids, strict=True):
+        pieces[word_id] = pieces.get(word_id, "") + tokenizer.decode([[1, token]])[0][1:]
+    assert [word.strip() for word in pieces.values() if word.strip()] == ["the", "cats", ",", "on"]
 
 
 def test_an_empty_row_has_no_words():
-    assert len(masking.WordBoundaries(tokenizer("char")).word_ids(np.zeros(0, dtype=np.int64))) == 0
+    assert len(masking.WordBoundaries(train_tokenizer("char")).word_ids(np.zeros(0, dtype=np.int64))) == 0
 
 
 @given(st.lists(st.integers(-1, 6), min_size=1, max_size=40), st.floats(0.05, 1), st.integers(0, 9))
-def test_gaps_are_whole_units_up_to_the_share(units, share, seed):
+def test_entire_units_are_masked_up_to_the_share(units, share, seed):
     units = np.array(units)
-    chosen = masking.sample_mask(units, share, np.random.default_rng(seed))
-    there = units >= 0
-    assert not chosen[~there].any()
-    for unit in set(units[there].tolist()):
-        assert len(set(chosen[units == unit].tolist())) == 1
-    budget = max(1, round(share * there.sum()))
-    largest = max((int((units == unit).sum()) for unit in set(units[there].tolist())), default=0)
-    assert min(budget, there.sum()) <= chosen.sum() <= budget + max(0, largest - 1)
+    mask = masking.sample_mask(units, share, np.random.default_rng(seed))
+    eligible = units >= 0
+    assert not mask[~eligible].any()
+    for unit in set(units[eligible].tolist()):
+        assert len(set(mask[units == unit].tolist())) == 1
+    budget = max(1, round(share * eligible.sum()))
+    largest = max((int((units == unit).sum()) for unit in set(units[eligible].tolist())), default=0)
+    assert min(budget, eligible.sum()) <= mask.sum() <= budget + max(0, largest - 1)
 
 
-def test_most_gaps_are_covered_some_replaced_some_left():
-    row, chosen = np.full(20_000, 7), np.arange(20_000) < 10_000
-    seen = masking.apply_mask(row, chosen, SpecialTokens(mask=49), 50, np.random.default_rng(0))
-    assert (seen[10_000:] == 7).all()
-    covered, other = seen[:10_000] == 49, (seen[:10_000] != 49) & (seen[:10_000] != 7)
-    assert 0.78 < covered.mean() < 0.82 and 0.08 < other.mean() < 0.12
-    assert seen[:10_000][other].min() >= 4
+def test_masked_tokens_are_mostly_replaced_by_the_mask_token():
+    row, mask = np.full(20_000, 7), np.arange(20_000) < 10_000
+    masked = masking.apply_mask(row, mask, SpecialTokens(mask=49), 50, np.random.default_rng(0))
+    assert (masked[10_000:] == 7).all()
+    covered, replaced = masked[:10_000] == 49, (masked[:10_000] != 49) & (masked[:10_000] != 7)
+    assert 0.78 < covered.mean() < 0.82 and 0.08 < replaced.mean() < 0.12
+    assert masked[:10_000][replaced].min() >= 4
 
 
-def test_turns_are_an_order_of_the_gaps():
-    chosen = np.array([True, False, True, True])
-    order = masking.random_order(chosen, np.random.default_rng(0))
-    assert order[1] == 0 and sorted(order[chosen]) == [1, 2, 3]
+def test_the_prediction_order_is_a_permutation_of_the_masked_positions():
+    mask = np.array([True, False, True, True])
+    order = masking.random_order(mask, np.random.default_rng(0))
+    assert order[1] == 0 and sorted(order[mask]) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("level", ["word", "bpe", "unigram", "bytes"])
 @pytest.mark.parametrize(
-    ("text", "whole"),
+    ("text", "filled_text"),
     [
         ("the [MASK] sat", "the cats sat"),
         ("[MASK] cats sat", "the cats sat"),
@@ -86,36 +86,36 @@ def test_turns_are_an_order_of_the_gaps():
         ("the cats [MASK]", "the cats sat"),
     ],
 )
-def test_a_gap_stands_for_a_word_with_the_space_before_it(level, text, whole):
-    made = masking.with_mask(
-        tokenizers.train([TEXT] * 9, level=level, size=90) if level != "bytes" else tokenizer(level)
+def test_a_mask_replaces_a_word_and_the_space_before_it(level, text, filled_text):
+    tokenizer = masking.with_mask(
+        tokenizers.train([TEXT] * 9, level=level, size=90) if level != "bytes" else train_tokenizer(level)
     )
-    found = masking.parse_masked_text(text, made)
-    assert all(found.tokens[place] == made.vocab_size - 1 for place in found.mask_positions)
-    words = {"cats": " cats", "sat": " sat", "the": " the"}
-    filled, gone = list(found.tokens), whole
-    for word in whole.replace(".", "").replace(",", "").split():
+    parsed = masking.parse_masked_text(text, tokenizer)
+    assert all(parsed.tokens[position] == tokenizer.vocab_size - 1 for position in parsed.mask_positions)
+    pieces = {"cats": " cats", "sat": " sat", "the": " the"}
+    filled, expected = list(parsed.tokens), filled_text
+    for word in filled_text.replace(".", "").replace(",", "").split():
         if word not in text.split():
             row = (
-                made.encode([word])[0]
-                if not (level == "bytes" and found.mask_positions[0])
-                else made.encode([words[word]])[0]
+                tokenizer.encode([word])[0]
+                if not (level == "bytes" and parsed.mask_positions[0])
+                else tokenizer.encode([pieces[word]])[0]
             )
-            place = filled.index(made.vocab_size - 1)
-            filled[place : place + 1] = row
-    assert made.decode([filled])[0] == gone
+            position = filled.index(tokenizer.vocab_size - 1)
+            filled[position : position + 1] = row
+    assert tokenizer.decode([filled])[0] == expected
 
 
-def test_gaps_of_characters_take_no_space_along():
-    made = masking.with_mask(tokenizer("char"))
-    found = masking.parse_masked_text("the c[MASK]t s[MASK]t", made)
-    (row,) = made.encode(["the cat sat"])
-    assert found.mask_positions == (5, 9) and [
-        t for i, t in enumerate(found.tokens) if i not in found.mask_positions
-    ] == [t for i, t in enumerate(row) if i not in found.mask_positions]
+def test_a_masked_character_does_not_include_a_space():
+    tokenizer = masking.with_mask(train_tokenizer("char"))
+    parsed = masking.parse_masked_text("the c[MASK]t s[MASK]t", tokenizer)
+    (row,) = tokenizer.encode(["the cat sat"])
+    assert parsed.mask_positions == (5, 9) and [
+        t for i, t in enumerate(parsed.tokens) if i not in parsed.mask_positions
+    ] == [t for i, t in enumerate(row) if i not in parsed.mask_positions]
 
 
-def test_a_text_without_a_gap_is_one_clear_line():
-    words = r"no \[MASK\] in 'the cats sat'; write \[MASK\] where a word is to be found"
-    with pytest.raises(DataError, match=words):
-        masking.parse_masked_text("the cats sat", masking.with_mask(tokenizer("word")))
+def test_a_text_without_a_mask_is_an_error():
+    pieces = r"no \[MASK\] in 'the cats sat'; write \[MASK\] for each word to predict"
+    with pytest.raises(DataError, match=pieces):
+        masking.parse_masked_text("the cats sat", masking.with_mask(train_tokenizer("word")))

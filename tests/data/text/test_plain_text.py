@@ -24,9 +24,9 @@ def test_a_file_is_one_document_whose_last_tenth_of_characters_is_held_out(tmp_p
     content = "".join(f"line {i}\r\n" for i in range(50))
     with opener(path, "wb") as file:
         file.write(content.encode())
-    whole = content.replace("\r", "")
-    found = texts(path)
-    assert found == {"train": [whole[: len(whole) * 9 // 10]], "valid": [whole[len(whole) * 9 // 10 :]]}
+    text = content.replace("\r", "")
+    splits = texts(path)
+    assert splits == {"train": [text[: len(text) * 9 // 10]], "valid": [text[len(text) * 9 // 10 :]]}
 
 
 def test_a_folder_of_few_files_is_split_by_characters(tmp_path):
@@ -37,9 +37,9 @@ def test_a_folder_of_few_files_is_split_by_characters(tmp_path):
 
 def test_of_many_documents_every_twentieth_is_held_out(tmp_path):
     (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": f"t{i}"}) + "\n" for i in range(40)))
-    found = texts(tmp_path / "x.jsonl")
-    assert found["valid"] == ["t19", "t39"] and found["test"] == ["t9", "t29"]
-    assert sorted(chain.from_iterable(found.values())) == sorted(f"t{i}" for i in range(40))
+    splits = texts(tmp_path / "x.jsonl")
+    assert splits["valid"] == ["t19", "t39"] and splits["test"] == ["t9", "t29"]
+    assert sorted(chain.from_iterable(splits.values())) == sorted(f"t{i}" for i in range(40))
 
 
 def test_files_named_after_splits_are_the_splits(tmp_path):
@@ -60,11 +60,11 @@ def test_several_paths_are_joined_split_by_split(tmp_path):
         (tmp_path / folder).mkdir()
         for split in ("train", "valid"):
             (tmp_path / folder / f"{split}.txt").write_text(f"{folder} {split}")
-    found = texts(tmp_path / "a", tmp_path / "b")
-    assert found == {"train": ["a train", "b train"], "valid": ["a valid", "b valid"]}
+    splits = texts(tmp_path / "a", tmp_path / "b")
+    assert splits == {"train": ["a train", "b train"], "valid": ["a valid", "b valid"]}
 
 
-def test_archives_are_read_and_tags_taken_off(tmp_path):
+def test_archives_are_read_without_tags(tmp_path):
     with zipfile.ZipFile(tmp_path / "brown.zip", "w") as archive:
         archive.writestr("brown/", "")
         archive.writestr(
@@ -72,28 +72,28 @@ def test_archives_are_read_and_tags_taken_off(tmp_path):
         )
         archive.writestr("brown/README", "about")
         archive.writestr("plain", "either/or is a word ")
-    whole = "".join(chain.from_iterable(texts(tmp_path / "brown.zip").values()))
-    assert whole == 'The dog, "he", barked?\nSo.either/or is a word '
+    text = "".join(chain.from_iterable(texts(tmp_path / "brown.zip").values()))
+    assert text == 'The dog, "he", barked?\nSo.either/or is a word '
 
 
 def test_the_brown_corpus_is_read_as_printed_text(shared_data):
-    found = texts(shared_data / "brown" / "brown.zip")
-    assert {split: len(documents) for split, documents in found.items()} == {"train": 450, "valid": 25, "test": 25}
+    splits = texts(shared_data / "brown" / "brown.zip")
+    assert {split: len(documents) for split, documents in splits.items()} == {"train": 450, "valid": 25, "test": 25}
     start = (
         "The Fulton County Grand Jury said Friday an investigation of Atlanta's recent primary election produced \"no "
     )
-    assert found["train"][0].startswith(start)
+    assert splits["train"][0].startswith(start)
 
 
 def test_the_built_in_text_is_the_documentation_inside_python():
-    found = texts(name="python")
-    assert len(found["train"]) > 60 and "assert" in found["train"][0]
-    assert not set(found["train"]) & {*found["valid"], *found["test"]}
+    splits = texts(name="python")
+    assert len(splits["train"]) > 60 and "assert" in splits["train"][0]
+    assert not set(splits["train"]) & {*splits["valid"], *splits["test"]}
 
 
-def test_a_download_is_split_as_usual(tmp_path, monkeypatch):
+def test_a_download_is_split_like_a_file(tmp_path, monkeypatch):
     (tmp_path / "input.txt").write_text("x" * 90 + "y" * 10)
-    monkeypatch.setattr(download, "get", lambda name: tmp_path)
+    monkeypatch.setattr(download, "fetch_dataset", lambda name: tmp_path)
     assert texts(name="tinyshakespeare") == {"train": ["x" * 90], "valid": ["y" * 10]}
 
 
@@ -105,25 +105,25 @@ def test_the_key_changes_with_the_content(tmp_path):
     assert len(keys | {documents.key for documents in open_text(PlainTextSource((str(path),), "")).values()}) == 4
 
 
-def test_what_cannot_be_read_is_named(tmp_path):
+def test_unreadable_sources_are_an_error(tmp_path):
     (tmp_path / "x.tsv").write_text("a\tb\n1\n")
     (tmp_path / "x.jsonl").write_text('{"text": 3}\n')
     (tmp_path / "y.jsonl").write_text("no\n")
     (tmp_path / "x.txt").write_bytes(b"caf\xe9")
     (tmp_path / "x.zip").write_bytes(b"no archive")
     (tmp_path / "empty").mkdir()
-    for path, words in [
+    for path, message in [
         ("nowhere", "nowhere: no such file or folder"),
         ("x.tsv", "x.tsv: which column is the text"),
         ("x.tsv#c", "x.tsv: no column 'c'; known: a, b, or give its number"),
-        ("x.tsv#2", "x.tsv:2: 1 columns, but column 2 is asked for"),
-        ("x.jsonl", r"x.jsonl:1: has no text 'text'; name the right one behind a #"),
+        ("x.tsv#2", "x.tsv:2: 1 columns, but column 2 is required"),
+        ("x.jsonl", r"x.jsonl:1: has no text 'text'; add the right key after a #"),
         ("y.jsonl", "y.jsonl:1: not JSON"),
-        ("x.txt", r"x.txt: not UTF-8 \(byte 0xe9 in line 1\), and which encoding it is cannot be told; convert it"),
+        ("x.txt", r"x.txt: not UTF-8 \(byte 0xe9 in line 1\), and the encoding cannot be detected; convert it"),
         ("x.zip", "x.zip: cannot be read"),
         ("empty", "empty: no files in this folder"),
     ]:
-        with pytest.raises(DataError, match=words):
+        with pytest.raises(DataError, match=message):
             texts(f"{tmp_path}/{path}")
     with pytest.raises(ConfigError, match=r"no text 'pithon'; files are given as .*; did you mean 'python'"):
         texts(name="pithon")

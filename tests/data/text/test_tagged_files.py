@@ -18,27 +18,32 @@ def write(path, text):
     return path
 
 
-def named(sentence):
-    return [(sentence.text[start:stop], kind) for start, stop, kind in tagged_files.entity_spans(sentence)]
+def entity_texts(sentence):
+    return [
+        (sentence.text[start:stop], entity_type) for start, stop, entity_type in tagged_files.entity_spans(sentence)
+    ]
 
 
 def test_conll_columns(tmp_path):
     for text in (CONLL, CONLL.replace("\t", " "), CONLL.replace("\t", " NN x ")):
         first, second = tagged_files.read_sentences(write(tmp_path / "a.conll", text))
-        assert first.text == "Anna lives in New York" and named(first) == [("Anna", "person"), ("New York", "place")]
+        assert first.text == "Anna lives in New York" and entity_texts(first) == [
+            ("Anna", "person"),
+            ("New York", "place"),
+        ]
         assert [first.text[a:b] for a, b in first.units] == first.text.split()
         assert (first.place, second.place) == (f"{tmp_path}/a.conll:3", f"{tmp_path}/a.conll:9")
 
 
 def test_klue_characters(tmp_path):
     first, second = tagged_files.read_sentences(write(tmp_path / "a.tsv", KLUE))
-    assert first.text == "아름이는 파리" and named(first) == [("아름", "PS"), ("파리", "LC")]
+    assert first.text == "아름이는 파리" and entity_texts(first) == [("아름", "PS"), ("파리", "LC")]
     assert len(first.units) == 7 and second.text == "가"
 
 
 def test_klp_lines(tmp_path):
     (sentence,) = tagged_files.read_sentences(write(tmp_path / "ner.train", KLP))
-    assert sentence.text == "홍길동이 왔다." and named(sentence) == [("홍길동", "PS")]
+    assert sentence.text == "홍길동이 왔다." and entity_texts(sentence) == [("홍길동", "PS")]
     assert sentence.tags[:4] == ("B-PS", "I-PS", "I-PS", "O")
 
 
@@ -50,12 +55,12 @@ def test_every_scheme_becomes_bio(tmp_path, text):
     assert sentence.tags == ("B-p", "I-p", "B-p")
 
 
-def test_a_folder_by_split_packed(tmp_path):
+def test_a_folder_of_compressed_files_by_split(tmp_path):
     for name in ("train.conll.gz", "dev.conll.gz"):
         (tmp_path / name).write_bytes(gzip.compress(CONLL.encode()))
-    found = tagged_files.read(tmp_path)
-    assert set(found) == {"train", "valid"} and len(list(found["valid"])) == 2
-    assert list(tagged_files.read(tmp_path / "train.conll.gz")["train"]) == list(found["train"])
+    splits = tagged_files.read(tmp_path)
+    assert set(splits) == {"train", "valid"} and len(list(splits["valid"])) == 2
+    assert list(tagged_files.read(tmp_path / "train.conll.gz")["train"]) == list(splits["train"])
 
 
 @pytest.mark.parametrize(
@@ -63,25 +68,25 @@ def test_a_folder_by_split_packed(tmp_path):
     [
         ("a.conll", "Anna\tB-p\nKim\n", r"a\.conll:2: expected a word and its tag in two columns, got 'Kim'"),
         ("a.conll", "Anna\tB-p\n\tO\n", r"a\.conll:2: expected a word and its tag in two columns, got '\\tO'"),
-        ("a.conll", "Anna\tX-p\n", r"a\.conll:1: 'X-p' is no tag; expected O"),
-        ("a.tsv", "## x\n아름\tO\n", r"a\.tsv:2: '아름' stands where one character is expected"),
+        ("a.conll", "Anna\tX-p\n", r"a\.conll:1: 'X-p' is not a tag; expected O"),
+        ("a.tsv", "## x\n아름\tO\n", r"a\.tsv:2: expected one character, got '아름'"),
         ("a.klp", "; 가나\n$<가:PS>다\n", r"a\.klp:2: without its <name:TYPE> this is not the text of line 1"),
-        ("a.conll", "A\tB-p\n\nA\tS-p\n\nA\tB-p\nB\tI-p\n", r"a\.conll: the tags keep to no scheme: 1 of 3"),
+        ("a.conll", "A\tB-p\n\nA\tS-p\n\nA\tB-p\nB\tI-p\n", r"a\.conll: the tags follow no scheme: 1 of 3"),
     ],
 )
-def test_what_is_wrong_is_named_by_file_and_line(tmp_path, name, text, message):
+def test_errors_name_file_and_line(tmp_path, name, text, message):
     with pytest.raises(DataError, match=message):
         list(tagged_files.read_sentences(write(tmp_path / name, text)))
 
 
-def test_an_i_without_a_beginning_is_named_with_its_remedy(tmp_path):
+def test_an_i_tag_without_a_start_names_the_remedy(tmp_path):
     path = write(tmp_path / "a.conll", "A\tO\nB\tI-p\n")
-    with pytest.raises(DataError, match=r"a\.conll:2: 'I-p' goes on with .* not begun; data\.scheme='iob1' reads it"):
+    with pytest.raises(DataError, match=r"a\.conll:2: 'I-p' continues .* not started; data\.scheme='iob1' reads it"):
         list(tagged_files.read_sentences(path, scheme="bio"))
     assert next(iter(tagged_files.read_sentences(path, scheme="iob1"))).tags == ("O", "B-p")
 
 
-def test_paths_that_hold_nothing(tmp_path):
+def test_paths_without_data(tmp_path):
     with pytest.raises(DataError, match="no such file or folder"):
         tagged_files.read(tmp_path / "none")
     write(tmp_path / "notes.md", "x")
@@ -96,6 +101,6 @@ def test_paths_that_hold_nothing(tmp_path):
         ("ko_ner_klp2016", {"train": 2928, "valid": 366, "test": 183}),
     ],
 )
-def test_the_shared_data_is_read_whole(shared_data, name, counts):
-    found = tagged_files.read(shared_data / name)
-    assert {split: sum(1 for _ in rows) for split, rows in found.items()} == counts
+def test_the_shared_data_is_read_completely(shared_data, name, counts):
+    splits = tagged_files.read(shared_data / name)
+    assert {split: sum(1 for _ in rows) for split, rows in splits.items()} == counts

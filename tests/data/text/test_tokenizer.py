@@ -21,7 +21,7 @@ TEXTS = [
     unicodedata.normalize("NFD", "한국어를 배운다 é"),
 ]
 ALPHABET = "".join(sorted({character for text in TEXTS for character in nfc(text) + text}))
-known = st.text(st.sampled_from(ALPHABET), max_size=40)
+known_text = st.text(st.sampled_from(ALPHABET), max_size=40)
 
 
 @pytest.fixture(scope="module", params=LEVELS)
@@ -33,10 +33,10 @@ subwords = pytest.mark.parametrize("level", ["bpe", "unigram", "char"])
 
 
 @subwords
-def test_text_comes_back_exactly(level):
+def test_decoding_is_exact(level):
     tokenizer = tokenizers.train(TEXTS * 3, level=level, size=400)
 
-    @given(known)
+    @given(known_text)
     def check(text):
         characters = set(nfc("".join(TEXTS)))
         if set(nfc(text)) <= characters:
@@ -46,13 +46,13 @@ def test_text_comes_back_exactly(level):
 
 
 @pytest.mark.parametrize("text", [*TEXTS, " ", "   The  dog  sleeps ", ""])
-def test_seen_text_comes_back_at_every_level(tokenizer, text):
+def test_training_text_is_decoded_exactly_at_every_level(tokenizer, text):
     assert tokenizer.decode(tokenizer.encode([text])) == [nfc(text)]
 
 
 def test_offsets_index_the_raw_text(tokenizer):
     for text in TEXTS:
-        for piece in tokenizer.pieces(text):
+        for piece in tokenizer.encode_with_offsets(text):
             if piece.start < piece.stop:
                 assert nfc(text[piece.start : piece.stop]) == piece.text
 
@@ -61,14 +61,14 @@ def test_tokens_have_offsets_into_the_text_they_decode_to(tokenizer):
     for text in TEXTS:
         (row,) = tokenizer.encode([text])
         (decoded,) = tokenizer.decode([row])
-        pieces = tokenizer.pieces_of(row)
+        pieces = tokenizer.decode_with_offsets(row)
         assert [piece.token for piece in pieces] == row
-        for piece, other in zip(pieces, tokenizer.pieces(decoded), strict=True):
-            assert (piece.text, piece.start, piece.stop) == (other.text, other.start, other.stop)
-    assert tokenizer.pieces_of([]) == []
+        for piece, expected in zip(pieces, tokenizer.encode_with_offsets(decoded), strict=True):
+            assert (piece.text, piece.start, piece.stop) == (expected.text, expected.start, expected.stop)
+    assert tokenizer.decode_with_offsets([]) == []
 
 
-def test_tokens_of_bytes_are_named_by_what_they_spell():
+def test_byte_tokens_are_displayed_as_text():
     tokenizer = byte_bpe.train(["The dog sleeps, 한국어를 배운다"] * 4, size=400)
     (row,) = tokenizer.encode(["The dog 한국어를"])
     assert [tokenizer.token_text(token) for token in row] == ["The", "dog", "한국어를"]
@@ -82,60 +82,60 @@ def test_tokens_of_bytes_are_named_by_what_they_spell():
 
 def test_offsets_cover_all_but_spaces(tokenizer):
     for text in TEXTS:
-        covered = {i for piece in tokenizer.pieces(text) for i in range(piece.start, piece.stop)}
+        covered = {i for piece in tokenizer.encode_with_offsets(text) for i in range(piece.start, piece.stop)}
         assert {i for i, character in enumerate(text) if not character.isspace()} <= covered
 
 
-def test_offsets_of_decomposed_text_cover_whole_syllables():
+def test_offsets_of_decomposed_text_cover_entire_syllables():
     tokenizer = tokenizers.train(["한국어 학교"], level="char", size=50)
     raw = unicodedata.normalize("NFD", "한국")
     assert [(p.text, p.start, p.stop) for p in tokenizer.encode_with_offsets(raw)] == [("한", 0, 3), ("국", 3, 6)]
 
 
-def test_pieces_are_the_tokens_that_encode_gives(tokenizer):
+def test_offsets_have_the_tokens_of_encode(tokenizer):
     for text in TEXTS:
-        assert [piece.token for piece in tokenizer.pieces(text)] == tokenizer.encode([text])[0]
+        assert [piece.token for piece in tokenizer.encode_with_offsets(text)] == tokenizer.encode([text])[0]
 
 
-def test_saved_is_reloaded_to_the_same_numbers(tokenizer, tmp_path):
+def test_a_saved_tokenizer_has_the_same_ids(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "tokenizer.json")
     again = tokenizers.load(tmp_path / "tokenizer.json")
-    assert again.vocab_size == tokenizer.size and again.encode(TEXTS) == tokenizer.encode(TEXTS)
+    assert again.vocab_size == tokenizer.vocab_size and again.encode(TEXTS) == tokenizer.encode(TEXTS)
     again.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_same_text_makes_the_same_vocabulary(level):
-    first, *others = (tokenizers.train(TEXTS, level=level, size=300).engine.to_str() for _ in range(5))
-    assert all(other == first for other in others)
+def test_training_is_deterministic(level):
+    first, *repeats = (tokenizers.train(TEXTS, level=level, size=300).engine.to_str() for _ in range(5))
+    assert all(expected == first for expected in repeats)
 
 
 @pytest.mark.parametrize("text", ["<pad>", "<end> <start>", "<unknown> ", "a<pad> b"])
-def test_no_text_is_encoded_to_a_mark(tokenizer, text):
-    marks = SpecialTokens()
-    assert not {marks.pad, marks.bos, marks.eos} & set(tokenizer.encode([text])[0])
+def test_no_text_is_encoded_to_a_special_token(tokenizer, text):
+    special_tokens = SpecialTokens()
+    assert not {special_tokens.pad, special_tokens.bos, special_tokens.eos} & set(tokenizer.encode([text])[0])
 
 
-def test_marks_vanish_and_the_unknown_shows(tokenizer):
+def test_decoding_removes_special_tokens_but_shows_unknown_ones(tokenizer):
     unknown = tokenizer.encode(["曜"])[0]
     assert SpecialTokens.unk in unknown and "\ufffd" in tokenizer.decode([unknown])[0]
     row = tokenizer.encode(["The dog"])[0]
     assert tokenizer.decode([[2, *row, 3, 0, 0]]) == ["The dog"]
 
 
-def test_marks_are_the_first_four(tokenizer):
-    assert [tokenizer.name(i) for i in range(4)] == ["<pad>", "<unknown>", "<start>", "<end>"]
+def test_special_tokens_have_the_first_four_ids(tokenizer):
+    assert [tokenizer.token_text(i) for i in range(4)] == ["<pad>", "<unknown>", "<start>", "<end>"]
 
 
-def test_lowercase_folds_before_the_vocabulary():
+def test_lowercase_applies_before_training():
     tokenizer = tokenizers.train(["The THE the"], level="word", size=50, lowercase=True)
     assert tokenizer.encode(["THE"]) == tokenizer.encode(["the"]) and tokenizer.decode(tokenizer.encode(["The"])) == [
         "the"
     ]
 
 
-def test_words_are_cut_at_punctuation():
+def test_words_are_split_at_punctuation():
     tokenizer = tokenizers.train(["Yes, (no) it's."], level="word", size=50)
     assert [p.text for p in tokenizer.encode_with_offsets("Yes, (no) it's.")] == [
         "Yes",
@@ -157,34 +157,36 @@ def test_rare_words_are_unknown():
 
 @subwords
 def test_a_vocabulary_smaller_than_the_alphabet_is_an_error(level):
-    message = r"vocabulary=10 is smaller than the alphabet of (9|10) characters and 4 marks; set it to at least 1[34]"
+    message = r"vocab_size=10 is smaller than the alphabet of (9|10) characters and 4 special tokens; set it to at"
     with pytest.raises(ConfigError, match=message):
         tokenizers.train(["abcdefghi"], level=level, size=10)
 
 
 @subwords
-def test_a_vocabulary_just_large_enough_will_do(level):
+def test_the_smallest_possible_vocabulary_is_accepted(level):
     needed = 4 + len({*"hello world"})
     tokenizer = tokenizers.train(["hello world"], level=level, size=needed)
     assert tokenizer.vocab_size <= needed and tokenizer.decode(tokenizer.encode(["hello world"])) == ["hello world"]
 
 
 def test_a_vocabulary_without_room_for_a_word_is_an_error():
-    with pytest.raises(ConfigError, match="vocabulary=4 is smaller than one word and 4 marks; set it to at least 5"):
+    with pytest.raises(
+        ConfigError, match="vocab_size=4 is smaller than one word and 4 special tokens; set it to at least 5"
+    ):
         tokenizers.train(["word"], level="word", size=4)
 
 
 def test_no_text_is_an_error():
-    with pytest.raises(DataError, match="there is no text to make a vocabulary from"):
+    with pytest.raises(DataError, match="there is no text to build a vocabulary from"):
         tokenizers.train([], level="bpe", size=100)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(CheckpointError, match=r"tokenizer.json: no such tokenizer file; is the run folder complete\?"):
         tokenizers.load(tmp_path / "tokenizer.json")
 
 
-def test_a_damaged_file_is_named(tmp_path):
+def test_a_damaged_file_is_an_error(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{", encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"tokenizer.json: not a tokenizer file: "):
         tokenizers.load(tmp_path / "tokenizer.json")
@@ -198,11 +200,11 @@ def test_a_file_that_cannot_encode_is_refused_when_it_is_loaded(tmp_path):
         tokenizers.load(tmp_path / "tokenizer.json")
 
 
-@pytest.mark.parametrize("method", ["encode", "pieces"])
-def test_half_a_character_is_refused(tokenizer, method):
-    given = {"encode": ["whole", "a\ud83d"], "pieces": "a\ud83d"}[method]
-    with pytest.raises(DataError, match=r"letter 2 is half of a character \(U\+D83D\); give whole Unicode text"):
-        getattr(tokenizer, method)(given)
+@pytest.mark.parametrize("method", ["encode", "encode_with_offsets"])
+def test_a_lone_surrogate_is_refused(tokenizer, method):
+    argument = {"encode": ["valid", "a\ud83d"], "encode_with_offsets": "a\ud83d"}[method]
+    with pytest.raises(DataError, match=r"character 2 is a lone surrogate \(U\+D83D\); provide valid Unicode text"):
+        getattr(tokenizer, method)(argument)
 
 
 def test_a_foreign_file_is_refused(tmp_path):
@@ -211,12 +213,12 @@ def test_a_foreign_file_is_refused(tmp_path):
     state["model"]["vocab"] = {"x": 0, "y": 1, "<unknown> ": 2, "z": 3}
     (tmp_path / "tokenizer.json").write_text(json.dumps(state), encoding="utf-8")
     with pytest.raises(
-        CheckpointError, match=r"tokens 0 to 3 are not <pad>, <unknown>, <start>, <end>; not made by regard"
+        CheckpointError, match=r"tokens 0 to 3 are not <pad>, <unknown>, <start>, <end>; not created by regard"
     ):
         tokenizers.load(tmp_path / "tokenizer.json")
 
 
-def test_a_stranger_s_tokenizer_neither_pads_nor_cuts(tmp_path):
+def test_an_untrusted_tokenizer_neither_pads_nor_truncates(tmp_path):
     tokenizer = tokenizers.train(TEXTS * 3, level="word", size=400)
     tokenizer.engine.enable_padding(length=50)
     tokenizer.engine.enable_truncation(2)
@@ -225,12 +227,12 @@ def test_a_stranger_s_tokenizer_neither_pads_nor_cuts(tmp_path):
     assert again.decode(again.encode(TEXTS[:1])) == TEXTS[:1]
 
 
-@pytest.mark.parametrize("letters", ["ab", "가나", "12", "-="])
-def test_an_unbroken_line_is_cut_before_subwords_are_made(letters):
-    """Tokens never stretch over so many letters, so that the time grows with the line and not with its square."""
-    line = letters * 5000
-    made = tokenizers.train([line], level="bpe", size=300)
-    assert max(len(made.token_text(token)) for token in range(made.vocab_size)) <= tokenizers.MAX_WORD_CHARS
-    assert made.decode(made.encode([line])) == [line]
-    pieces = [piece for piece, _ in made.engine.pre_tokenizer.pre_tokenize_str(line)]
+@pytest.mark.parametrize("characters", ["ab", "가나", "12", "-="])
+def test_a_line_without_spaces_is_split_before_training(characters):
+    """Tokens have a maximum length, so that training time is linear, not quadratic, in the length of the line."""
+    line = characters * 5000
+    tokenizer = tokenizers.train([line], level="bpe", size=300)
+    assert max(len(tokenizer.token_text(token)) for token in range(tokenizer.vocab_size)) <= tokenizers.MAX_WORD_CHARS
+    assert tokenizer.decode(tokenizer.encode([line])) == [line]
+    pieces = [piece for piece, _ in tokenizer.engine.pre_tokenizer.pre_tokenize_str(line)]
     assert max(map(len, pieces)) == tokenizers.MAX_WORD_CHARS and len(pieces) == 10_000 // tokenizers.MAX_WORD_CHARS
