@@ -1,7 +1,7 @@
-"""For every family of sizes a small value of it and examples that a model of the family can be run and trained on.
+"""Small data specs and examples for every data spec class, on which a model can be run and trained.
 
-A new family gets a function that makes examples and an entry in FAMILIES; examples know what a model makes of them
-(`output`) and the loss that it learns by (`loss`). Those of decoders are `Decoded`.
+A new class gets a function that creates examples and an entry in FAMILIES. Examples have the output of a model
+(`output`) and its training loss (`loss`). Those of decoders are `Decoded`.
 """
 
 from collections.abc import Callable
@@ -38,105 +38,105 @@ from regard.layers.item_softmax import FullSoftmax, all_log_probabilities
 BIO = TagTransitions(
     (True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True)
 )
-ROWS = 8  # examples of each family
+BATCH_SIZE = 8  # examples per data spec
 
 
 class Decoded(NamedTuple):
     """Sequences for a decoder."""
 
-    trial: invariants.DecoderInputs
+    inputs: invariants.DecoderInputs
 
     def output(self, model: Any) -> Tensor:
-        logits, _ = model(self.trial.target, model.start(self.trial.source))
+        logits, _ = model(self.inputs.target, model.start(self.inputs.source))
         return logits
 
     def loss(self, model: Any) -> Tensor:
-        features, _ = model.features(self.trial.target[:, :-1], model.start(self.trial.source))
-        labels = self.trial.target[:, 1:].flatten()
+        features, _ = model.features(self.inputs.target[:, :-1], model.start(self.inputs.source))
+        labels = self.inputs.target[:, 1:].flatten()
         return model.readout.loss(features.flatten(0, 1), labels) / len(labels)
 
 
 class Captioned(NamedTuple):
-    """Images with what is said of them."""
+    """Images with captions."""
 
-    trial: invariants.DecoderInputs
+    inputs: invariants.DecoderInputs
 
     def output(self, model: Any) -> Tensor:
-        logits, _ = model(self.trial.target, model.start(self.trial.source))
+        logits, _ = model(self.inputs.target, model.start(self.inputs.source))
         return logits
 
     def loss(self, model: Any) -> Tensor:
-        parts = model.losses(self.trial.source, self.trial.target, pad=self.trial.special_tokens.pad)
-        return sum(parts.values(), torch.zeros(())) / self.trial.target[:, 1:].numel()
+        parts = model.losses(self.inputs.source, self.inputs.target, pad=self.inputs.special_tokens.pad)
+        return sum(parts.values(), torch.zeros(())) / self.inputs.target[:, 1:].numel()
 
 
 class Filled(NamedTuple):
-    """Texts with gaps."""
+    """Texts with masked tokens."""
 
-    gaps: MaskedBatch
+    batch: MaskedBatch
 
     def output(self, model: Any) -> Tensor:
-        return model.readout(model(self.gaps).features)
+        return model.readout(model(self.batch).features)
 
     def loss(self, model: Any) -> Tensor:
-        labels = self.gaps.tokens[self.gaps.prediction_mask]
-        return model.readout.loss(model(self.gaps).features, labels) / len(labels)
+        labels = self.batch.tokens[self.batch.prediction_mask]
+        return model.readout.loss(model(self.batch).features, labels) / len(labels)
 
 
 class Labelled(NamedTuple):
-    """Something with what is to be said of it."""
+    """Inputs with labels."""
 
-    given: Any
-    labels: tuple[Tensor, ...]  # what the loss of the readout takes behind the features
+    inputs: Any
+    labels: tuple[Tensor, ...]  # arguments of the readout's loss after the features
 
     def output(self, model: Any) -> Tensor:
-        return model.readout(model(self.given))
+        return model.readout(model(self.inputs))
 
     def loss(self, model: Any) -> Tensor:
-        return model.readout.loss(model(self.given), *self.labels) / ROWS
+        return model.readout.loss(model(self.inputs), *self.labels) / BATCH_SIZE
 
 
 class Near(NamedTuple):
-    """Words that stand side by side, and others that do not."""
+    """Neighboring words, and negatives."""
 
-    rows: Tensor  # (r 2)
-    others: Tensor  # (r k)
+    tokens: Tensor  # (r 2)
+    negatives: Tensor  # (r k)
 
     def output(self, model: Any) -> Tensor:
-        return model(self.rows)
+        return model(self.tokens)
 
     def loss(self, model: Any) -> Tensor:
-        total, pairs = model.loss(self.rows, torch.ones_like(self.rows), self.others, negatives=1.0)
+        total, pairs = model.loss(self.tokens, torch.ones_like(self.tokens), self.negatives, negatives_per_pair=1.0)
         return total / pairs
 
 
 class Chosen(NamedTuple):
-    """Users with a history, the items there are, and what each chose next and liked."""
+    """Users with a history, the item catalog, and the next item of each user."""
 
-    people: UserBatch
-    shelf: ItemCatalog
-    chosen: Tensor  # (b)
+    users: UserBatch
+    catalog: ItemCatalog
+    targets: Tensor  # (b)
 
     def output(self, model: Any) -> Tensor:
-        return all_log_probabilities(model, model.states(self.people, self.shelf)[:, -1], self.shelf)
+        return all_log_probabilities(model, model.states(self.users, self.catalog)[:, -1], self.catalog)
 
     def loss(self, model: Any) -> Tensor:
-        states = model.states(self.people, self.shelf)[:, -1]
-        liked = model.opinions(self.people, self.shelf, self.chosen[:, None])
-        return (FullSoftmax()(model, states, self.shelf, self.chosen) - liked.sigmoid().log().sum()) / ROWS
+        states = model.states(self.users, self.catalog)[:, -1]
+        liked = model.rating_logits(self.users, self.catalog, self.targets[:, None])
+        return (FullSoftmax()(model, states, self.catalog, self.targets) - liked.sigmoid().log().sum()) / BATCH_SIZE
 
 
-class Made(NamedTuple):
-    """Images that are made place by place."""
+class Generated(NamedTuple):
+    """Images that are generated position by position."""
 
     levels: Tensor  # (b n)
-    subject: ImageCondition
+    condition: ImageCondition
     start: int
 
     def features(self, model: Any) -> tuple[Tensor, Tensor]:
         labels = self.levels[:, model.order]
-        before = torch.cat([torch.full_like(labels[:, :1], self.start), labels[:, :-1]], dim=1)
-        return model.features(before, model.start(self.subject))[0], labels
+        previous = torch.cat([torch.full_like(labels[:, :1], self.start), labels[:, :-1]], dim=1)
+        return model.features(previous, model.start(self.condition))[0], labels
 
     def output(self, model: Any) -> Tensor:
         return model.readout(self.features(model)[0])
@@ -146,7 +146,7 @@ class Made(NamedTuple):
         return model.readout.loss(features.flatten(0, 1), labels.flatten(0, 1)) / labels.numel()
 
 
-class Pictured(NamedTuple):
+class Classified(NamedTuple):
     """Images with classes."""
 
     images: Tensor
@@ -156,10 +156,10 @@ class Pictured(NamedTuple):
         return model(self.images)
 
     def loss(self, model: Any) -> Tensor:
-        return model.readout.loss(model.features(self.images), self.labels) / ROWS
+        return model.readout.loss(model.features(self.images), self.labels) / BATCH_SIZE
 
 
-class Seen(NamedTuple):
+class Detected(NamedTuple):
     """Images with objects, one for every query."""
 
     images: Tensor
@@ -169,93 +169,100 @@ class Seen(NamedTuple):
         return torch.cat([part.flatten() for part in model(self.images)])
 
     def loss(self, model: Any) -> Tensor:
-        found = model(self.images)
-        rows = found.logits.shape[1:3].numel()
-        labels = torch.arange(ROWS)[:, None].expand(found.logits.shape[1:3]).flatten() % self.classes
-        each = [cross_entropy(logits.flatten(0, 1), labels) for logits in found.logits]
-        return torch.stack(each).mean() + (found.boxes - labels.view(1, ROWS, -1, 1) / 10).abs().sum() / rows
+        output = model(self.images)
+        num_queries = output.logits.shape[1:3].numel()
+        labels = torch.arange(BATCH_SIZE)[:, None].expand(output.logits.shape[1:3]).flatten() % self.classes
+        class_losses = [cross_entropy(logits.flatten(0, 1), labels) for logits in output.logits]
+        return (
+            torch.stack(class_losses).mean()
+            + (output.boxes - labels.view(1, BATCH_SIZE, -1, 1) / 10).abs().sum() / num_queries
+        )
 
 
 def tokens(sizes: Any, *shape: int) -> Tensor:
-    return torch.randint(sizes.marks.first, sizes.size - 1, shape)
+    return torch.randint(sizes.special_tokens.first_regular_id, sizes.vocab_size - 1, shape)
 
 
 def sequences(sizes: Seq2SeqSpec | MusicSpec) -> Decoded:
-    return Decoded(invariants.random_inputs(sizes, rows=ROWS, length=6))
+    return Decoded(invariants.random_inputs(sizes, rows=BATCH_SIZE, length=6))
 
 
 def texts(sizes: LanguageSpec) -> Decoded:
-    none = Padded(torch.zeros(ROWS, 0, dtype=torch.long), torch.zeros(ROWS, dtype=torch.long))
-    return Decoded(invariants.DecoderInputs(none, tokens(sizes, ROWS, 6), sizes.special_tokens))
+    source = Padded(torch.zeros(BATCH_SIZE, 0, dtype=torch.long), torch.zeros(BATCH_SIZE, dtype=torch.long))
+    return Decoded(invariants.DecoderInputs(source, tokens(sizes, BATCH_SIZE, 6), sizes.special_tokens))
 
 
-def told_images(sizes: CaptioningSpec) -> Captioned:
-    target = tokens(sizes, ROWS, 6)
+def captioned_images(sizes: CaptioningSpec) -> Captioned:
+    target = tokens(sizes, BATCH_SIZE, 6)
     target[:, 0] = sizes.special_tokens.bos
     return Captioned(
         invariants.DecoderInputs(
-            torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.special_tokens
+            torch.randn(BATCH_SIZE, sizes.channels, sizes.height, sizes.width), target, sizes.special_tokens
         )
     )
 
 
-def gaps(sizes: MaskedLMSpec) -> Filled:
-    whole, chosen = tokens(sizes, ROWS, 7), torch.zeros(ROWS, 7, dtype=torch.bool)
-    chosen[:, [2, 5]] = True
-    seen, turns = whole.masked_fill(chosen, sizes.special_tokens.mask), chosen.long()
-    return Filled(MaskedBatch(seen, whole, torch.full((ROWS,), 7), chosen, turns, torch.zeros_like(turns)))
+def masked_texts(sizes: MaskedLMSpec) -> Filled:
+    text, is_masked = tokens(sizes, BATCH_SIZE, 7), torch.zeros(BATCH_SIZE, 7, dtype=torch.bool)
+    is_masked[:, [2, 5]] = True
+    input_tokens, order = text.masked_fill(is_masked, sizes.special_tokens.mask), is_masked.long()
+    return Filled(
+        MaskedBatch(input_tokens, text, torch.full((BATCH_SIZE,), 7), is_masked, order, torch.zeros_like(order))
+    )
 
 
 def documents(sizes: DocumentSpec) -> Labelled:
     counts, lengths = torch.tensor([1, 2] * 4), torch.randint(2, 6, (12,))
-    there = torch.arange(5) < lengths[:, None]
-    labels = torch.arange(ROWS) % sizes.num_labels
-    return Labelled(SentenceBatch(tokens(sizes, 12, 5) * there, lengths, counts), (labels,))
+    mask = torch.arange(5) < lengths[:, None]
+    labels = torch.arange(BATCH_SIZE) % sizes.num_labels
+    return Labelled(SentenceBatch(tokens(sizes, 12, 5) * mask, lengths, counts), (labels,))
 
 
 def sentences(sizes: TaggingSpec) -> Labelled:
     counts = torch.tensor([2, 4, 3, 1] * 2)
-    there = torch.arange(4) < counts[:, None]
-    letters = (
-        torch.randint(sizes.special_tokens.first_regular_id, sizes.num_characters, (ROWS, 4, 5)) * there[..., None]
+    mask = torch.arange(4) < counts[:, None]
+    characters = (
+        torch.randint(sizes.special_tokens.first_regular_id, sizes.num_characters, (BATCH_SIZE, 4, 5)) * mask[..., None]
     )
-    units = UnitBatch(tokens(sizes, ROWS, 4) * there, counts, torch.arange(4) * there, counts, letters)
-    return Labelled(units, (torch.tensor([[1, 2, 0, 1]] * 8).roll(1, 0) * there, counts))
+    units = UnitBatch(tokens(sizes, BATCH_SIZE, 4) * mask, counts, torch.arange(4) * mask, counts, characters)
+    return Labelled(units, (torch.tensor([[1, 2, 0, 1]] * 8).roll(1, 0) * mask, counts))
 
 
 def neighbours(sizes: EmbeddingSpec) -> Near:
     words = torch.arange(sizes.special_tokens.first_regular_id, sizes.vocab_size)
-    return Near(words[: 2 * ROWS // 2].view(-1, 2), words[ROWS : ROWS + ROWS // 2, None])
+    return Near(words[: 2 * BATCH_SIZE // 2].view(-1, 2), words[BATCH_SIZE : BATCH_SIZE + BATCH_SIZE // 2, None])
 
 
 def choices(sizes: RecommendationSpec) -> Chosen:
-    shelf = ItemCatalog(torch.arange(1, sizes.num_items + 1), torch.rand(sizes.num_items, sum(sizes.item_field_dims)))
-    history, numbers = torch.randint(sizes.num_items, (ROWS, 4)), torch.arange(1, ROWS + 1)
-    times = torch.rand(ROWS, 4).cumsum(dim=1)
-    profiles, ratings = torch.rand(ROWS, sum(sizes.user_field_dims)), torch.rand(ROWS, 4)
-    people = UserBatch(numbers, profiles, history, ratings, times, torch.full((ROWS,), 4))
-    return Chosen(people, shelf, torch.arange(ROWS))
+    catalog = ItemCatalog(torch.arange(1, sizes.num_items + 1), torch.rand(sizes.num_items, sum(sizes.item_field_dims)))
+    history, ids = torch.randint(sizes.num_items, (BATCH_SIZE, 4)), torch.arange(1, BATCH_SIZE + 1)
+    times = torch.rand(BATCH_SIZE, 4).cumsum(dim=1)
+    profiles, ratings = torch.rand(BATCH_SIZE, sum(sizes.user_field_dims)), torch.rand(BATCH_SIZE, 4)
+    users = UserBatch(ids, profiles, history, ratings, times, torch.full((BATCH_SIZE,), 4))
+    return Chosen(users, catalog, torch.arange(BATCH_SIZE))
 
 
-def paintings(sizes: ImageGenerationSpec) -> Made:
-    levels = torch.randint(sizes.levels, (ROWS, sizes.height * sizes.width * sizes.channels))
-    return Made(levels, ImageCondition(torch.arange(ROWS) % 2, torch.zeros(ROWS, 0, dtype=torch.long)), sizes.levels)
+def generated_images(sizes: ImageGenerationSpec) -> Generated:
+    levels = torch.randint(sizes.levels, (BATCH_SIZE, sizes.height * sizes.width * sizes.channels))
+    return Generated(
+        levels, ImageCondition(torch.arange(BATCH_SIZE) % 2, torch.zeros(BATCH_SIZE, 0, dtype=torch.long)), sizes.levels
+    )
 
 
-def pictures(sizes: ImageClassificationSpec) -> Pictured:
-    images = torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1
-    return Pictured(images, torch.arange(ROWS) % sizes.num_classes)
+def classified_images(sizes: ImageClassificationSpec) -> Classified:
+    images = torch.rand(BATCH_SIZE, sizes.channels, sizes.height, sizes.width) * 2 - 1
+    return Classified(images, torch.arange(BATCH_SIZE) % sizes.num_classes)
 
 
-def scenes(sizes: DetectionSpec) -> Seen:
-    return Seen(torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1, sizes.num_classes)
+def scenes(sizes: DetectionSpec) -> Detected:
+    return Detected(torch.rand(BATCH_SIZE, sizes.channels, sizes.height, sizes.width) * 2 - 1, sizes.num_classes)
 
 
 FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Seq2SeqSpec: (Seq2SeqSpec(source_vocab_size=23, target_vocab_size=19, max_length=12), sequences),
     MusicSpec: (MusicSpec(num_conditions=23, vocab_size=19, max_length=12), sequences),
     LanguageSpec: (LanguageSpec(vocab_size=19, max_length=12), texts),
-    MaskedLMSpec: (MaskedLMSpec(vocab_size=19, max_length=12, special_tokens=SpecialTokens(mask=18)), gaps),
+    MaskedLMSpec: (MaskedLMSpec(vocab_size=19, max_length=12, special_tokens=SpecialTokens(mask=18)), masked_texts),
     DocumentSpec: (
         DocumentSpec(vocab_size=19, num_labels=3, max_length=14, max_sentence_length=5, max_sentences=3),
         documents,
@@ -268,9 +275,12 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
         ),
         choices,
     ),
-    CaptioningSpec: (CaptioningSpec(height=8, width=12, channels=3, vocab_size=19, max_length=12), told_images),
-    ImageGenerationSpec: (ImageGenerationSpec(height=3, width=4, channels=3, levels=3, num_classes=2), paintings),
-    ImageClassificationSpec: (ImageClassificationSpec(height=6, width=8, channels=3, num_classes=3), pictures),
+    CaptioningSpec: (CaptioningSpec(height=8, width=12, channels=3, vocab_size=19, max_length=12), captioned_images),
+    ImageGenerationSpec: (
+        ImageGenerationSpec(height=3, width=4, channels=3, levels=3, num_classes=2),
+        generated_images,
+    ),
+    ImageClassificationSpec: (ImageClassificationSpec(height=6, width=8, channels=3, num_classes=3), classified_images),
     DetectionSpec: (DetectionSpec(height=12, width=8, channels=3, num_classes=3, max_objects=2), scenes),
 }
-DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts, told_images)]
+DECODED = [family for family, (_, create) in FAMILIES.items() if create in (sequences, texts, captioned_images)]

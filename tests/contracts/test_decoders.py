@@ -1,4 +1,5 @@
-"""Every decoder that is listed keeps its laws on every model that is listed: a new file is tested by being there."""
+"""Invariants of every registered decoding strategy with every registered model; new files are tested without further
+changes."""
 
 from dataclasses import fields, replace
 from types import ModuleType
@@ -17,15 +18,15 @@ from regard.core.registry import find, registered_names
 from regard.core.state_tree import Shared, map_tensors
 from regard.decoding.strategy import DecodingStrategy, Search, optimize_for_decoding
 
-MARKS = SpecialTokens()
+SPECIAL_TOKENS = SpecialTokens()
 SIZES = Seq2SeqSpec(source_vocab_size=17, target_vocab_size=13, max_length=12)
 LIMITS = [9, 4, 0, 11, 6]
 LENGTHS = [7, 3, 5, 1, 6]
-WIDER = {"width": 4, "nbest": 3, "samples": 3}  # used where a Config has them
+WIDER = {"beam_width": 4, "nbest": 3, "num_samples": 3}  # used if a Config has them
 
 
 class ToyCache(NamedTuple):
-    """Keys and values (b t d), one column more at every step."""
+    """Keys and values (b t d), with one column more at every step."""
 
     keys: Tensor
     values: Tensor
@@ -37,7 +38,7 @@ class ToyCache(NamedTuple):
 
 
 class ToyState(NamedTuple):
-    """Every kind of part: a tensor, a cache that grows, a shared tree, plain values."""
+    """Every kind of part: a tensor, a growing cache, a shared tree, plain values."""
 
     hidden: Tensor
     past: tuple[ToyCache, ...]
@@ -46,7 +47,7 @@ class ToyState(NamedTuple):
 
 
 class Toy(nn.Module):
-    """A recurrent net whose logits hang on every part of its state."""
+    """A recurrent network whose logits depend on every part of its state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,8 +57,8 @@ class Toy(nn.Module):
         self.readout = nn.Linear(8, SIZES.target_vocab_size)
 
     def start(self, source: Padded) -> ToyState:
-        kept = torch.arange(source.tokens.shape[1]) < source.lengths[:, None]
-        context = torch.einsum("bsd,bs->bd", self.source(source.tokens), kept.float())
+        mask = torch.arange(source.tokens.shape[1]) < source.lengths[:, None]
+        context = torch.einsum("bsd,bs->bd", self.source(source.tokens), mask.float())
         empty = context.new_zeros(len(context), 0, 8)
         return ToyState(torch.zeros_like(context), (ToyCache(empty, empty),), Shared((context, None)), "toy")
 
@@ -68,8 +69,8 @@ class Toy(nn.Module):
         for x in self.target(tokens).unbind(1):
             hidden = self.cell(x, hidden)
             keys, values = torch.cat([keys, x[:, None]], 1), torch.cat([values, hidden[:, None]], 1)
-            look = torch.einsum("bd,btd,bte->be", hidden, keys, values)
-            outputs.append(hidden + look + context)
+            attended = torch.einsum("bd,btd,bte->be", hidden, keys, values)
+            outputs.append(hidden + attended + context)
         return torch.stack(outputs, 1), ToyState(hidden, (ToyCache(keys, values),), state.source, state.note)
 
     def forward(self, tokens: Tensor, state: ToyState) -> tuple[Tensor, ToyState]:
@@ -82,7 +83,7 @@ def texts(sizes: Seq2SeqSpec) -> Padded:
 
 
 def nothing(sizes: LanguageSpec) -> Padded:
-    """A language model has no source, only rows."""
+    """A language model has no source, only a batch size."""
     return Padded(torch.zeros(len(LENGTHS), 0, dtype=torch.long), torch.zeros(len(LENGTHS), dtype=torch.long))
 
 
@@ -93,52 +94,56 @@ def images(sizes: CaptioningSpec) -> Tensor:
 def random_rows(size: int) -> Padded:
     lengths = torch.tensor(LENGTHS)
     tokens = torch.randint(4, size, (len(LENGTHS), max(LENGTHS)), generator=torch.Generator().manual_seed(0))
-    return Padded(tokens.masked_fill(torch.arange(max(LENGTHS)) >= lengths[:, None], MARKS.pad), lengths)
+    return Padded(tokens.masked_fill(torch.arange(max(LENGTHS)) >= lengths[:, None], SPECIAL_TOKENS.pad), lengths)
 
 
-# A value of each family whose models decode, and what makes five sources of it.
+# A data spec of each class whose models decode, and a function that creates five sources.
 FAMILIES: list[tuple[Any, Any]] = [
     (SIZES, texts),
-    (MusicSpec(num_conditions=9, vocab_size=13, max_length=12), lambda sizes: random_rows(sizes.conditions)),
+    (MusicSpec(num_conditions=9, vocab_size=13, max_length=12), lambda sizes: random_rows(sizes.num_conditions)),
     (LanguageSpec(vocab_size=13, max_length=12), nothing),
     (CaptioningSpec(height=8, width=12, channels=3, vocab_size=13, max_length=12), images),
 ]
 
 
 def decodes(module: ModuleType) -> bool:
-    """Whether a file has a class that decoders can work with. A painter (core.protocols) is none: its sequence has an
-    order of its own and no marks, and images are made by tasks/image_generation/generate.py."""
+    """Return True if a module has a class for decoding strategies. Image generators (core.protocols) are excluded:
+    their sequences have their own order and no special tokens."""
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
-    decoders = [each for each in classes if hasattr(each, "start") and hasattr(each, "features")]
-    return any("order" not in each.__annotations__ for each in decoders)
+    decoders = [
+        decoder_class
+        for decoder_class in classes
+        if hasattr(decoder_class, "start") and hasattr(decoder_class, "features")
+    ]
+    return any("order" not in decoder_class.__annotations__ for decoder_class in decoders)
 
 
 class Case(NamedTuple):
-    """A model and five sources for it."""
+    """A model and five sources."""
 
     model: Any
     source: Any
 
 
 def build(name: str) -> Case:
-    """The model so named, its output far from uniform, so that nothing hangs on rounding."""
+    """Return the named model. Its output is far from uniform, so that rounding does not matter."""
     torch.manual_seed(3)
     if name == "toy":
         return Case(Toy().eval(), texts(SIZES))
     module = find("regard.models", name)
-    fitting = [(sizes, sources) for sizes, sources in FAMILIES if accepts(module, type(sizes))]
-    assert fitting, f"{name} decodes, but FAMILIES of this file makes no sources for its sizes: add them"
-    sizes, sources = fitting[0]
+    compatible = [(sizes, sources) for sizes, sources in FAMILIES if accepts(module, type(sizes))]
+    assert compatible, f"{name} decodes, but FAMILIES has no sources for its data spec: add them"
+    sizes, sources = compatible[0]
     model = module.build(module.TINY, sizes).eval()
     model.readout.weight = nn.Parameter(torch.randn_like(model.readout.weight) * 2)
     return Case(model, sources(sizes))
 
 
 def settings(decoder: Any) -> Any:
-    known = {field.name for field in fields(decoder.Config)}
-    return replace(decoder.Config(), **{name: value for name, value in WIDER.items() if name in known})
+    names = {field.name for field in fields(decoder.Config)}
+    return replace(decoder.Config(), **{name: value for name, value in WIDER.items() if name in names})
 
 
 def part(source: Any, rows: list[int]) -> Any:
@@ -154,7 +159,9 @@ def decoding_of(decoder: Any, config: Any = None) -> DecodingStrategy:
 
 @torch.no_grad()
 def decode(decoder: Any, model: Any, source: Any, *, limits: list[int], config: Any = None) -> list[list[Hypothesis]]:
-    return decoding_of(decoder, config)(model, model.start(source), marks=MARKS, limits=torch.tensor(limits))
+    return decoding_of(decoder, config)(
+        model, model.start(source), special_tokens=SPECIAL_TOKENS, limits=torch.tensor(limits)
+    )
 
 
 @pytest.fixture(params=registered_names("regard.decoding.strategies"))
@@ -169,14 +176,16 @@ def case(request: pytest.FixtureRequest) -> Case:
     return build(request.param)
 
 
-def test_hypotheses_keep_to_the_rules(decoder, case):
+def test_hypotheses_are_valid(decoder, case):
     for config in (decoder.Config(), settings(decoder)):
-        found = decode(decoder, case.model, case.source, limits=LIMITS, config=config)
-        assert len(found) == len(LIMITS)
-        for hypotheses, limit in zip(found, LIMITS, strict=True):
+        results = decode(decoder, case.model, case.source, limits=LIMITS, config=config)
+        assert len(results) == len(LIMITS)
+        for hypotheses, limit in zip(results, LIMITS, strict=True):
             assert hypotheses
             assert all(len(h.tokens) <= limit for h in hypotheses)
-            assert not {MARKS.pad, MARKS.bos, MARKS.eos} & {token for h in hypotheses for token in h.tokens}
+            assert not {SPECIAL_TOKENS.pad, SPECIAL_TOKENS.bos, SPECIAL_TOKENS.eos} & {
+                token for h in hypotheses for token in h.tokens
+            }
             ranks = [h.rank_score for h in hypotheses]
             assert ranks == sorted(ranks, reverse=True)
 
@@ -186,13 +195,13 @@ def test_scores_are_teacher_forced_scores(decoder, case):
     model, source = case
     for i, hypotheses in enumerate(decode(decoder, model, source, limits=LIMITS)):
         for tokens, score, _ in hypotheses:
-            logits, _ = model(torch.tensor([[MARKS.bos, *tokens]]), model.start(part(source, [i])))
-            chosen = torch.tensor([*tokens, MARKS.eos])[:, None]
+            logits, _ = model(torch.tensor([[SPECIAL_TOKENS.bos, *tokens]]), model.start(part(source, [i])))
+            chosen = torch.tensor([*tokens, SPECIAL_TOKENS.eos])[:, None]
             assert score == pytest.approx(float(logits[0].log_softmax(-1).gather(1, chosen).sum()), abs=1e-3)
 
 
-def test_batched_is_single(decoder, case):
-    """Each source in turn comes first, for a decoder that draws gives every place in the batch its own numbers."""
+def test_batched_equals_single(decoder, case):
+    """Each source in turn comes first, because the samples of a strategy depend on the position in the batch."""
     model, source = case
     for i in range(len(LIMITS)):
         order = [i, *(j for j in range(len(LIMITS)) if j != i)]
@@ -206,14 +215,15 @@ def test_batched_is_single(decoder, case):
 @torch.no_grad()
 def test_a_state_can_be_decoded_from_again(decoder, case):
     state, decoding = case.model.start(case.source), decoding_of(decoder)
-    before = map_tensors(state, lambda x: x.clone())
-    once, again, fresh = (
-        decoding(case.model, start, marks=MARKS, limits=torch.tensor(LIMITS)) for start in (state, state, before)
+    cloned = map_tensors(state, lambda x: x.clone())
+    once, repeated, from_clone = (
+        decoding(case.model, start, special_tokens=SPECIAL_TOKENS, limits=torch.tensor(LIMITS))
+        for start in (state, state, cloned)
     )
-    assert once == again == fresh
+    assert once == repeated == from_clone
 
 
-def test_an_empty_limit_gives_the_empty_output(decoder, case):
+def test_limit_zero_gives_the_empty_output(decoder, case):
     for hypotheses in decode(decoder, case.model, case.source, limits=[0] * 5):
         assert {h.tokens for h in hypotheses} == {()}
 
@@ -225,48 +235,50 @@ def test_nothing_to_decode(decoder, case):
 @torch.no_grad()
 def test_a_prompt_is_continued(decoder, case):
     model, source = case
-    prompt = torch.tensor([[MARKS.bos, 5, 7, 6]]).expand(5, -1)
+    prompt = torch.tensor([[SPECIAL_TOKENS.bos, 5, 7, 6]]).expand(5, -1)
     _, state = model(prompt[:, :-1], model.start(source))
     limits = torch.tensor([7] * 5)
-    found = decoding_of(decoder)(model, state, marks=MARKS, limits=limits, first=prompt[:, -1])
-    for i, hypotheses in enumerate(found):
+    results = decoding_of(decoder)(
+        model, state, special_tokens=SPECIAL_TOKENS, limits=limits, first_input=prompt[:, -1]
+    )
+    for i, hypotheses in enumerate(results):
         for tokens, score, _ in hypotheses:
             logits, _ = model(torch.tensor([[*prompt[i], *tokens]]), model.start(part(source, [i])))
-            chosen = torch.tensor([*tokens, MARKS.eos])[:, None]
+            chosen = torch.tensor([*tokens, SPECIAL_TOKENS.eos])[:, None]
             total = logits[0, prompt.shape[1] - 1 :].log_softmax(-1).gather(1, chosen).sum()
             assert score == pytest.approx(float(total), abs=1e-3)
 
 
-def finish(search: Search, running: Any) -> dict[int, list[Hypothesis]]:
-    found: dict[int, list[Hypothesis]] = {}
-    while running.sources.numel():
-        running, finished = search.step(running)
-        found |= finished
-    return found
+def finish(search: Search, state: Any) -> dict[int, list[Hypothesis]]:
+    hypotheses: dict[int, list[Hypothesis]] = {}
+    while state.source_ids.numel():
+        state, finished = search.step(state)
+        hypotheses |= finished
+    return hypotheses
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("fast", [False, True], ids=["plain", "fast"])
 @pytest.mark.parametrize("later", [0, 1, 4, 20])
-def test_joined_is_apart(decoder, case, later, fast):
-    """Sources that join after so many steps get what they get alone, and so do those that were there."""
+def test_merged_sources_are_decoded_as_if_alone(decoder, case, later, fast):
+    """Sources merged after `later` steps, and the earlier ones, get the same hypotheses as alone."""
     model = optimize_for_decoding(case.model) if fast else case.model
-    search = decoding_of(decoder).search(model, special_tokens=MARKS)
+    search = decoding_of(decoder).search(model, special_tokens=SPECIAL_TOKENS)
 
-    def begin(rows: list[int]) -> Any:
+    def start(rows: list[int]) -> Any:
         return search.start(model.start(part(case.source, rows)), torch.tensor([LIMITS[row] for row in rows]))
 
-    apart = finish(search, begin([1, 2, 3]))
-    apart |= {3 + source: found for source, found in finish(search, begin([0, 4])).items()}
-    running, joined = begin([1, 2, 3]), {}
+    separate = finish(search, start([1, 2, 3]))
+    separate |= {3 + source: hypotheses for source, hypotheses in finish(search, start([0, 4])).items()}
+    state, merged = start([1, 2, 3]), {}
     for _ in range(later):
-        running, finished = search.step(running) if running.source_ids.numel() else (running, {})
-        joined |= finished
-    joined |= finish(search, search.merge(running, begin([0, 4])))
-    assert joined.keys() == apart.keys()
-    for source, hypotheses in apart.items():
-        assert [h.tokens for h in joined[source]] == [h.tokens for h in hypotheses]
-        assert [h.score for h in joined[source]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
+        state, finished = search.step(state) if state.source_ids.numel() else (state, {})
+        merged |= finished
+    merged |= finish(search, search.merge(state, start([0, 4])))
+    assert merged.keys() == separate.keys()
+    for source, hypotheses in separate.items():
+        assert [h.tokens for h in merged[source]] == [h.tokens for h in hypotheses]
+        assert [h.score for h in merged[source]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
 
 
 def test_settings_are_read_and_written(decoder):
@@ -276,11 +288,11 @@ def test_settings_are_read_and_written(decoder):
 
 
 def test_limits_and_state_must_agree(decoder):
-    with pytest.raises(ShapeError, match=r"^limits has 3 entries, the state 5 rows; give one per source$"):
+    with pytest.raises(ShapeError, match=r"^limits has 3 entries but the state has 5 rows; pass one limit per source$"):
         decode(decoder, *build("toy"), limits=[4, 4, 4])
 
 
-def test_an_unknown_kind_of_state_is_an_error(decoder):
+def test_an_unsupported_state_type(decoder):
     class Forgetful(Toy):
         def features(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
             features, state = super().features(tokens, state)
@@ -290,11 +302,11 @@ def test_an_unknown_kind_of_state_is_an_error(decoder):
         decode(decoder, Forgetful(), texts(SIZES), limits=[0, 3, 0, 5, 9])
 
 
-def test_a_broken_model_is_named(decoder):
+def test_a_model_with_nan_weights(decoder):
     model, source = build("toy")
     with torch.no_grad():
         model.readout.bias.fill_(float("nan"))
     with pytest.raises(
-        CheckpointError, match=r"^source 0: the model's log probabilities are not finite; its weights are"
+        CheckpointError, match=r"^source 0: the model's log probabilities are not finite; the weights are"
     ):
         decode(decoder, model, source, limits=LIMITS)

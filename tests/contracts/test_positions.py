@@ -1,4 +1,4 @@
-"""The laws of positions for every scheme that is listed: cuts, cache, padding, lengths beyond the table."""
+"""Invariants of every registered position scheme: chunks, cache, padding, lengths beyond the table."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ DIM, HEADS, LENGTH = 8, 2, 7
 
 
 class Layer(torch.nn.Module):
-    """One causal attention layer with places, step by step with a cache or at once."""
+    """One causal attention layer with positions, run step by step with a cache or at once."""
 
-    def __init__(self, name, longest=LENGTH + 4):
+    def __init__(self, name, max_length=LENGTH + 4):
         super().__init__()
-        self.position = build(name, DIM, max_length=longest)
-        place = self.position.position_bias(heads=HEADS, dim=DIM // HEADS)
+        self.position = build(name, DIM, max_length=max_length)
+        position_bias = self.position.position_bias(heads=HEADS, dim=DIM // HEADS)
         self.heads = MultiHeadAttention(
-            Attend(scores.build("scaled_dot", DIM // HEADS), position_bias=place), HeadDims.split_evenly(DIM, HEADS)
+            Attend(scores.build("scaled_dot", DIM // HEADS), position_bias=position_bias),
+            HeadDims.split_evenly(DIM, HEADS),
         )
         self.double()
 
@@ -40,18 +41,18 @@ def features(b=2, t=LENGTH):
     return torch.randn(b, t, DIM, dtype=torch.float64)
 
 
-def test_the_list():
+def test_registered_names():
     assert {"none", "index", "fraction", "binary", "sinusoidal", "learned", "relative", "rotary"} <= set(SCHEMES)
 
 
 @pytest.mark.parametrize("cuts", [(1,) * LENGTH, (3, 1, 3), (LENGTH - 1, 1)])
 @pytest.mark.parametrize("name", SCHEMES)
-def test_however_it_is_cut(name, cuts):
+def test_any_chunks(name, cuts):
     layer, x = Layer(name), features()
     whole, _ = layer(x)
     past, parts = None, []
-    for piece in x.split(cuts, dim=1):
-        out, past = layer(piece, past)
+    for chunk in x.split(cuts, dim=1):
+        out, past = layer(chunk, past)
         parts.append(out)
     torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
@@ -60,17 +61,17 @@ def test_however_it_is_cut(name, cuts):
 def test_padding_on_the_right_and_on_the_left(name):
     layer, x = Layer(name), features()
     alone, _ = layer(x)
-    junk = features(t=3) * 9
+    padding = features(t=3) * 9
     keys = torch.arange(LENGTH + 3)
-    right, _ = layer(torch.cat([x, junk], dim=1), mask=Mask.present((keys < LENGTH).expand(2, -1)))
+    right, _ = layer(torch.cat([x, padding], dim=1), mask=Mask.present((keys < LENGTH).expand(2, -1)))
     torch.testing.assert_close(right[:, :LENGTH], alone)
-    start = torch.full((2,), -3)  # each row begins so many places before its first word
-    left, _ = layer(torch.cat([junk, x], dim=1), mask=Mask.present((keys >= 3).expand(2, -1)), start=start)
+    start = torch.full((2,), -3)  # each row starts this many positions before its first word
+    left, _ = layer(torch.cat([padding, x], dim=1), mask=Mask.present((keys >= 3).expand(2, -1)), start=start)
     torch.testing.assert_close(left[:, 3:], alone)
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_each_row_may_start_elsewhere(name):
+def test_each_row_may_have_a_different_start(name):
     position, x = build(name, DIM, max_length=20), features().float()
     rows = position(x, torch.tensor([2, 5]))
     for row, start in enumerate((2, 5)):
@@ -87,21 +88,21 @@ def test_any_width_and_an_empty_sequence(name, dim):
 
 
 @pytest.mark.parametrize("name", [name for name in SCHEMES if name != "learned"])
-def test_longer_than_was_prepared_for(name):
-    layer, x = Layer(name, longest=3), features()
+def test_sequences_longer_than_the_maximum_length(name):
+    layer, x = Layer(name, max_length=3), features()
     whole, _ = layer(x)
     assert whole.isfinite().all()
     out, past = layer(x[:, :5])
-    more, _ = layer(x[:, 5:], past)
-    torch.testing.assert_close(torch.cat([out, more], dim=1), whole)
+    rest, _ = layer(x[:, 5:], past)
+    torch.testing.assert_close(torch.cat([out, rest], dim=1), whole)
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_order_is_seen_by_all_but_none(name):
-    """Exchanging two words must change what a third one sees, unless there are no places."""
+def test_order_matters_except_without_positions(name):
+    """Swapping two words changes the output of a third one, unless there are no positions."""
     layer, x = Layer(name), features(b=1)
-    one, two = (layer(x[:, order])[0][0, -1] for order in ([0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 5, 4, 6]))
-    assert ((one - two).abs().max() < 1e-12) == (name == "none")
+    output, swapped_output = (layer(x[:, order])[0][0, -1] for order in ([0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 5, 4, 6]))
+    assert ((output - swapped_output).abs().max() < 1e-12) == (name == "none")
 
 
 def test_a_learned_table_ends():

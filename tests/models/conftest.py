@@ -1,4 +1,4 @@
-"""Tests of models find their samples by name."""
+"""Make the module `samples` importable in the tests of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small convolutional net: images to classes."""
+"""The CNN: images to classes."""
 
 from dataclasses import replace
 
@@ -22,8 +22,8 @@ def test_images_to_classes(change):
         torch.testing.assert_close(model.eval()(x)[2:3], model(x[2:3]), atol=1e-5, rtol=1e-5)
 
 
-def test_wrong_settings():
-    with pytest.raises(ConfigError, match=r"^dim, stages and blocks must be at least 1$"):
+def test_invalid_settings():
+    with pytest.raises(ConfigError, match=r"^stages=0 must be at least 1$"):
         replace(cnn.TINY, stages=0)
-    with pytest.raises(ConfigError, match=r"^dropout=1.0 is not a probability below 1$"):
+    with pytest.raises(ConfigError, match=r"^dropout=1.0 must be at least 0 and below 1$"):
         replace(cnn.TINY, dropout=1.0)

@@ -1,3 +1,5 @@
+"""Flat attention: sentence boundaries have no effect."""
+
 import torch
 from samples import DOCUMENTS, documents
 
@@ -6,16 +8,16 @@ from regard.layers.document_batch import SentenceBatch, concat_sentences
 from regard.models import flat_attention
 
 
-def test_cuts_between_sentences_make_no_difference():
-    model, given = flat_attention.build(flat_attention.TINY, DOCUMENTS).eval(), documents((3, 2))
-    whole = concat_sentences(given)
-    uncut = SentenceBatch(whole.tokens, whole.lengths, torch.ones(2, dtype=torch.long))
-    torch.testing.assert_close(model(uncut), model(given))
+def test_sentence_boundaries_have_no_effect():
+    model, batch = flat_attention.build(flat_attention.TINY, DOCUMENTS).eval(), documents((3, 2))
+    text = concat_sentences(batch)
+    merged = SentenceBatch(text.tokens, text.lengths, torch.ones(2, dtype=torch.long))
+    torch.testing.assert_close(model(merged), model(batch))
 
 
 def test_one_map_over_all_words():
-    model, given = flat_attention.build(flat_attention.TINY, DOCUMENTS).eval(), documents((3, 2))
+    model, batch = flat_attention.build(flat_attention.TINY, DOCUMENTS).eval(), documents((3, 2))
     with record(model) as maps:
-        model(given)
-    (found,) = maps.values()
-    assert found.keys == "document" and found.weights.shape[-1] == int(concat_sentences(given).lengths.max())
+        model(batch)
+    (recorded,) = maps.values()
+    assert recorded.keys == "document" and recorded.weights.shape[-1] == int(concat_sentences(batch).lengths.max())

@@ -1,3 +1,5 @@
+"""GPT: parameter counts, decoding invariants, the optimized copy and invalid settings."""
+
 import pytest
 import torch
 
@@ -12,46 +14,48 @@ from regard.models import gpt
 SIZES = LanguageSpec(vocab_size=23, max_length=12)
 
 
-def source(rows):
-    return Padded(torch.zeros(rows, 0, dtype=torch.long), torch.zeros(rows, dtype=torch.long))
+def source(batch_size):
+    return Padded(torch.zeros(batch_size, 0, dtype=torch.long), torch.zeros(batch_size, dtype=torch.long))
 
 
 def parameters(preset, sizes):
-    return sum(weight.numel() for weight in gpt.build(gpt.PRESETS[preset], sizes).parameters())
+    with torch.device("meta"):
+        model = gpt.build(gpt.PRESETS[preset], sizes)
+    return sum(weight.numel() for weight in model.parameters())
 
 
 def test_it_has_the_parameters_of_gpt2():
     assert parameters("gpt2", LanguageSpec(50257, max_length=1024)) == 124_439_808
 
 
-def test_the_baby_is_nano_gpts():
-    # 10.65 M there: it has no biases and does not count the table of places, of which we have as many as the context
+def test_the_baby_preset_is_that_of_nano_gpt():
+    # 10.65 M in nanoGPT, which has no biases and does not count the position table; ours has one row per position
     assert parameters("baby", LanguageSpec(65, max_length=256)) == 10_770_816
 
 
 @pytest.mark.parametrize("position", registered_names("regard.layers.positions"))
-def test_the_laws_of_decoders_are_kept(position):
+def test_decoding_invariants(position):
     model = gpt.build(gpt.Config(layers=2, dim=16, heads=2, position=position), SIZES).eval()
     target = torch.randint(SIZES.special_tokens.first_regular_id, SIZES.vocab_size, (3, 8))
-    given = invariants.DecoderInputs(source(3), target, SIZES.special_tokens)
-    assert [verdict for verdict in invariants.check_decoder(model, given) if not verdict.passed] == []
+    inputs = invariants.DecoderInputs(source(3), target, SIZES.special_tokens)
+    assert [result for result in invariants.check_decoder(model, inputs) if not result.passed] == []
 
 
-def test_the_fast_twin_gives_the_same_logits():
+def test_the_optimized_model_gives_the_same_logits():
     model = gpt.build(gpt.TINY, SIZES).eval()
-    twin, tokens = model.for_decoding(), torch.randint(4, 23, (2, 9))
+    optimized, tokens = model.for_decoding(), torch.randint(4, 23, (2, 9))
     with torch.no_grad():
         logits, state = model(tokens, model.start(source(2)))
-        pieces, fast = [], twin.start(source(2))
+        parts, fast = [], optimized.start(source(2))
         for chunk in tokens.split([4, 1, 1, 3], dim=1):
-            part, fast = twin(chunk, fast)
-            pieces.append(part)
-    assert twin is not model
-    torch.testing.assert_close(torch.cat(pieces, dim=1), logits)
+            part, fast = optimized(chunk, fast)
+            parts.append(part)
+    assert optimized is not model
+    torch.testing.assert_close(torch.cat(parts, dim=1), logits)
     assert state.past[0].length == fast.past[0].length == 9
 
 
-def test_texts_of_unequal_length_go_on_together():
+def test_texts_of_unequal_length_are_decoded_together():
     model = gpt.build(gpt.TINY, SIZES).eval().for_decoding()
     first, second, following = torch.randint(4, 23, (1, 6)), torch.randint(4, 23, (1, 3)), torch.tensor([[5], [7]])
     with torch.no_grad():
@@ -85,14 +89,14 @@ def test_embedding_and_readout_are_one_table():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
-        ({"layers": 0}, "layers, dim and heads must be at least 1, hidden at least 0"),
+        ({"layers": 0}, "layers=0 must be at least 1"),
         ({"dim": 10, "heads": 4}, "dim=10 cannot be divided among heads=4; choose a multiple of 4"),
-        ({"dropout": 1.0}, "dropout=1.0 is not a probability below 1"),
-        ({"attention_dropout": -0.1}, "attention_dropout=-0.1 is not a probability below 1"),
+        ({"dropout": 1.0}, "dropout=1.0 must be at least 0 and below 1"),
+        ({"attention_dropout": -0.1}, "attention_dropout=-0.1 must be at least 0 and below 1"),
     ],
 )
-def test_impossible_choices_are_refused(change, words):
-    with pytest.raises(ConfigError, match=words):
+def test_invalid_settings(change, message):
+    with pytest.raises(ConfigError, match=message):
         gpt.Config(**change)

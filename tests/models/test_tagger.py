@@ -1,3 +1,5 @@
+"""The Transformer tagger: recorded attention, and invalid settings."""
+
 import pytest
 import torch
 from samples import TAGGED, sentences
@@ -7,17 +9,17 @@ from regard.core.errors import ConfigError
 from regard.models import tagger
 
 
-def test_where_each_token_looks_is_seen():
-    model, given = tagger.build(tagger.TINY, TAGGED).eval(), sentences()
+def test_attention_is_recorded():
+    model, batch = tagger.build(tagger.TINY, TAGGED).eval(), sentences()
     with record(model) as maps:
-        seen = model(given)
-    assert torch.equal(seen, model(given))
+        recorded_output = model(batch)
+    assert torch.equal(recorded_output, model(batch))
     assert set(maps) == {"layers.0.self_attn", "layers.1.self_attn"}
-    for found in maps.values():
-        assert (found.queries, found.keys) == ("sentence", "sentence")
-        assert found.weights[1, :, :, int(given.lengths[1]) :].eq(0).all()
+    for recorded in maps.values():
+        assert (recorded.queries, recorded.keys) == ("sentence", "sentence")
+        assert recorded.weights[1, :, :, int(batch.lengths[1]) :].eq(0).all()
 
 
-def test_a_width_that_cannot_be_divided():
+def test_invalid_settings():
     with pytest.raises(ConfigError, match="dim=10 cannot be divided among heads=4; choose a multiple of 4"):
         tagger.Config(dim=10)

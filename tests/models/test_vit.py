@@ -1,4 +1,4 @@
-"""The Vision Transformer in every configuration; patches are patches, and the rest is attention."""
+"""The Vision Transformer keeps the invariants in every configuration; patches, convolutions and invalid settings."""
 
 from dataclasses import replace
 
@@ -30,12 +30,12 @@ def build(change):
     return vit.build(replace(vit.TINY, **change), SIZES).eval()
 
 
-def images(rows=2):
-    return torch.rand(rows, 3, 8, 11) * 2 - 1
+def images(batch_size=2):
+    return torch.rand(batch_size, 3, 8, 11) * 2 - 1
 
 
 @pytest.mark.parametrize("change", CASES, ids=str)
-def test_laws(change):
+def test_invariants(change):
     model, x = build(change), images()
     with torch.no_grad():
         plain = model(x)
@@ -45,8 +45,8 @@ def test_laws(change):
             torch.testing.assert_close(model(x), plain, atol=1e-5, rtol=1e-5)
         with record(model) as maps:
             assert model(x).equal(plain)
-    for found in maps.values():
-        torch.testing.assert_close(found.weights.sum(dim=-1), torch.ones_like(found.weights[..., 0]))
+    for recorded in maps.values():
+        torch.testing.assert_close(recorded.weights.sum(dim=-1), torch.ones_like(recorded.weights[..., 0]))
     model.readout.loss(model.features(x), torch.tensor([1, 3])).backward()
     without = [name for name, weight in model.named_parameters() if weight.grad is None]
     assert without in ([], ["first"])
@@ -62,31 +62,31 @@ def test_a_patch_is_a_square_of_pixels():
     torch.testing.assert_close(tokens[:, :2, :3] - patches.project.bias, as_convolution.permute(0, 2, 3, 1))
 
 
-def test_without_places_the_order_of_patches_does_not_matter():
+def test_without_positions_the_order_of_patches_does_not_matter():
     model = build({"position": "none", "pool": "mean"})
     x = images()[:, :, :6, :9]
     swapped = torch.cat([x[:, :, 3:], x[:, :, :3]], dim=2)
     torch.testing.assert_close(model(swapped), model(x), atol=1e-5, rtol=1e-5)
-    placed = build({"pool": "mean"})
-    small = torch.nn.functional.pad(x, (0, 2, 0, 2)), torch.nn.functional.pad(swapped, (0, 2, 0, 2))
-    assert not placed(small[0]).allclose(placed(small[1]), atol=1e-4)
+    with_positions = build({"pool": "mean"})
+    padded = torch.nn.functional.pad(x, (0, 2, 0, 2)), torch.nn.functional.pad(swapped, (0, 2, 0, 2))
+    assert not with_positions(padded[0]).allclose(with_positions(padded[1]), atol=1e-4)
 
 
 @pytest.mark.parametrize(("height", "width"), [(8, 11), (32, 32), (5, 4), (1, 1)])
 @pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("kind", [vit.ConvTokenizer, vit.ConvStem])
-def test_the_grid_of_convolutions(height, width, count, kind):
-    tokens = kind(3, 16, count=count).eval()
-    rows, columns = tokens.grid(height, width)
+@pytest.mark.parametrize("tokenizer", [vit.ConvTokenizer, vit.ConvStem])
+def test_the_grid_of_convolutions(height, width, count, tokenizer):
+    tokens = tokenizer(3, 16, num_halvings=count).eval()
+    rows, columns = tokens.grid_size(height, width)
     assert tokens(torch.randn(1, 3, height, width)).shape == (1, rows * columns, 16)
 
 
-def test_presets_are_as_large_as_published():
+def test_parameter_count_of_cct():
     model = vit.build(vit.PRESETS["cct"], ImageClassificationSpec(32, 32, 3, 10))
     assert 0.27e6 < sum(weight.numel() for weight in model.parameters()) < 0.31e6  # 0.284 M in the paper
 
 
-def test_overfits_a_few():
+def test_overfits_eight_images():
     model, x, labels = build({}).train(), images(8), torch.arange(8) % 4
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(60):
@@ -94,22 +94,24 @@ def test_overfits_a_few():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        if loss.item() < 0.1:
+            break
     assert model(x).argmax(dim=1).equal(labels)
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"patch": 0}, "layers, dim, heads, patch and convolutions must be at least 1, hidden at least 0"),
+        ({"patch": 0}, "patch=0 must be at least 1"),
         ({"dim": 15}, "dim=15 cannot be divided among heads=2; choose a multiple of 2"),
-        ({"dropout": 1.0}, "dropout=1.0 is not a probability below 1"),
+        ({"dropout": 1.0}, "dropout=1.0 must be at least 0 and below 1"),
     ],
 )
-def test_wrong_settings(change, text):
+def test_invalid_settings(change, text):
     with pytest.raises(ConfigError, match=f"^{text}$"):
         replace(vit.TINY, **change)
 
 
-def test_places_inside_the_score_have_one_axis():
-    with pytest.raises(ConfigError, match=r"^position='relative' counts along one axis"):
+def test_positions_inside_the_score_have_one_axis():
+    with pytest.raises(ConfigError, match=r"^position='relative' is one-dimensional and inside the score"):
         build({"axes": 2, "position": "relative"})
