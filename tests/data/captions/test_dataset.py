@@ -1,7 +1,6 @@
 """Captioned images: scenes and files of every layout; missing and damaged files are named and counted."""
 
 import unicodedata
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from regard.data.builtin import scenes
 from regard.data.captions import dataset
 from regard.data.images.loader import TargetShape
 
-FLICKR = Path("/work/shared/data/flickr8k")
 TARGET_SHAPE = TargetShape(8, 8, 3)
 
 
@@ -157,9 +155,8 @@ def test_missing_captions_are_empty_rows():
     assert len(drawn) == 6  # any two of three, in any order
 
 
-@pytest.mark.skipif(not FLICKR.exists(), reason="Flickr8k is not on this machine")
-def test_flickr8k_is_read_completely():
-    captions = dataset.files.read(FLICKR)
+def test_flickr8k_is_read_completely(shared_data):
+    captions = dataset.files.read(shared_data / "flickr8k")
     counts = {split: len({c.image for c in captions if c.split == split}) for split in ("train", "valid", "test")}
     assert counts == {"train": 6000, "valid": 1000, "test": 500} and len(captions) == 37_500
 
