@@ -1,7 +1,6 @@
 """Captioned images: scenes and files of every layout; missing and damaged files are named and counted."""
 
 import unicodedata
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from regard.data.builtin import scenes
 from regard.data.captions import dataset
 from regard.data.images.loader import TargetShape
 
-FLICKR = Path("/work/shared/data/flickr8k")
 TARGET_SHAPE = TargetShape(8, 8, 3)
 
 
@@ -42,8 +40,8 @@ def test_scenes_have_the_region_of_every_word():
     assert len(part) == 20 and part.images(np.array([3, 1])).shape == (2, 32, 32, 3)
     for texts, regions in zip(part.captions, part.regions, strict=True):
         assert texts == tuple(dataset.caption_text(words) for words in regions)
-    words = {word.text for image_captions in part.regions for words in image_captions for word in words}
-    assert words <= {*scenes.KOREAN_WORDS.values(), *"위에 아래에 왼쪽에 오른쪽에 있는".split()}
+    used = {word.text for captions in part.regions for words in captions for word in words}
+    assert used <= {*scenes.KOREAN_WORDS.values(), *"위에 아래에 왼쪽에 오른쪽에 있는".split()}
 
 
 @pytest.mark.parametrize("held_out", ["pairs", "triples"])
@@ -51,8 +49,9 @@ def test_test_scenes_have_kinds_of_objects_that_training_lacks(held_out):
     collection = dataset.make_scenes(60, side=32, language="en", seed=1, things=(1, 3), held=held_out)
 
     def kinds(split):
-        words = [text.split() for image_captions in collection.split(split).captions for text in image_captions]
-        return {tuple(words[i : i + 3]) for words in words for i, word in enumerate(words) if word in scenes.SIZES}
+        texts = [text for image_captions in collection.split(split).captions for text in image_captions]
+        sentences = [text.split() for text in texts]
+        return {tuple(words[i : i + 3]) for words in sentences for i, word in enumerate(words) if word in scenes.SIZES}
 
     test_kinds = {kind for kind in kinds("test") if scenes.split_of(*kind, held_out) == "test"}
     assert test_kinds and not test_kinds & kinds("train")
@@ -157,9 +156,8 @@ def test_missing_captions_are_empty_rows():
     assert len(drawn) == 6  # any two of three, in any order
 
 
-@pytest.mark.skipif(not FLICKR.exists(), reason="Flickr8k is not on this machine")
-def test_flickr8k_is_read_completely():
-    captions = dataset.files.read(FLICKR)
+def test_flickr8k_is_read_completely(shared_data):
+    captions = dataset.files.read(shared_data / "flickr8k")
     counts = {split: len({c.image for c in captions if c.split == split}) for split in ("train", "valid", "test")}
     assert counts == {"train": 6000, "valid": 1000, "test": 500} and len(captions) == 37_500
 

@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ TEXT = "the cats sat on the mat, and the dogs barked. <mask> [MASK]\n" * 4
 LEVELS = ("char", "word", "bpe", "unigram", "bytes")
 
 
+@cache
 def train_tokenizer(level):
     return byte_bpe.train([TEXT], size=300) if level == "bytes" else tokenizers.train([TEXT], level=level, size=60)
 
@@ -36,10 +39,10 @@ def test_all_tokens_of_a_word_have_its_index(level):
     tokenizer = train_tokenizer(level)
     (row,) = tokenizer.encode(["the cats, on"])
     word_ids = masking.WordBoundaries(tokenizer).word_ids(np.array(row))
-    pieces = {}
+    words = {}
     for token, word_id in zip(row, word_ids, strict=True):
-        pieces[word_id] = pieces.get(word_id, "") + tokenizer.decode([[1, token]])[0][1:]
-    assert [word.strip() for word in pieces.values() if word.strip()] == ["the", "cats", ",", "on"]
+        words[word_id] = words.get(word_id, "") + tokenizer.decode([[1, token]])[0][1:]
+    assert [word.strip() for word in words.values() if word.strip()] == ["the", "cats", ",", "on"]
 
 
 def test_an_empty_row_has_no_words():
@@ -92,18 +95,14 @@ def test_a_mask_replaces_a_word_and_the_space_before_it(level, text, filled_text
     )
     parsed = masking.parse_masked_text(text, tokenizer)
     assert all(parsed.tokens[position] == tokenizer.vocab_size - 1 for position in parsed.mask_positions)
-    pieces = {"cats": " cats", "sat": " sat", "the": " the"}
-    filled, expected = list(parsed.tokens), filled_text
+    filled = list(parsed.tokens)
     for word in filled_text.replace(".", "").replace(",", "").split():
         if word not in text.split():
-            row = (
-                tokenizer.encode([word])[0]
-                if not (level == "bytes" and parsed.mask_positions[0])
-                else tokenizer.encode([pieces[word]])[0]
-            )
+            needs_space = level == "bytes" and parsed.mask_positions[0]
+            (row,) = tokenizer.encode([f" {word}" if needs_space else word])
             position = filled.index(tokenizer.vocab_size - 1)
             filled[position : position + 1] = row
-    assert tokenizer.decode([filled])[0] == expected
+    assert tokenizer.decode([filled])[0] == filled_text
 
 
 def test_a_masked_character_does_not_include_a_space():
@@ -116,6 +115,6 @@ def test_a_masked_character_does_not_include_a_space():
 
 
 def test_a_text_without_a_mask_is_an_error():
-    pieces = r"no \[MASK\] in 'the cats sat'; write \[MASK\] for each word to predict"
-    with pytest.raises(DataError, match=pieces):
+    message = r"no \[MASK\] in 'the cats sat'; write \[MASK\] for each word to predict"
+    with pytest.raises(DataError, match=message):
         masking.parse_masked_text("the cats sat", masking.with_mask(train_tokenizer("word")))

@@ -1,4 +1,5 @@
 import json
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -16,6 +17,7 @@ TEXT = "the cat sat  on the mat.\n\nA dog, a cat; and\ta mat  \n" * 6
 LEVELS = ("char", "word", "bpe", "unigram", "bytes")
 
 
+@cache
 def train_tokenizer(level):
     if level == "bytes":
         return byte_bpe.train([TEXT], size=300)

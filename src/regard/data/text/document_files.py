@@ -96,7 +96,7 @@ def read_table(path: Path, layout: Layout) -> Examples[Document]:
 def find_columns(
     top: Sequence[str], records: Sequence[Sequence[str]], layout: Layout, path: Path
 ) -> tuple[int, int, bool]:
-    """First record and further records of a table -> the columns of label and text, and True if the first is a header."""
+    """First and further records of a table -> the columns of label and text, and True if the first is a header."""
     if layout.label.isdigit() and layout.text.isdigit():
         if layout.header is None and tables.is_likely_header(top, records):
             first_line = ", ".join(repr(cell[:40]) for cell in top[:6])
