@@ -1,4 +1,4 @@
-"""Boxes: overlaps, matching and the loss of matched sets."""
+"""Boxes, bipartite matching and the set loss."""
 
 from itertools import permutations
 
@@ -17,35 +17,35 @@ from regard.tasks.detection.matching import (
 
 def test_corners_and_overlaps():
     boxes = torch.tensor([[0.5, 0.5, 0.4, 0.2], [0.1, 0.1, 0.2, 0.2]])
-    edges = box_cxcywh_to_xyxy(boxes)
-    torch.testing.assert_close(edges, torch.tensor([[0.3, 0.4, 0.7, 0.6], [0.0, 0.0, 0.2, 0.2]]))
-    share, general = box_iou_and_giou(edges, edges)
-    torch.testing.assert_close(share, torch.ones(2))
-    torch.testing.assert_close(general, torch.ones(2))
-    apart, far = box_iou_and_giou(torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([2.0, 0.0, 3.0, 1.0]))
-    assert float(apart) == 0 and float(far) == pytest.approx(-1 / 3)  # a third of the hull lies between them
+    corners = box_cxcywh_to_xyxy(boxes)
+    torch.testing.assert_close(corners, torch.tensor([[0.3, 0.4, 0.7, 0.6], [0.0, 0.0, 0.2, 0.2]]))
+    iou, giou = box_iou_and_giou(corners, corners)
+    torch.testing.assert_close(iou, torch.ones(2))
+    torch.testing.assert_close(giou, torch.ones(2))
+    iou, giou = box_iou_and_giou(torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([2.0, 0.0, 3.0, 1.0]))
+    assert float(iou) == 0 and float(giou) == pytest.approx(-1 / 3)  # a third of the hull is between them
 
 
-def test_the_match_costs_least():
+def test_the_match_has_minimum_cost():
     torch.manual_seed(1)
     weights = LossWeights()
     logits, boxes = torch.randn(4, 3), torch.rand(4, 4) * 0.4 + 0.1
     labels, truth = torch.tensor([0, 1, 1]), torch.rand(3, 4) * 0.4 + 0.1
-    odds = logits.softmax(dim=-1)[:, labels]
-    _, overlap = box_iou_and_giou(box_cxcywh_to_xyxy(boxes)[:, None], box_cxcywh_to_xyxy(truth)[None])
-    cost = 5 * torch.cdist(boxes, truth, p=1) - odds - 2 * overlap
-    others = torch.randn(1, 4, 3), torch.rand(1, 4, 4)  # a second image, of which one object is padding
+    probabilities = logits.softmax(dim=-1)[:, labels]
+    _, giou = box_iou_and_giou(box_cxcywh_to_xyxy(boxes)[:, None], box_cxcywh_to_xyxy(truth)[None])
+    cost = 5 * torch.cdist(boxes, truth, p=1) - probabilities - 2 * giou
+    second_image = torch.randn(1, 4, 3), torch.rand(1, 4, 4)  # one of its objects is padding
     both = ObjectTargets(torch.stack([labels, labels]), torch.stack([truth, truth]), torch.tensor([3, 2]))
     rows, queries, objects = hungarian_match(
-        torch.cat([logits[None], others[0]]), torch.cat([boxes[None], others[1]]), both, weights
+        torch.cat([logits[None], second_image[0]]), torch.cat([boxes[None], second_image[1]]), both, weights
     )
     assert rows.tolist() == [0, 0, 0, 1, 1] and sorted(objects[3:].tolist()) == [0, 1]
     queries, objects = queries[:3], objects[:3]
-    least = min(sum(float(cost[q, n]) for n, q in enumerate(order)) for order in permutations(range(4), 3))
-    assert float(cost[queries, objects].sum()) == pytest.approx(least, abs=1e-5)
+    minimum = min(sum(float(cost[q, n]) for n, q in enumerate(order)) for order in permutations(range(4), 3))
+    assert float(cost[queries, objects].sum()) == pytest.approx(minimum, abs=1e-5)
 
 
-def test_a_perfect_answer_costs_nothing():
+def test_perfect_detections_have_no_loss():
     boxes = torch.tensor([[[0.3, 0.3, 0.2, 0.2], [0.7, 0.7, 0.2, 0.2], [0.5, 0.5, 0.1, 0.1]]])
     logits = torch.tensor([[[50.0, 0, 0], [0, 50.0, 0], [0, 0, 50.0]]])
     truth = ObjectTargets(torch.tensor([[1, 0]]), boxes[:, [1, 0]], torch.tensor([2]))
@@ -55,8 +55,8 @@ def test_a_perfect_answer_costs_nothing():
 
 
 def test_an_image_without_objects():
-    nothing = ObjectTargets(torch.zeros(1, 0, dtype=torch.long), torch.zeros(1, 0, 4), torch.tensor([0]))
-    parts = set_loss(torch.zeros(1, 2, 3), torch.rand(1, 2, 4), nothing, LossWeights())
+    no_objects = ObjectTargets(torch.zeros(1, 0, dtype=torch.long), torch.zeros(1, 0, 4), torch.tensor([0]))
+    parts = set_loss(torch.zeros(1, 2, 3), torch.rand(1, 2, 4), no_objects, LossWeights())
     assert parts["distance"].item() == parts["overlap"].item() == 0 and parts["class"].item() > 0
 
 
@@ -64,10 +64,10 @@ def test_losses_of_images_add_up():
     torch.manual_seed(0)
     logits, boxes = torch.randn(2, 4, 3), torch.rand(2, 4, 4)
     truth = ObjectTargets(torch.tensor([[0, 1], [1, 0]]), torch.rand(2, 2, 4), torch.tensor([2, 1]))
-    whole = set_loss(logits, boxes, truth, LossWeights())
-    each = [
+    total = set_loss(logits, boxes, truth, LossWeights())
+    parts = [
         set_loss(logits[i : i + 1], boxes[i : i + 1], ObjectTargets(*(x[i : i + 1] for x in truth)), LossWeights())
         for i in (0, 1)
     ]
-    for name, value in whole.items():
-        torch.testing.assert_close(value, each[0][name] + each[1][name])
+    for name, value in total.items():
+        torch.testing.assert_close(value, parts[0][name] + parts[1][name])

@@ -7,13 +7,13 @@ from regard.tasks.detection.metrics import DetectedObject, GroundTruthObject, av
 LEFT, RIGHT = (0.0, 0.0, 0.4, 0.4), (0.5, 0.5, 0.9, 0.9)
 
 
-def test_overlap():
+def test_iou():
     assert box_iou(LEFT, LEFT) == pytest.approx(1) and box_iou(LEFT, RIGHT) == 0
     assert box_iou((0, 0, 2, 2), (1, 1, 3, 3)) == pytest.approx(1 / 7)
     assert box_iou((0, 0, 0, 0), (0, 0, 0, 0)) == 0
 
 
-def test_all_found_and_nothing_found():
+def test_all_detected_and_nothing_detected():
     truth = [[GroundTruthObject(0, LEFT), GroundTruthObject(1, RIGHT)]]
     assert average_precision(
         [[DetectedObject(0, 0.9, LEFT), DetectedObject(1, 0.8, RIGHT)]], truth, threshold=0.5
@@ -23,15 +23,15 @@ def test_all_found_and_nothing_found():
 
 
 def test_a_case_by_hand():
-    """Two objects of one class in two images. Surest first: right, wrong, right. Precision 1, 1/2, 2/3 at recall 1/2,
-    1/2, 1: the interpolated precision is 1 up to recall 0.5 (51 of 101 places) and 2/3 beyond (50 places)."""
+    """Two objects of one class in two images. By confidence: correct, wrong, correct. Precision 1, 1/2, 2/3 at recall
+    1/2, 1/2, 1: the interpolated precision is 1 up to recall 0.5 (51 of 101 points) and 2/3 beyond (50 points)."""
     truth = [[GroundTruthObject(0, LEFT)], [GroundTruthObject(0, RIGHT)]]
-    found = [[DetectedObject(0, 0.9, LEFT), DetectedObject(0, 0.8, RIGHT)], [DetectedObject(0, 0.7, RIGHT)]]
-    assert average_precision(found, truth, threshold=0.5) == pytest.approx((51 * 1 + 50 * 2 / 3) / 101)
+    detections = [[DetectedObject(0, 0.9, LEFT), DetectedObject(0, 0.8, RIGHT)], [DetectedObject(0, 0.7, RIGHT)]]
+    assert average_precision(detections, truth, threshold=0.5) == pytest.approx((51 * 1 + 50 * 2 / 3) / 101)
 
 
-def test_an_object_is_found_once():
-    """The second claim to the same object is wrong: precision 1 at recall 1 comes first, so nothing is lost."""
+def test_an_object_is_matched_once():
+    """The second detection of the same object is wrong; precision is already 1 at recall 1, so AP stays 1."""
     truth = [[GroundTruthObject(0, LEFT)]]
     twice = [[DetectedObject(0, 0.9, LEFT), DetectedObject(0, 0.8, LEFT)]]
     assert average_precision(twice, truth, threshold=0.5) == pytest.approx(1)
@@ -41,8 +41,8 @@ def test_an_object_is_found_once():
 
 def test_classes_and_thresholds():
     truth = [[GroundTruthObject(0, LEFT), GroundTruthObject(1, RIGHT)]]
-    found = [[DetectedObject(0, 0.9, LEFT), DetectedObject(0, 0.8, RIGHT)]]  # the second is of another class
-    assert average_precision(found, truth, threshold=0.5) == pytest.approx(0.5)
-    shifted = [[DetectedObject(0, 0.9, (0.0, 0.0, 0.4, 0.3)), DetectedObject(1, 0.9, RIGHT)]]  # overlap 0.75
+    detections = [[DetectedObject(0, 0.9, LEFT), DetectedObject(0, 0.8, RIGHT)]]  # the second has another class
+    assert average_precision(detections, truth, threshold=0.5) == pytest.approx(0.5)
+    shifted = [[DetectedObject(0, 0.9, (0.0, 0.0, 0.4, 0.3)), DetectedObject(1, 0.9, RIGHT)]]  # IoU 0.75
     assert average_precision(shifted, truth, threshold=0.7) == pytest.approx(1)
     assert average_precision(shifted, truth, threshold=0.8) == pytest.approx(0.5)

@@ -1,4 +1,4 @@
-"""Objects in images: answers with boxes, parts of the loss, average precision of what is there."""
+"""Object detection: predictions with boxes, parts of the loss, average precision, COCO files."""
 
 import json
 from dataclasses import replace
@@ -14,6 +14,7 @@ from regard.models import detr
 from regard.models.detr import Detections
 from regard.tasks import detection
 from regard.tasks.detection import Config, Options
+from regard.tasks.detection.task import pad_targets
 
 
 @pytest.fixture(scope="module")
@@ -26,26 +27,26 @@ def prepared(tmp_path_factory):
 
 
 class Oracle(torch.nn.Module):
-    """Says of the images of a split what is there."""
+    """Returns the true objects of the images of a split."""
 
-    def __init__(self, part, classes):
+    def __init__(self, split, num_classes):
         super().__init__()
-        self.part, self.classes, self.place = part, classes, 0
-        self.nothing = torch.nn.Parameter(torch.zeros(1))
+        self.split, self.num_classes, self.position = split, num_classes, 0
+        self.unused = torch.nn.Parameter(torch.zeros(1))
 
     def forward(self, images):
-        rows = range(self.place, self.place + len(images))
-        self.place += len(images)
-        truth = detection.padded([self.part.labels[row] for row in rows], [self.part.boxes[row] for row in rows])
-        logits = torch.full((*truth.labels.shape, self.classes + 1), -20.0)
+        rows = range(self.position, self.position + len(images))
+        self.position += len(images)
+        truth = pad_targets([self.split.labels[row] for row in rows], [self.split.boxes[row] for row in rows])
+        logits = torch.full((*truth.labels.shape, self.num_classes + 1), -20.0)
         logits[..., -1] = -5.0
         logits.scatter_(2, truth.labels[..., None], 20.0)
-        there = torch.arange(truth.labels.shape[1]) < truth.counts[:, None]
-        logits[~there] = torch.tensor([-20.0] * self.classes + [20.0])
+        is_real = torch.arange(truth.labels.shape[1]) < truth.counts[:, None]
+        logits[~is_real] = torch.tensor([-20.0] * self.num_classes + [20.0])
         return Detections(logits[None], truth.boxes[None])
 
 
-def test_who_knows_everything_has_full_marks(prepared):
+def test_an_oracle_has_an_average_precision_of_100(prepared):
     task, _ = prepared
     scores = task.evaluate(Oracle(task.collection.split("valid"), len(task.classes)), "valid", None)
     assert scores["ap50"] == pytest.approx(100, abs=0.1) and scores["ap"] == pytest.approx(100, abs=0.1)
@@ -54,41 +55,41 @@ def test_who_knows_everything_has_full_marks(prepared):
 @torch.no_grad()
 def test_the_parts_of_the_loss_are_named_and_add_up(prepared):
     task, model = prepared
-    loss = task.loss(model, task.batch(task.plan(0, 1)[0]))
+    loss = task.loss(model, task.collate(task.epoch_batches(0, 1)[0]))
     assert set(loss.parts) == {"class", "distance", "overlap"}
     assert float(loss.total) == pytest.approx(sum(float(part) for part in loss.parts.values()), rel=1e-5)
-    one = detection.build(replace(detection.TINY, distance_weight=0.0, overlap_weight=0.0))
-    alone = one.loss(model, one.collate(np.arange(2)))
-    assert float(alone.total) == pytest.approx(float(alone.parts["class"]))
+    class_only = detection.build(replace(detection.TINY, distance_weight=0.0, overlap_weight=0.0))
+    loss = class_only.loss(model, class_only.collate(np.arange(2)))
+    assert float(loss.total) == pytest.approx(float(loss.parts["class"]))
 
 
-def test_boxes_turn_with_their_image():
-    plain, turned = (detection.build(replace(detection.TINY, flip=flip)).collate(np.arange(3)) for flip in (0.0, 1.0))
-    assert turned.images.equal(plain.images.flip(3))
-    boxes, other = plain.targets.boxes[0, 0], turned.targets.boxes[0, 0]
-    assert other.tolist() == pytest.approx([1 - float(boxes[0]), *boxes[1:].tolist()], abs=1e-6)
+def test_boxes_are_flipped_with_their_image():
+    plain, flipped = (detection.build(replace(detection.TINY, flip=flip)).collate(np.arange(3)) for flip in (0.0, 1.0))
+    assert flipped.images.equal(plain.images.flip(3))
+    box, flipped_box = plain.targets.boxes[0, 0], flipped.targets.boxes[0, 0]
+    assert flipped_box.tolist() == pytest.approx([1 - float(box[0]), *box[1:].tolist()], abs=1e-6)
 
 
-def test_objects_are_told_drawn_and_given_to_programs(prepared):
+def test_predictions_have_text_image_and_json(prepared):
     task, model = prepared
-    given = task.read(task.examples[0])
-    ((every,),) = task.answer(model, [given], Options(threshold=0.0), None)
-    assert len(every.value) == 5 and len(every.to_json()["objects"]) == 5
-    assert every.value[0].score >= every.value[-1].score
-    assert every.render(".png").startswith(b"\x89PNG")
-    ((none,),) = task.answer(model, [given], Options(threshold=1.0), None)
-    assert none.text == "nothing" and none.value == ()
+    image = task.parse_input(task.examples[0])
+    ((prediction,),) = task.predict(model, [image], Options(threshold=0.0), None)
+    assert len(prediction.value) == 5 and len(prediction.to_json()["objects"]) == 5
+    assert prediction.value[0].score >= prediction.value[-1].score
+    assert prediction.render(".png").startswith(b"\x89PNG")
+    ((empty,),) = task.predict(model, [image], Options(threshold=1.0), None)
+    assert empty.text == "nothing" and empty.value == ()
 
 
-def test_a_page_has_a_box_for_every_query(prepared):
+def test_the_page_has_a_box_for_every_query(prepared):
     task, model = prepared
-    shown = task.show(model, task.read(task.examples[0]), Options(), None)
-    extra = shown.extra["boxes"]
-    assert shown.views == ("boxes",) and len(extra["queries"]) == len(shown.axes["objects"].items) == 5
-    assert len(shown.axes["grid"].items) == 64 and all(item.box for item in shown.axes["grid"].items)
+    inspectable = task.inspect(model, task.parse_input(task.examples[0]), Options(), None)
+    extra = inspectable.extra["boxes"]
+    assert inspectable.views == ("boxes",) and len(extra["queries"]) == len(inspectable.axes["objects"].items) == 5
+    assert len(inspectable.axes["grid"].items) == 64 and all(item.box for item in inspectable.axes["grid"].items)
 
 
-def test_what_is_held_out_has_pairs_that_training_has_not():
+def test_scenes_have_three_splits():
     task = detection.build(replace(detection.TINY, scenes=30))
     assert {name: len(part) for name, part in task.collection.splits.items()} == dict.fromkeys(
         ("train", "valid", "test"), min(30, HELD_OUT_SCENES)
@@ -96,10 +97,10 @@ def test_what_is_held_out_has_pairs_that_training_has_not():
 
 
 def coco(folder, *, annotations, images=3):
-    for number in range(images):
-        Image.new("RGB", (40, 20), (number, 0, 0)).save(folder / f"{number}.png")
+    for index in range(images):
+        Image.new("RGB", (40, 20), (index, 0, 0)).save(folder / f"{index}.png")
     table = {
-        "images": [{"id": number, "file_name": f"{number}.png"} for number in range(images)],
+        "images": [{"id": index, "file_name": f"{index}.png"} for index in range(images)],
         "annotations": annotations,
         "categories": [{"id": 7, "name": "cat"}, {"id": 3, "name": "dog"}],
     }
@@ -107,16 +108,16 @@ def coco(folder, *, annotations, images=3):
 
 
 def test_boxes_of_coco_are_read(tmp_path):
-    rows = [{"image_id": number % 30, "category_id": 7, "bbox": [10, 5, 20, 10]} for number in range(30)]
+    rows = [{"image_id": index, "category_id": 7, "bbox": [10, 5, 20, 10]} for index in range(30)]
     coco(tmp_path, annotations=[*rows, {"image_id": 0, "category_id": 3, "bbox": [50, 0, 5, 5]}], images=30)
     task = detection.build(Config(path=tmp_path, height=16, width=16))
     assert task.classes == ("dog", "cat")
-    part = task.collection.split("train")
-    assert part.boxes[0].tolist() == [[0.25, 0.25, 0.75, 0.75]] and part.labels[0].tolist() == [1]
+    split = task.collection.split("train")
+    assert split.boxes[0].tolist() == [[0.25, 0.25, 0.75, 0.75]] and split.labels[0].tolist() == [1]
     assert task.data_warnings() == ["0.png: a box without an area inside the image: left out"]
 
 
-def test_what_is_not_coco_is_refused(tmp_path):
+def test_files_that_are_not_coco_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"no \.json file with images, annotations and categories; give COCO's format$"):
         detection.build(Config(path=tmp_path))
     (tmp_path / "x.json").write_text("{}")
@@ -127,17 +128,17 @@ def test_what_is_not_coco_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rows": 0}, r"^scenes, rows, height and width must be at least 1$"),
-        ({"flip": 2.0}, r"^flip=2\.0 lies in 0 … 1$"),
-        ({"class_weight": -1.0}, r"^weights of the loss are not negative; 0 leaves a part out$"),
-        ({"name": "scene"}, r"^no data 'scene'; files are given as data\.path=…; did you mean 'scenes'\?$"),
+        ({"batch_size": 0}, r"^batch_size=0 must be at least 1$"),
+        ({"flip": 2.0}, r"^flip=2\.0 must be between 0 and 1$"),
+        ({"class_weight": -1.0}, r"^class_weight=-1\.0 must be at least 0$"),
+        ({"dataset": "scene"}, r"^no data 'scene'; files are given as data\.path=…; did you mean 'scenes'\?$"),
     ],
 )
-def test_settings_that_make_no_sense(settings, message):
+def test_invalid_settings_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         Config(**settings)
 
 
-def test_requests_that_make_no_sense():
-    with pytest.raises(ConfigError, match=r"^least=2 lies in 0 … 1$"):
+def test_invalid_options_are_refused():
+    with pytest.raises(ConfigError, match=r"^threshold=2 must be between 0 and 1$"):
         Options(threshold=2)

@@ -1,4 +1,4 @@
-"""Images made place by place: scores are those of the whole image, what is known stays, images are made apart."""
+"""Image generation: scores equal those of the entire image, known levels are kept, images are independent."""
 
 import pytest
 import torch
@@ -10,17 +10,17 @@ from regard.models import image_transformer, pixel_cnn
 from regard.tasks.image_generation.generate import UNKNOWN, generate, generate_batch, progress_bar, teacher_forcing_loss
 
 SIZES = ImageGenerationSpec(height=5, width=4, channels=3, levels=4, num_classes=2)
-HOW = sample.Config(seed=3)
+SAMPLING = sample.Config(seed=3)
 CHANGES = [
     {"attention": "full"},
     {"attention": "local_1d"},
     {"attention": "local_2d"},
-    {"places": "pixel", "output": "logistic"},
-    {"places": "pixel"},
+    {"position_unit": "pixel", "output": "logistic"},
+    {"position_unit": "pixel"},
 ]
 
 
-def subject(count):
+def condition(count):
     return ImageCondition(torch.arange(count) % 3, torch.zeros(count, 0, dtype=torch.long))
 
 
@@ -36,40 +36,40 @@ def models():
 
 @torch.no_grad()
 @pytest.mark.parametrize("model", list(models()), ids=[*(" ".join(change.values()) for change in CHANGES), "pixel_cnn"])
-def test_the_score_of_what_is_made_is_that_of_the_whole(model):
+def test_scores_equal_those_of_the_entire_image(model):
     known = torch.full((2, 60), UNKNOWN)
-    painted = generate_batch(model, subject(2), known, num_levels=4, sampling=HOW)
-    assert painted.levels.min() >= 0 and painted.levels.max() < 4
+    images = generate_batch(model, condition(2), known, num_levels=4, sampling=SAMPLING)
+    assert images.levels.min() >= 0 and images.levels.max() < 4
     for row in range(2):
-        alone = ImageCondition(*(part[row : row + 1] for part in subject(2)))
-        whole = -teacher_forcing_loss(model, painted.levels[row : row + 1], alone, num_levels=4)
-        assert float(painted.scores[row]) == pytest.approx(float(whole), rel=1e-4)
-    first = generate_batch(model, subject(1), known[:1], num_levels=4, sampling=HOW)
-    assert first.levels.equal(painted.levels[:1])
+        alone = ImageCondition(*(part[row : row + 1] for part in condition(2)))
+        score = -teacher_forcing_loss(model, images.levels[row : row + 1], alone, num_levels=4)
+        assert float(images.scores[row]) == pytest.approx(float(score), rel=1e-4)
+    first = generate_batch(model, condition(1), known[:1], num_levels=4, sampling=SAMPLING)
+    assert first.levels.equal(images.levels[:1])
 
 
-def test_what_is_known_stays_wherever_it_is():
+def test_known_levels_are_kept_at_every_position():
     model = next(models())
     known = torch.full((2, 60), UNKNOWN)
     known[0, :30] = torch.arange(30) % 4
     known[1, 40:] = 2
-    painted = generate_batch(model, subject(2), known, num_levels=4, sampling=None).levels
-    assert painted[0, :30].equal(known[0, :30]) and painted[1, 40:].equal(known[1, 40:])
-    whole = torch.arange(60)[None] % 4
-    assert generate_batch(model, subject(1), whole, num_levels=4, sampling=HOW).levels.equal(whole)
+    levels = generate_batch(model, condition(2), known, num_levels=4, sampling=None).levels
+    assert levels[0, :30].equal(known[0, :30]) and levels[1, 40:].equal(known[1, 40:])
+    complete = torch.arange(60)[None] % 4
+    assert generate_batch(model, condition(1), complete, num_levels=4, sampling=SAMPLING).levels.equal(complete)
 
 
-def test_any_number_is_made(monkeypatch):
-    monkeypatch.setattr("regard.tasks.image_generation.generate.TOGETHER", 2)
-    assert generate(next(models()), subject(3), None, sizes=SIZES, sampling=None).shape == (3, 60)
+def test_any_number_of_images_is_generated(monkeypatch):
+    monkeypatch.setattr("regard.tasks.image_generation.generate.BATCH_IMAGES", 2)
+    assert generate(next(models()), condition(3), None, sizes=SIZES, sampling=None).shape == (3, 60)
 
 
-def test_progress_is_drawn_where_somebody_watches(monkeypatch, capsys):
-    with progress_bar(2) as tick:
-        tick()
+def test_the_progress_bar_is_shown_on_a_terminal(monkeypatch, capsys):
+    with progress_bar(2) as on_step:
+        on_step()
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress_bar(2) as tick:
-        tick()
-        tick()
+    with progress_bar(2) as on_step:
+        on_step()
+        on_step()
     assert "painting" in capsys.readouterr().err

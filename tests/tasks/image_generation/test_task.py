@@ -1,4 +1,4 @@
-"""Images that are made: from nothing, around what is given, from smaller ones; and what is said of bad requests."""
+"""Image generation: new images, completion, upscaling, metrics, inspection and invalid requests."""
 
 import math
 from dataclasses import replace
@@ -13,8 +13,9 @@ from regard.data.images.resize import to_levels
 from regard.models import image_transformer
 from regard.tasks import image_generation
 from regard.tasks.image_generation import Config, Options
+from regard.tasks.image_generation import task as task_module
 
-TINY = replace(image_transformer.TINY, query=(4, 4), memory=(2, 2))
+TINY = replace(image_transformer.TINY, query_block=(4, 4), memory_block=(2, 2))
 
 
 def prepared(config, folder):
@@ -25,19 +26,19 @@ def prepared(config, folder):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return prepared(image_generation.TINY, tmp_path_factory.mktemp("made"))
+def generating(tmp_path_factory):
+    return prepared(image_generation.TINY, tmp_path_factory.mktemp("generating"))
 
 
 @pytest.fixture(scope="module")
-def enlarged(tmp_path_factory):
-    return prepared(replace(image_generation.TINY, small=(4, 4)), tmp_path_factory.mktemp("enlarged"))
+def upscaling(tmp_path_factory):
+    return prepared(replace(image_generation.TINY, low_resolution=(4, 4)), tmp_path_factory.mktemp("upscaling"))
 
 
-def ask(pair, given=None, **options):
+def predict(pair, image=None, **options):
     task, model = pair
-    ((answer,),) = task.answer(model, [given], Options(**options), None)
-    return answer
+    ((prediction,),) = task.predict(model, [image], Options(**options), None)
+    return prediction
 
 
 def saved(path, height, width):
@@ -45,35 +46,39 @@ def saved(path, height, width):
     return str(path)
 
 
-def test_images_are_made_from_nothing(made, tmp_path):
-    answer = ask(made, count=3, class_="7")
+def test_images_are_generated_without_an_input(generating, tmp_path):
+    answer = predict(generating, n=3, class_="7")
     assert answer.value.shape == (3, 8, 8, 1) and answer.text == "3 images of 8x8 of class 7"
-    again, fewer, others = ask(made, count=3, class_="7"), ask(made, count=2, class_="7"), ask(made, count=3, seed=2)
-    assert np.array_equal(answer.value, again.value) and not np.array_equal(answer.value, others.value)
-    assert np.array_equal(answer.value[:2], fewer.value)  # an image hangs on its number and the seed alone
+    repeated, fewer, reseeded = (
+        predict(generating, n=3, class_="7"),
+        predict(generating, n=2, class_="7"),
+        predict(generating, n=3, seed=2),
+    )
+    assert np.array_equal(answer.value, repeated.value) and not np.array_equal(answer.value, reseeded.value)
+    assert np.array_equal(answer.value[:2], fewer.value)  # an image depends on its index and the seed only
     (tmp_path / "x.png").write_bytes(answer.render(".png"))
     with Image.open(tmp_path / "x.png") as sheet:
-        assert sheet.size == (17 * 18, 17 * 18)  # two by two with a gap, so large that pixels are seen
+        assert sheet.size == (17 * 18, 17 * 18)  # two by two with a gap, large enough to see single pixels
     assert answer.render(".txt").decode().count("\n") == 17
 
 
-def test_without_heat_the_likeliest_level_is_taken(made):
-    first, second = (ask(made, count=1, temperature=0.0, seed=seed).value for seed in (1, 2))
+def test_temperature_zero_takes_the_most_likely_level(generating):
+    first, second = (predict(generating, n=1, temperature=0.0, seed=seed).value for seed in (1, 2))
     assert np.array_equal(first, second)
 
 
-def test_what_is_given_is_kept(made, tmp_path):
-    task, _ = made
-    given = task.read(task.examples[0])
-    answer = ask(made, given, rows=3)
-    assert np.array_equal(answer.value[0, :3], given.pixels[:3]) and answer.value.shape == (1, 8, 8, 1)
+def test_the_rows_of_the_input_are_kept(generating, tmp_path):
+    task, _ = generating
+    image = task.parse_input(task.examples[0])
+    answer = predict(generating, image, rows=3)
+    assert np.array_equal(answer.value[0, :3], image.pixels[:3]) and answer.value.shape == (1, 8, 8, 1)
     assert answer.text == "example.png made to 8x8"
-    top = task.read(saved(tmp_path / "top.png", 2, 8))
-    assert np.array_equal(to_levels(ask(made, top).value[0, :2], 17), to_levels(top.pixels, 17))
+    top = task.parse_input(saved(tmp_path / "top.png", 2, 8))
+    assert np.array_equal(to_levels(predict(generating, top).value[0, :2], 17), to_levels(top.pixels, 17))
 
 
-def test_a_narrow_image_is_made_as_wide_as_the_canvas(made, tmp_path):
-    answer = ask(made, made[0].read(saved(tmp_path / "narrow.png", 2, 4)))
+def test_a_narrow_image_is_resized_to_the_width_of_the_canvas(generating, tmp_path):
+    answer = predict(generating, generating[0].parse_input(saved(tmp_path / "narrow.png", 2, 4)))
     assert answer.remarks == ("narrow.png: 2x4 pixels: brought to 4x8",) and answer.text == "narrow.png made to 8x8"
 
 
@@ -81,50 +86,52 @@ def test_a_narrow_image_is_made_as_wide_as_the_canvas(made, tmp_path):
     ("size", "rows", "message"),
     [
         ((9, 8), 0, r"big\.png: 9x8 pixels, larger than the canvas of 8x8; scale it down first$"),
-        ((4, 8), 5, r"big\.png: 5 rows are to be kept, but it has 4$"),
+        ((4, 8), 5, r"big\.png: cannot keep 5 rows of an image of 4; give a smaller rows=…$"),
     ],
 )
-def test_a_seed_that_does_not_fit_is_refused(made, tmp_path, size, rows, message):
+def test_an_image_that_does_not_fit_is_refused(generating, tmp_path, size, rows, message):
     with pytest.raises(DataError, match=message):
-        ask(made, made[0].read(saved(tmp_path / "big.png", *size)), rows=rows)
+        predict(generating, generating[0].parse_input(saved(tmp_path / "big.png", *size)), rows=rows)
 
 
-def test_a_class_that_does_not_exist_is_refused(made, tmp_path):
+def test_a_class_that_does_not_exist_is_refused(generating, tmp_path):
     with pytest.raises(DataError, match=r"^the model does not know the class '77'; did you mean '7'\?$"):
-        ask(made, class_="77")
-    without = prepared(replace(image_generation.TINY, classes="ignored"), tmp_path)
+        predict(generating, class_="77")
+    without = prepared(replace(image_generation.TINY, class_conditional=False), tmp_path)
     with pytest.raises(DataError, match=r"does not know the class '7'; it was trained without classes$"):
-        ask(without, class_="7")
+        predict(without, class_="7")
 
 
-def test_a_small_image_is_enlarged(enlarged, tmp_path):
-    task, _ = enlarged
-    given = task.read(task.examples[0])
-    assert given.pixels.shape == (4, 4, 1)
-    answer = ask(enlarged, given)
+def test_a_small_image_is_upscaled(upscaling, tmp_path):
+    task, _ = upscaling
+    image = task.parse_input(task.examples[0])
+    assert image.pixels.shape == (4, 4, 1)
+    answer = predict(upscaling, image)
     assert answer.value.shape == (1, 8, 8, 1) and answer.text == "example.png made to 8x8"
-    assert np.array_equal(answer.value, ask(enlarged, given, seed=9).value)  # the likeliest, unless heat is asked for
-    other = ask(enlarged, task.read(saved(tmp_path / "other.png", 6, 6)))
-    assert other.remarks == ("other.png: 6x6 pixels: brought to 4x4",)
-    large = ask(enlarged, task.read(saved(tmp_path / "large.png", 8, 8)))
+    assert np.array_equal(
+        answer.value, predict(upscaling, image, seed=9).value
+    )  # the most likely levels, unless a temperature is given
+    resized = predict(upscaling, task.parse_input(saved(tmp_path / "other.png", 6, 6)))
+    assert resized.remarks == ("other.png: 6x6 pixels: brought to 4x4",)
+    large = predict(upscaling, task.parse_input(saved(tmp_path / "large.png", 8, 8)))
     assert large.remarks == ("large.png: 8x8 pixels, as the result has: made small first",)
     assert task.verbs == ("upscale",)
-    with pytest.raises(DataError, match=r"^this run enlarges images; give the path of a small one$"):
-        ask(enlarged)
+    with pytest.raises(DataError, match=r"^this run upscales images; give the path of a small image$"):
+        predict(upscaling)
 
 
-def test_enlarging_is_scored_beside_bicubic(enlarged, monkeypatch):
-    task, model = enlarged
-    monkeypatch.setattr(image_generation, "ENLARGED", 2)
-    scores = task.report(model, "valid", None)
+def test_upscaling_is_compared_with_bicubic_interpolation(upscaling, monkeypatch):
+    task, model = upscaling
+    monkeypatch.setattr(task_module, "MAX_UPSCALED_IMAGES", 2)
+    scores = task.extra_metrics(model, "valid", None)
     assert set(scores) == {"histogram_bits", "psnr", "ssim", "bicubic_psnr", "bicubic_ssim"}
-    assert scores["bicubic_psnr"] > scores["psnr"] > 0  # the model knows nothing yet
+    assert scores["bicubic_psnr"] > scores["psnr"] > 0  # the model is untrained
 
 
-def test_bits_of_a_model_that_knows_nothing(made):
-    """All levels alike: log2 of their number, whatever the images are."""
-    task, _ = made
-    model = image_transformer.build(TINY, task.sizes)
+def test_bits_of_a_uniform_model(generating):
+    """With equal probabilities, bits are log2 of the number of levels for any image."""
+    task, _ = generating
+    model = image_transformer.build(TINY, task.spec)
     for readout in model.readout.each:
         torch.nn.init.zeros_(readout.weight)
     scores = task.evaluate(model, "valid", None)
@@ -133,52 +140,53 @@ def test_bits_of_a_model_that_knows_nothing(made):
     assert task.signatures()["bits"].startswith("-log2 p per channel of a pixel, 17 equally spaced levels of 0 … 255")
 
 
-def test_levels_drawn_at_random_are_drawn_once_for_a_split(tmp_path):
-    config = replace(image_generation.TINY, levels=2, rounding="random", classes="ignored")
+def test_random_rounding_is_the_same_in_every_evaluation(tmp_path):
+    config = replace(image_generation.TINY, intensity_levels=2, rounding="random", class_conditional=False)
     task, model = prepared(config, tmp_path)
     assert task.evaluate(model, "valid", None) == task.evaluate(model, "valid", None)
     first, second = (task.collate(np.arange(8)).pixels for _ in range(2))
     assert not first.equal(second) and set(first.unique().tolist()) == {0, 1}
 
 
-def test_a_page_shows_blocks_and_what_they_see(made):
-    task, model = made
-    shown = task.show(model, task.read(task.examples[0]), Options(), None)
-    extra = shown.extra["canvas"]
-    assert shown.views == ("canvas",) and len(extra["blocks"]) == len(extra["memories"]) == 4
-    assert len(shown.axes["made"].items) == len(extra["pixels"]) == 64
-    made_of_nothing = task.show(model, None, Options(class_="3"), None)
-    assert made_of_nothing.title == "an image of 8x8 of class 3"
+def test_the_page_has_blocks_and_visible_positions(generating):
+    task, model = generating
+    inspectable = task.inspect(model, task.parse_input(task.examples[0]), Options(), None)
+    extra = inspectable.extra["canvas"]
+    assert inspectable.views == ("canvas",) and len(extra["blocks"]) == len(extra["memories"]) == 4
+    assert len(inspectable.axes["made"].items) == len(extra["pixels"]) == 64
+    unconditional = task.inspect(model, None, Options(class_="3"), None)
+    assert unconditional.title == "an image of 8x8 of class 3"
 
 
-def test_a_page_of_enlarging_shows_the_small_image_bicubic_and_the_truth(enlarged, tmp_path):
-    task, model = enlarged
-    truth = task.read(saved(tmp_path / "large.png", 8, 8))
+def test_the_page_of_upscaling_has_the_small_image_bicubic_and_the_truth(upscaling, tmp_path):
+    task, model = upscaling
+    truth = task.parse_input(saved(tmp_path / "large.png", 8, 8))
     assert np.array_equal(
-        task.show(model, truth, Options(), None).extra["canvas"]["truth"], truth.pixels.reshape(-1, 1)
+        task.inspect(model, truth, Options(), None).extra["canvas"]["truth"], truth.pixels.reshape(-1, 1)
     )
-    extra = task.show(model, task.read(task.examples[0]), Options(), None).extra["canvas"]
+    extra = task.inspect(model, task.parse_input(task.examples[0]), Options(), None).extra["canvas"]
     assert len(extra["small"]["pixels"]) == 16 and len(extra["bicubic"]) == 64
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rows": 0}, r"^rows and valid must be at least 1, small at least 0$"),
-        ({"drop": 1.5}, r"^drop=1\.5, flip=0\.0: shares lie in 0 … 1$"),
-        ({"levels": 1}, r"^levels=1: a pixel has 2 … 256 levels of brightness$"),
+        ({"batch_size": 0}, r"^batch_size=0 must be at least 1$"),
+        ({"low_resolution": (-1, 4)}, r"^low_resolution=\[-1, 4\] must be at least 0$"),
+        ({"condition_dropout": 1.5}, r"^condition_dropout=1\.5 must be between 0 and 1$"),
+        ({"intensity_levels": 1}, r"levels=1"),
     ],
 )
-def test_settings_that_make_no_sense(settings, message):
+def test_invalid_settings_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         Config(**settings)
 
 
-def test_an_image_must_be_cut_into_whole_squares():
-    with pytest.raises(ConfigError, match=r"^small=\[3, 3\]: an image of 8x8 cannot be cut into so many squares$"):
-        image_generation.build(replace(image_generation.TINY, small=(3, 3)))
+def test_the_low_resolution_must_divide_the_image_size():
+    with pytest.raises(ConfigError, match=r"^low_resolution=\[3, 3\]: must divide the image size 8x8$"):
+        image_generation.build(replace(image_generation.TINY, low_resolution=(3, 3)))
 
 
-def test_requests_that_make_no_sense():
-    with pytest.raises(ConfigError, match=r"^count=0, rows=0, scale=0: ask for one image at least$"):
+def test_invalid_options_are_refused():
+    with pytest.raises(ConfigError, match=r"^n=0 must be at least 1$"):
         Options(n=0)

@@ -1,4 +1,4 @@
-"""A piece as an object: notes, files, and something to press in a notebook."""
+"""Predictions of pieces: notes, files, and a player for notebooks."""
 
 import pytest
 
