@@ -27,7 +27,7 @@ def make_task():
 def make_model(task, name):
     torch.manual_seed(3)
     module = find("regard.models", name)
-    return module.build(module.TINY, task.sizes).eval()
+    return module.build(module.TINY, task.spec).eval()
 
 
 def make_subject(task, name="transformer"):
