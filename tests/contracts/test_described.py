@@ -1,5 +1,8 @@
-"""The server conforms to its OpenAPI document. schemathesis generates valid and invalid requests for every verb of every
-task; every response has the documented form, and none is a server error."""
+"""The server conforms to its OpenAPI document.
+
+schemathesis generates valid and invalid requests for every verb of every task. Every response has the documented form,
+and none is a server error.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +49,7 @@ def document(client: Any) -> Any:  # noqa: F811
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), CASES, ids=str)
-def test_generated_requests_get_documented_responses(
-    method: str, path: str, mode: Any, client: Any, document: Any
-) -> None:  # noqa: F811
+def test_generated_requests_conform(method: str, path: str, mode: Any, client: Any, document: Any) -> None:  # noqa: F811
     if path not in set(document):
         pytest.skip(f"{path}: no run with the defaults of its task has this verb")
     operation = document[path][method]
