@@ -1,5 +1,8 @@
-"""What the OpenAPI document says is what the server does: schemathesis makes requests from it, right ones and wrong
-ones, for every verb of every task; each is answered, in the form that the document gives, and none with 500."""
+"""The server conforms to its OpenAPI document.
+
+schemathesis generates valid and invalid requests for every verb of every task. Every response has the documented form,
+and none is a server error.
+"""
 
 from __future__ import annotations
 
@@ -19,42 +22,41 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from test_served import client, hosted  # noqa: F401  # fixtures: a server with a run of every task
+from test_served import client, served_runs  # noqa: F401  # fixtures: a server with a run of every task
 
 from regard.core.registry import find, registered_names
-from regard.serve import option_schema
 from regard.serve import requests as serve_requests
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 VERBS = {verb for name in registered_names("regard.tasks") for verb in getattr(find("regard.tasks", name), "VERBS", ())}
-VERBS |= {getattr(find("regard.tasks", name), "VERB", "answer") for name in registered_names("regard.tasks")}
-MANY = {GenerationMode.POSITIVE: 12, GenerationMode.NEGATIVE: 25}
-CASES = [("POST", f"/v1/{verb}", mode) for verb in (*sorted(VERBS), "look") for mode in MANY]
+VERBS |= {getattr(find("regard.tasks", name), "VERB", "predict") for name in registered_names("regard.tasks")}
+NUM_EXAMPLES = {GenerationMode.POSITIVE: 12, GenerationMode.NEGATIVE: 25}
+CASES = [("POST", f"/v1/{verb}", mode) for verb in (*sorted(VERBS), "look") for mode in NUM_EXAMPLES]
 CASES += [("GET", path, GenerationMode.POSITIVE) for path in ("/v1/runs", "/health", "/metrics")]
 
 
 @pytest.fixture(autouse=True)
-def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked for at most, as much less as a test has less time than a user."""
-    monkeypatch.setattr(option_schema, "most", lambda name, kind: 3)
-    monkeypatch.setattr(serve_requests, "INPUTS", 4)
+def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the limits of requests, to save time."""
+    monkeypatch.setattr(serve_requests, "max_value", lambda name, schema: 3)
+    monkeypatch.setattr(serve_requests, "MAX_INPUTS", 4)
 
 
 @pytest.fixture(scope="module")
-def described(client: Any) -> Any:  # noqa: F811
-    """The document of the server, read once."""
+def document(client: Any) -> Any:  # noqa: F811
+    """The OpenAPI document of the server."""
     return schemathesis.openapi.from_dict(client.get("/openapi.json").json())
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), CASES, ids=str)
-def test_requests_made_from_the_description(method: str, path: str, mode: Any, client: Any, described: Any) -> None:  # noqa: F811
-    if path not in set(described):
+def test_generated_requests_conform(method: str, path: str, mode: Any, client: Any, document: Any) -> None:  # noqa: F811
+    if path not in set(document):
         pytest.skip(f"{path}: no run with the defaults of its task has this verb")
-    operation = described[path][method]
+    operation = document[path][method]
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=MANY[mode],
+        max_examples=NUM_EXAMPLES[mode],
         derandomize=True,
         database=None,
         deadline=None,
@@ -64,12 +66,12 @@ def test_requests_made_from_the_description(method: str, path: str, mode: Any, c
     def requests(case: Any) -> None:
         content = case.body if isinstance(case.body, bytes) else json.dumps(case.body, default=str)
         body = {} if method == "GET" or isinstance(case.body, type(NOT_SET)) else {"content": content}
-        answer = client.request(method, path, headers={"Content-Type": "application/json"}, **body)
-        streamed = answer.headers["content-type"].startswith("text/event-stream")
-        case.validate_response(answer, checks=[not_a_server_error] if streamed else CHECKS)
+        response = client.request(method, path, headers={"Content-Type": "application/json"}, **body)
+        streamed = response.headers["content-type"].startswith("text/event-stream")
+        case.validate_response(response, checks=[not_a_server_error] if streamed else CHECKS)
 
     requests()
 
 
-def test_every_verb_is_among_them(described: Any) -> None:
-    assert set(described) == {path for _, path, _ in CASES} - {"/v1/upscale"}
+def test_every_verb_is_documented(document: Any) -> None:
+    assert set(document) == {path for _, path, _ in CASES} - {"/v1/upscale"}

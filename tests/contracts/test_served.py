@@ -1,4 +1,4 @@
-"""Every task that is listed can be served: its verbs answer as the run does; no request opens a file of the server."""
+"""Every registered task can be served: its verbs predict as the run does, and no request opens a file of the server."""
 
 from __future__ import annotations
 
@@ -14,147 +14,152 @@ import torch
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 from fastapi.testclient import TestClient
-from test_tasks import built, config_of
+from test_tasks import config_of
 
 from regard.api.run import Run
 from regard.core.errors import DataError
 from regard.core.registry import find, registered_names
 from regard.core.task import Task
-from regard.serve import option_schema
+from regard.serve.app import create_app
 from regard.serve.model_runtime import ServedRun
-from regard.serve.service import create
+from regard.serve.openapi import to_json_schema
+from regard.serve.requests import options_schema
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training.load_run import LoadedRun
 
 TASKS = registered_names("regard.tasks")
-# What an untrained model is asked for, which would go on for long.
-BRIEF = {"language": {"tokens": 4}, "music": {"seconds": 1}, "images": {"count": 1}}
-SECRET = "the server's own words"
+# Options for short outputs; untrained models would generate much more.
+SHORT_OPTIONS = {"language": {"tokens": 4}, "music": {"seconds": 1}, "image_generation": {"n": 1}}
+SECRET = "content of a file on the server"
 opened: list[str] = []
 
 
 @lru_cache(maxsize=1)
-def watching() -> None:
-    """From now on the path of every file that is opened is kept."""
-    sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == "open" else None)
+def record_opened_files() -> None:
+    """Record the path of every file that is opened from now on."""
+    sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 
 
 @pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ServedRun]:
-    """A run of every task with the first model that fits, untrained."""
-    found = {}
+def served_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ServedRun]:
+    """Untrained runs of every task, each with the first compatible model."""
+    runs = {}
     for name in TASKS:
         folder = tmp_path_factory.mktemp(name)
         module = find("regard.tasks", name)
-        built(name).save(folder)
+        module.build(config_of(name)).save(folder)
         torch.manual_seed(0)
-        task, network = module.load(config_of(name), folder), find("regard.models", compatible_models(module.SIZES)[0])
-        model = network.build(network.TINY, task.sizes).eval()
-        found[name] = ServedRun(name, Run(LoadedRun(folder, recipes.read(name), task, model)))
-    return found
+        task = module.load(config_of(name), folder)
+        network = find("regard.models", compatible_models(module.SPEC)[0])
+        model = network.build(network.TINY, task.spec).eval()
+        runs[name] = ServedRun(name, Run(LoadedRun(folder, recipes.read(name), task, model)))
+    return runs
 
 
 @pytest.fixture(scope="module")
-def client(hosted: dict[str, ServedRun]) -> TestClient:
-    """One server for all of them."""
-    return TestClient(create(list(hosted.values())), base_url="http://127.0.0.1", raise_server_exceptions=False)
+def client(served_runs: dict[str, ServedRun]) -> TestClient:
+    """One server of all runs."""
+    return TestClient(
+        create_app(list(served_runs.values())), base_url="http://127.0.0.1", raise_server_exceptions=False
+    )
 
 
-def first(one: ServedRun) -> Any:
-    """The first example of a run as it is sent: a file as the file itself."""
-    given = one.run.task.examples[0]
-    if Path(given).suffix in one.input_suffixes:
-        return {"file": base64.b64encode(Path(given).read_bytes()).decode(), "name": Path(given).name}
-    return given
+def first_input(served: ServedRun) -> Any:
+    """Return the first example of a run as JSON: a file with its content."""
+    example = served.run.task.examples[0]
+    if Path(example).suffix in served.input_suffixes:
+        return {"file": base64.b64encode(Path(example).read_bytes()).decode(), "name": Path(example).name}
+    return example
 
 
-def ask(client: TestClient, one: ServedRun, **body: Any) -> Any:
-    asked = {"run": one.name, "inputs": [first(one)], "options": BRIEF.get(one.name, {}), **body}
-    return client.post(f"/v1/{one.verbs[0]}", json=asked)
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_a_verb_answers_as_the_run_does(name: str, hosted: dict[str, ServedRun], client: TestClient) -> None:
-    one = hosted[name]
-    answer = ask(client, one)
-    assert answer.status_code == 200, answer.text
-    (found,) = answer.json()["answers"]
-    (wanted,) = one.run.predict(one.run.task.examples[:1], **BRIEF.get(name, {}))
-    assert [row["text"] for row in found] == [each.text for each in wanted]
-    for row, each in zip(found, wanted, strict=True):
-        assert row["score"] == pytest.approx(each.score, abs=1e-4) and set(each.data) <= set(row)
+def send(client: TestClient, served: ServedRun, **fields: Any) -> Any:
+    options = SHORT_OPTIONS.get(served.name, {})
+    body = {"run": served.name, "inputs": [first_input(served)], "options": options, **fields}
+    return client.post(f"/v1/{served.verbs[0]}", json=body)
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_what_is_decoded_is_streamed_and_the_answers_follow(
-    name: str, hosted: dict[str, ServedRun], client: TestClient
+def test_a_verb_predicts_as_the_run_does(name: str, served_runs: dict[str, ServedRun], client: TestClient) -> None:
+    served = served_runs[name]
+    response = send(client, served)
+    assert response.status_code == 200, response.text
+    (row,) = response.json()["predictions"]
+    (expected,) = served.run.predict(served.run.task.examples[:1], **SHORT_OPTIONS.get(name, {}))
+    assert [fields["text"] for fields in row] == [prediction.text for prediction in expected]
+    for fields, prediction in zip(row, expected, strict=True):
+        assert fields["score"] == pytest.approx(prediction.score, abs=1e-4) and set(prediction.data) <= set(fields)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_partial_outputs_are_streamed_before_the_predictions(
+    name: str, served_runs: dict[str, ServedRun], client: TestClient
 ) -> None:
-    one = hosted[name]
-    answer = ask(client, one, stream=True)
-    events = [part.split("\n")[0] for part in answer.text.strip().split("\n\n")]
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert events[-1] == "event: answers" and set(events[:-1]) == ({"event: token"} if one.uses_own_decoder else set())
-    assert one.uses_own_decoder == (one.run.recipe.decoding is not None)
+    served = served_runs[name]
+    response = send(client, served, stream=True)
+    events = [part.split("\n")[0] for part in response.text.strip().split("\n\n")]
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert events[-1] == "event: predictions"
+    assert set(events[:-1]) == ({"event: partial"} if served.uses_own_decoder else set())
+    assert served.uses_own_decoder == (served.run.recipe.decoding is not None)
 
 
-def only_read(subject: Any, text: str, *, changes: Any) -> Any:
-    """In place of a look: the text is read, and nothing more."""
-    subject.read(text)
-    raise DataError("read")
+def only_parse(target: Any, text: str, *, interventions: Any) -> Any:
+    """Stand in for `collect`: parse the input, and compute nothing."""
+    target.parse_input(text)
+    raise DataError("parsed")
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_no_request_opens_a_file_of_the_server(
-    name: str, hosted: dict[str, ServedRun], client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, served_runs: dict[str, ServedRun], client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an input, as any option that is a text or a path, and as what the page looks at."""
-    one = hosted[name]
-    task = one.run.task
+    """Neither for an input, nor for an option that is a text or a path, nor for an inspection."""
+    served = served_runs[name]
+    task = served.run.task
     assert task.input_suffixes is not None or type(task).parse_input is Task.parse_input, (
-        "the task says which files `read` opens"
+        "the task must declare the files that parse_input opens"
     )
-    suffixes = [*one.input_suffixes, ".txt"]
+    suffixes = [*served.input_suffixes, ".txt"]
     paths = [tmp_path / f"secret{suffix}" for suffix in (suffixes[0], suffixes[-1])]
     for path in paths:
-        own = next(
-            (Path(text) for text in task.examples if path.suffix in one.input_suffixes and text.endswith(path.suffix)),
-            None,
-        )
-        path.write_bytes(SECRET.encode() if own is None else own.read_bytes())
-    monkeypatch.setattr("regard.serve.inspections.collect", only_read)
-    watching()
-    properties = option_schema.to_json_schema(one.options_schema)["properties"]
-    texts = [key for key, each in properties.items() if "string" in str(each)]
-    files = [key for key, each in properties.items() if "Upload" in str(each)]
+        examples = [Path(text) for text in task.examples if text.endswith(path.suffix)]
+        is_input = path.suffix in served.input_suffixes and bool(examples)
+        path.write_bytes(examples[0].read_bytes() if is_input else SECRET.encode())
+    monkeypatch.setattr("regard.serve.inspections.collect", only_parse)
+    record_opened_files()
+    properties = to_json_schema(options_schema(served))["properties"]
+    texts = [key for key, schema in properties.items() if "string" in str(schema)]
+    files = [key for key, schema in properties.items() if "Upload" in str(schema)]
     for path in map(str, paths):
-        asked: list[Any] = [{"inputs": [{"file": path, "name": path}]}, {"inputs": [{"path": path}]}]
-        asked += [{"options": {key: path, **BRIEF.get(name, {})}} for key in [*texts, *files]]
-        asked += [{"options": {key: {"file": path, "name": "../secret.mid"}}} for key in files]
+        bodies: list[Any] = [{"inputs": [{"file": path, "name": path}]}, {"inputs": [{"path": path}]}]
+        bodies += [{"options": {key: path, **SHORT_OPTIONS.get(name, {})}} for key in [*texts, *files]]
+        bodies += [{"options": {key: {"file": path, "name": "../secret.mid"}}} for key in files]
         opened.clear()
-        answers = [ask(client, one, inputs=[path]), *(ask(client, one, **each) for each in asked)]
-        looks = [
+        predictions = [send(client, served, inputs=[path]), *(send(client, served, **body) for body in bodies)]
+        inspections = [
             client.post("/v1/look", json={"run": name, "input": path}),
             client.get("/", params={"text": path, "run": name}),
         ]
-        assert not [each for each in opened if Path(each).name.startswith("secret")]
-        assert {each.status_code for each in [*answers, *looks]} <= {200, 400}
-        assert not any(SECRET in each.text for each in answers)
+        assert not [file for file in opened if Path(file).name.startswith("secret")]
+        assert {response.status_code for response in [*predictions, *inspections]} <= {200, 400}
+        assert not any(SECRET in response.text for response in predictions)
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_the_description_has_its_options_and_an_example_that_works(
-    name: str, hosted: dict[str, ServedRun], client: TestClient
+def test_the_openapi_document_has_the_options_and_an_example(
+    name: str, served_runs: dict[str, ServedRun], client: TestClient
 ) -> None:
-    one, described = hosted[name], client.get("/openapi.json").json()
-    for verb in one.verbs:
-        content = described["paths"][f"/v1/{verb}"]["post"]["requestBody"]["content"]["application/json"]
-        body = next(each for each in content["schema"].get("oneOf", [content["schema"]]) if each["title"] == name)
-        assert set(body["properties"]["options"]["properties"]) == set(one.options_schema.names)
-        assert all(each["description"] for each in body["properties"]["options"]["properties"].values())
+    document, names = client.get("/openapi.json").json(), options_schema(served_runs[name]).names
+    for verb in served_runs[name].verbs:
+        content = document["paths"][f"/v1/{verb}"]["post"]["requestBody"]["content"]["application/json"]
+        bodies = content["schema"].get("oneOf", [content["schema"]])
+        options = next(body for body in bodies if body["title"] == name)["properties"]["options"]["properties"]
+        assert set(options) == set(names)
+        assert all(schema["description"] for schema in options.values())
         assert content["examples"][name]["value"]["run"] == name
         assert f"/v1/{verb}" in client.get("/docs").text
-    assert "options" not in one.options_schema.names and "inputs" not in one.options_schema.names
+    assert "options" not in names and "inputs" not in names
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -170,13 +175,20 @@ def test_the_description_has_its_options_and_an_example_that_works(
             {"inputs": ["a"] * 65},
         ),
         *({"inputs": ["a" * 100_001]}, {"options": {"no": 1}}, {"options": 5}, {"decoding": {"name": "os.path"}}),
-        *({"decoding": {"width": 10**9}}, {"decoding": {"name": "beam", "width": 33}}, {"more": 1}, {"stream": 1}),
+        *(
+            {"decoding": {"beam_width": 10**9}},
+            {"decoding": {"name": "beam", "beam_width": 33}},
+            {"more": 1},
+            {"stream": 1},
+        ),
         *({"files": [".exe"]}, {"inputs": [{"file": "%%%", "name": "a.png"}]}, {"inputs": [{"file": ""}]}),
         {"inputs": [{"file": "AAAA", "name": "a.exe"}]},
     ],
     ids=lambda body: str(body)[:40],
 )
-def test_a_mistake_is_one_line(name: str, body: Any, hosted: dict[str, ServedRun], client: TestClient) -> None:
-    answer = ask(client, hosted[name], **body)
-    assert answer.status_code == 400, answer.text
-    assert "\n" not in answer.json()["error"] and "Traceback" not in answer.text and "/tmp" not in answer.text
+def test_an_invalid_request_is_a_one_line_error(
+    name: str, body: Any, served_runs: dict[str, ServedRun], client: TestClient
+) -> None:
+    response = send(client, served_runs[name], **body)
+    assert response.status_code == 400, response.text
+    assert "\n" not in response.json()["error"] and "Traceback" not in response.text and "/tmp" not in response.text

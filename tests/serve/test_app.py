@@ -1,191 +1,209 @@
-"""The server: the same data as the page on disk, what-if by request, one clear line for every mistake."""
+"""The application: predictions, inspections, metadata and the explorer's pages; every mistake is a one-line error."""
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
+pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 import tiny_runs
 from browser import opened, serving
 from fastapi.testclient import TestClient
 
 from regard.core.cancellation import Cancelled, check_cancelled
-from regard.core.errors import RegardError
+from regard.core.errors import ConfigError, RegardError
+from regard.core.task import Prediction
 from regard.inspection.collect import collect
 from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import step_to_json, to_json
 from regard.inspection.map_tiles import pack_tile, pyramid, quantize
-from regard.serve.app import create, explorer_app
+from regard.serve.app import create_app, create_explorer_app, explorer_app
 from regard.serve.inspections import Session
+from regard.serve.model_runtime import open_runs
 
-OFF = ["decoder.layers.0.cross_attn", 1]
+HEAD = ["decoder.layers.0.cross_attn", 1]
+TEXTS = ["They sleep.", "Please buy two apples."]
+ADDRESS = "http://127.0.0.1:8000"
 
 
 @pytest.fixture
-def client(run, sentence):
-    return TestClient(create(run, sentence), base_url="http://127.0.0.1:8765")
+def explorer(run, sentence):
+    return TestClient(create_explorer_app(run, sentence), base_url="http://127.0.0.1:8765")
 
 
-def plain(data):
-    """What JSON makes of it: tuples become lists."""
+def client_of(served_runs, **settings):
+    return TestClient(create_app(served_runs, **settings), base_url=ADDRESS, raise_server_exceptions=False)
+
+
+@pytest.fixture
+def client(served_runs):
+    return client_of(served_runs)
+
+
+def translate(client, **body):
+    return client.post("/v1/translate", json={"run": "en-ko", "inputs": TEXTS, **body})
+
+
+def as_json(data):
+    """Convert as JSON does: tuples become lists."""
     return json.loads(json.dumps(data))
 
 
-def test_a_look_is_the_data_of_the_page(client, subject, sentence):
-    found = client.post("/api/look", json={"text": sentence}).json()
-    wanted = plain(to_json(collect(subject, sentence)))
-    assert found["maps"] == wanted["maps"] and found["axes"] == wanted["axes"]
-    assert found["outputs"] == wanted["outputs"] and found["server"] == "/api"
+def test_an_inspection_is_the_data_of_the_page(explorer, subject, sentence):
+    response = explorer.post("/api/look", json={"text": sentence}).json()
+    expected = as_json(to_json(collect(subject, sentence)))
+    assert response["maps"] == expected["maps"] and response["axes"] == expected["axes"]
+    assert response["outputs"] == expected["outputs"] and response["server"] == "/api"
 
 
-def test_what_if_by_request(client, subject, sentence):
-    asked = {"text": sentence, "off": [OFF], "forbid": [["source", 1], ["read", 0]], "temperature": 2.5}
-    found = client.post("/api/look", json=asked).json()
-    wanted = plain(
-        to_json(
-            collect(subject, sentence, interventions=Interventions(((OFF[0], 1),), (("source", 1), ("read", 0)), 2.5))
-        )
-    )
-    assert found["maps"] == wanted["maps"] and found["outputs"] == wanted["outputs"]
-    again = client.post("/api/look", json={"text": sentence}).json()
-    assert again["maps"] == plain(to_json(collect(subject, sentence)))["maps"]
+def test_interventions_by_request(explorer, subject, sentence):
+    body = {
+        "text": sentence,
+        "disabled_heads": [HEAD],
+        "hidden_items": [["source", 1], ["read", 0]],
+        "temperature": 2.5,
+    }
+    response = explorer.post("/api/look", json=body).json()
+    interventions = Interventions(((HEAD[0], 1),), (("source", 1), ("read", 0)), 2.5)
+    expected = as_json(to_json(collect(subject, sentence, interventions=interventions)))
+    assert response["maps"] == expected["maps"] and response["outputs"] == expected["outputs"]
+    unchanged = explorer.post("/api/look", json={"text": sentence}).json()
+    assert unchanged["maps"] == as_json(to_json(collect(subject, sentence)))["maps"]
 
 
-def test_tiles_of_a_look_can_be_asked_for(client, subject, sentence):
-    found = client.post("/api/look", json={"text": sentence}).json()
-    asked = {"look": found["id"], "map": 0, "head": 1, "level": 0, "i": 0, "j": 0}
-    tile = client.get("/api/tile", params=asked).json()["data"]
+def test_tiles_of_an_inspection(explorer, subject, sentence):
+    response = explorer.post("/api/look", json={"text": sentence}).json()
+    query = {"look": response["id"], "map": 0, "head": 1, "level": 0, "i": 0, "j": 0}
+    tile = explorer.get("/api/tile", params=query).json()["data"]
     assert tile == pack_tile(pyramid(quantize(collect(subject, sentence).maps[0].weights[1]))[0], 0, 0)
-    wrong = client.get("/api/tile", params={**asked, "head": 99})
-    assert wrong.status_code == 400 and "there is no tile map=0 head=99 level=0" in wrong.json()["error"]
+    missing = explorer.get("/api/tile", params={**query, "head": 99})
+    assert missing.status_code == 400 and "no tile map=0 head=99 level=0" in missing.json()["error"]
 
 
-def test_tiles_of_every_look_stay_to_be_had(subject, sentence):
-    """Only the last few are kept; an earlier one is looked at again, with its changes."""
+def test_an_inspection_that_is_not_cached_is_recomputed(subject, sentence):
     session = Session(subject)
-    cold = Interventions(temperature=0.5)
-    name = session.inspect(sentence, cold)["id"]
-    first = session.tile(name, map=0, head=0, level=0, index=(0, 0))
-    others = [session.inspect(sentence, Interventions())["id"] for _ in range(5)]
-    assert len(session._kept) == 4 and name not in session._kept
-    assert session.tile(name, map=0, head=0, level=0, index=(0, 0)) == first
-    assert session.tile(others[0], map=0, head=0, level=0, index=(0, 0)) != first
-    for name in ("0", "99", "first"):
-        with pytest.raises(RegardError, match=f"there is no look '{name}'; look again"):
-            session.tile(name, map=0, head=0, level=0, index=(0, 0))
+    inspection_id = session.inspect(sentence, Interventions(temperature=0.5))["id"]
+    tile = session.tile(inspection_id, map=0, head=0, level=0, index=(0, 0))
+    later_ids = [session.inspect(sentence, Interventions())["id"] for _ in range(5)]
+    assert len(session._cache) == 4 and inspection_id not in session._cache
+    assert session.tile(inspection_id, map=0, head=0, level=0, index=(0, 0)) == tile
+    assert session.tile(later_ids[0], map=0, head=0, level=0, index=(0, 0)) != tile
+    for unknown_id in ("0", "99", "first"):
+        with pytest.raises(RegardError, match=f"no inspection '{unknown_id}'; send the input again"):
+            session.tile(unknown_id, map=0, head=0, level=0, index=(0, 0))
 
 
-def test_the_numbers_of_a_head_can_be_asked_for(client, subject, sentence):
-    found = client.post("/api/look", json={"text": sentence}).json()
-    one = collect(subject, sentence).steps[1]
-    asked = client.get("/api/step", params={"look": found["id"], "map": one.map, "head": one.head})
-    assert asked.json() == plain(step_to_json(one))
-    wrong = client.get("/api/step", params={"look": found["id"], "map": one.map, "head": 99})
-    assert wrong.status_code == 400 and "there is no head 99 of map" in wrong.json()["error"]
+def test_the_numbers_of_a_head(explorer, subject, sentence):
+    response = explorer.post("/api/look", json={"text": sentence}).json()
+    step = collect(subject, sentence).steps[1]
+    query = {"look": response["id"], "map": step.map, "head": step.head}
+    assert explorer.get("/api/step", params=query).json() == as_json(step_to_json(step))
+    missing = explorer.get("/api/step", params={**query, "head": 99})
+    assert missing.status_code == 400 and "no head 99 of map" in missing.json()["error"]
 
 
-def test_what_goes_wrong_in_a_browser_is_a_page(subject, sentence):
-    without = tiny_runs.make_subject(subject.task, "seq2seq")
-    for looked, path, status, said in [
-        (without, "/", 400, "seq2seq has no attention to look at"),
-        (subject, "/?text=%20", 400, "there is no sentence to look at; give some text"),
-        (subject, "/?text=%3Cb%3E%20", 200, "&lt;b&gt;"),
-        (subject, "/nowhere", 404, "there is no page &#x27;/nowhere&#x27; here"),
+def test_errors_in_a_browser_are_a_page(subject, sentence):
+    without_attention = tiny_runs.make_subject(subject.task, "seq2seq")
+    for target, path, status, message in [
+        (without_attention, "/", 400, "seq2seq"),
+        (subject, "/?text=%20", 400, "sentence"),
+        (subject, "/?text=%3Cb%3E%20", 200, ""),
+        (subject, "/nowhere", 404, "no page &#x27;/nowhere&#x27; on this server"),
     ]:
-        answer = TestClient(explorer_app(looked, sentence), base_url="http://127.0.0.1").get(path)
-        assert answer.status_code == status and answer.headers["content-type"].startswith("text/html")
-        assert said in answer.text or status == 200
-        assert ('<form class="asking"' in answer.text) == (status != 200)
+        response = TestClient(explorer_app(target, sentence), base_url="http://127.0.0.1").get(path)
+        assert response.status_code == status and response.headers["content-type"].startswith("text/html")
+        assert message in response.text
+        assert ('<form class="asking"' in response.text) == (status != 200)
     nowhere = TestClient(explorer_app(subject, sentence), base_url="http://127.0.0.1").get("/api/nowhere")
-    assert nowhere.status_code == 404 and nowhere.json() == {"error": "there is no page '/api/nowhere' here"}
+    assert nowhere.status_code == 404 and nowhere.json() == {"error": "no page '/api/nowhere' on this server"}
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ({}, "a request is an object with a text"),
         ({"text": 5}, "a request is an object with a text"),
-        ({"text": "a", "off": "all"}, "off='all' must be a list of [attention module, head]"),
-        ({"text": "a", "off": [["x", "y"]]}, "must be a list of [attention module, head]"),
-        ({"text": "a", "forbid": [1]}, "forbid=[1] must be a list of [axis, item]"),
-        ({"text": "a", "forbid": [["source", True]]}, "forbid=[['source', True]] must be a list of [axis, item]"),
-        ({"text": "a", "temperature": "hot"}, "temperature='hot' must be a number"),
-        ({"text": "a", "temperature": 0}, "temperature=0.0 must lie between 0.01 and 100"),
-        ({"text": " "}, "there is no sentence to look at"),
-        ({"text": "word " * 300}, "the model was trained for at most 12"),
-        ({"text": "They sleep.", "forbid": [["source", 99]]}, "cannot forbid item 99 of 'source': it has items 0 to 3"),
-        (
-            {"text": "They sleep.", "forbid": [["sauce", 0]]},
-            "no axis 'sauce' to forbid an item of; did you mean 'source'",
-        ),
+        ({"text": "a", "disabled_heads": "all"}, "disabled_heads='all': must be a list of [attention module, head]"),
+        ({"text": "a", "disabled_heads": [["x", "y"]]}, "must be a list of [attention module, head]"),
+        ({"text": "a", "hidden_items": [1]}, "hidden_items=[1]: must be a list of [axis, item]"),
+        ({"text": "a", "hidden_items": [["source", True]]}, "[['source', True]]: must be a list of [axis, item]"),
+        ({"text": "a", "temperature": "hot"}, "temperature='hot': must be a number"),
+        ({"text": "a", "temperature": 0}, "temperature=0.0"),
+        ({"text": "a", "off": []}, "the field 'off' was renamed; use 'disabled_heads'"),
+        ({"text": " "}, "sentence"),
+        ({"text": "word " * 300}, "at most 12"),
+        ({"text": "They sleep.", "hidden_items": [["source", 99]]}, "item 99 of 'source'"),
+        ({"text": "They sleep.", "hidden_items": [["sauce", 0]]}, "did you mean 'source'"),
     ],
 )
-def test_a_mistake_is_answered_with_one_line(client, body, said):
-    answer = client.post("/api/look", json=body)
-    assert answer.status_code == 400
-    assert said in answer.json()["error"] and "\n" not in answer.json()["error"]
+def test_an_invalid_inspection_is_a_one_line_error(explorer, body, message):
+    response = explorer.post("/api/look", json=body)
+    assert response.status_code == 400
+    assert message in response.json()["error"] and "\n" not in response.json()["error"]
 
 
-def test_the_first_page_shows_an_example_of_the_task(run):
-    page = TestClient(create(run), base_url="http://localhost").get("/").text
+def test_the_page_initially_shows_an_example_of_the_task(run):
+    page = TestClient(create_explorer_app(run), base_url="http://localhost").get("/").text
     assert json.dumps(run.task.examples[0]) in page
-    bare = SimpleNamespace(**{**vars(run), "task": SimpleNamespace(examples=())})
+    without_examples = SimpleNamespace(**{**vars(run), "task": SimpleNamespace(examples=())})
     with pytest.raises(RegardError, match=r"en-ko: its task has no example to show first; give an input"):
-        create(bare)
+        create_explorer_app(without_examples)
 
 
 @pytest.mark.parametrize(
     "content", [b"{", b'{"text": "\\ud800"}', b'{"text": "They sleep.", "temperature": 1' + b"0" * 400 + b"}"]
 )
-def test_what_no_machine_holds_is_400(client, content):
-    answer = client.post("/api/look", content=content)
-    assert answer.status_code == 400 and answer.json()["error"]
+def test_invalid_json_is_400(explorer, content):
+    response = explorer.post("/api/look", content=content)
+    assert response.status_code == 400 and response.json()["error"]
 
 
-@pytest.mark.parametrize("place", [{"head": -1}, {"i": -1}, {"i": 10**30}, {"level": 10**30}, {"map": "x"}, {"j": 1.5}])
-def test_a_tile_that_there_is_not_is_400(client, sentence, place):
-    found = client.post("/api/look", json={"text": sentence}).json()
-    asked = {"look": found["id"], "map": 0, "head": 1, "level": 0, "i": 0, "j": 0, **place}
-    answer = client.get("/api/tile", params=asked)
-    assert answer.status_code == 400 and "tile" in answer.json()["error"]
+def test_a_tile_that_does_not_exist_is_400(explorer, sentence):
+    inspection = explorer.post("/api/look", json={"text": sentence}).json()
+    for index in ({"head": -1}, {"i": -1}, {"i": 10**30}, {"level": 10**30}, {"map": "x"}, {"j": 1.5}):
+        query = {"look": inspection["id"], "map": 0, "head": 1, "level": 0, "i": 0, "j": 0, **index}
+        response = explorer.get("/api/tile", params=query)
+        assert response.status_code == 400 and "tile" in response.json()["error"], index
 
 
-def test_only_requests_to_this_machine_are_answered(run, sentence):
-    inside, outside = create(run, sentence), create(run, sentence, host="0.0.0.0")
-    asked = {"url": "/api/look", "json": {"text": sentence}}
-    assert TestClient(inside, base_url="http://evil.example").post(**asked).status_code == 421
-    assert TestClient(outside, base_url="http://evil.example").post(**asked).status_code == 200
+def test_on_loopback_only_requests_to_this_machine_are_served(run, sentence):
+    local, public = create_explorer_app(run, sentence), create_explorer_app(run, sentence, host="0.0.0.0")
+    request = {"url": "/api/look", "json": {"text": sentence}}
+    assert TestClient(local, base_url="http://evil.example").post(**request).status_code == 421
+    assert TestClient(public, base_url="http://evil.example").post(**request).status_code == 200
 
 
-def test_a_look_that_takes_too_long_is_given_up(client, sentence, monkeypatch):
-    monkeypatch.setattr("regard.serve.cancellation.LONGEST", -1.0)
-    answer = client.post("/api/look", json={"text": sentence})
-    assert answer.status_code == 503
-    assert answer.json()["error"] == "it took longer than -1 seconds; give a shorter input"
+def test_an_inspection_is_cancelled_at_its_deadline(explorer, sentence, monkeypatch):
+    monkeypatch.setattr("regard.serve.cancellation.REQUEST_TIMEOUT_S", -1.0)
+    response = explorer.post("/api/look", json={"text": sentence})
+    assert response.status_code == 503
+    assert response.json()["error"] == "the request took longer than -1 seconds; send a shorter input"
 
 
-def test_a_request_that_waits_for_its_turn_can_be_given_up(subject, sentence):
+def test_an_inspection_that_waits_for_the_lock_can_be_cancelled(subject, sentence):
     session = Session(subject)
 
-    def gone():
-        raise Cancelled("the client has gone")
+    def disconnected():
+        raise Cancelled("the client disconnected")
 
-    with session._gate.exclusive(), pytest.raises(Cancelled, match="the client has gone"):
-        session.inspect(sentence, Interventions(), gone)
+    with session._lock.exclusive(), pytest.raises(Cancelled, match="the client disconnected"):
+        session.inspect(sentence, Interventions(), disconnected)
     assert session.inspect(sentence, Interventions())["id"]
 
 
-def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
-    began, ended = threading.Event(), threading.Event()
+def test_a_disconnect_ends_the_computation(run, sentence, monkeypatch):
+    started, ended = threading.Event(), threading.Event()
 
-    def endless(subject, text, *, changes):
-        began.set()
+    def endless(target, text, *, interventions):
+        started.set()
         try:
             for _ in range(3000):
                 time.sleep(0.01)
@@ -196,19 +214,18 @@ def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
     monkeypatch.setattr("regard.serve.inspections.collect", endless)
     body = json.dumps({"text": sentence}).encode()
     head = f"POST /api/look HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    with serving(create(run, sentence)) as where:
-        with socket.create_connection(("127.0.0.1", int(where.rstrip("/").rpartition(":")[2]))) as client:
-            client.sendall(head + body)
-            assert began.wait(10) and not ended.is_set()
+    with serving(create_explorer_app(run, sentence)) as url:
+        with socket.create_connection(("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))) as connection:
+            connection.sendall(head + body)
+            assert started.wait(10) and not ended.is_set()
         assert ended.wait(5)
 
 
-def test_the_served_page_answers_what_if(browser, run, subject, sentence):
-    name = OFF[0]
-    usual = collect(subject, sentence)
-    changed = collect(subject, sentence, interventions=Interventions(forbid=(("source", 2),)))
-    with serving(create(run, sentence)) as address, opened(browser, address, offline=False) as page:
-        assert page.locator(".spoken.output .spoken-text").inner_text() == usual.outputs[0].text
+def test_the_served_page_applies_interventions(browser, run, subject, sentence):
+    original = collect(subject, sentence)
+    changed = collect(subject, sentence, interventions=Interventions((), (("source", 2),)))
+    with serving(create_explorer_app(run, sentence)) as url, opened(browser, url, offline=False) as page:
+        assert page.locator(".spoken.output .spoken-text").inner_text() == original.outputs[0].text
         token = page.locator(".token-switch >> nth=2")
         token.click()
         page.locator(".outcome").wait_for()
@@ -222,22 +239,245 @@ def test_the_served_page_answers_what_if(browser, run, subject, sentence):
         page.locator(".outcome").wait_for()
         page.get_by_role("button", name="Output → source, layer 1, head 2", exact=True).click()
         assert "attends to nothing" in page.locator(".large .sum").inner_text()
-        assert f"map={name}" in page.url
+        assert f"map={HEAD[0]}" in page.url
         page.get_by_role("button", name="Undo all").click()
-        page.locator(".spoken.output .spoken-text", has_text=usual.outputs[0].text).wait_for()
+        page.locator(".spoken.output .spoken-text", has_text=original.outputs[0].text).wait_for()
         page.get_by_label("Axis").select_option("read")
-        assert page.locator(".token-switch").all_inner_texts() == list(usual.axes["read"].labels)
+        assert page.locator(".token-switch").all_inner_texts() == list(original.axes["read"].labels)
         page.locator(".token-switch >> nth=0").click()
         page.locator(".token-switch[aria-pressed=true]").wait_for()
 
 
-def test_the_served_page_takes_a_new_input_and_says_what_is_wrong(browser, run, sentence):
-    app = create(run, sentence)
-    with serving(app) as address, opened(browser, address, offline=False, expected="400 (Bad Request)") as page:
+def test_the_served_page_takes_a_new_input_and_shows_errors(browser, run, sentence):
+    app = create_explorer_app(run, sentence)
+    with serving(app) as url, opened(browser, url, offline=False, expected="400 (Bad Request)") as page:
         page.get_by_label("Input").fill("<b>They</b> sleep.")
         page.get_by_role("button", name="Inspect", exact=True).click()
         page.locator(".spoken.input .spoken-text", has_text="<b>They</b> sleep.").wait_for()
         page.get_by_label("Input").fill("word " * 300)
         page.get_by_role("button", name="Inspect", exact=True).click()
         page.locator(".wrong").wait_for()
-        assert "the model was trained for at most 12" in page.locator(".wrong").inner_text()
+        assert "at most 12" in page.locator(".wrong").inner_text()
+
+
+def test_predictions_are_those_of_the_run(client, loaded_run):
+    response = translate(client).json()
+    assert response["run"] == "en-ko" and response["verb"] == "translate"
+    assert [row[0]["text"] for row in response["predictions"]] == loaded_run.translate(TEXTS)
+    decoding = {"name": "beam", "beam_width": 3, "no_repeat_ngram_size": 1}
+    rows = translate(client, options={"n": 2}, decoding=decoding).json()["predictions"]
+    expected = loaded_run.predict(TEXTS, n=2, decoding=decoding)
+    assert [[fields["text"] for fields in row] for row in rows] == [
+        [prediction.text for prediction in row] for row in expected
+    ]
+
+
+def test_concurrent_clients_get_their_own_predictions(client, loaded_run):
+    expected = {text: loaded_run.translate([text])[0] for text in TEXTS}
+    mistakes = []
+
+    def send(index):
+        text = TEXTS[index % 2]
+        response = translate(client, inputs=[text], run=("en-ko", "other")[index // 2 % 2]).json()
+        if response["predictions"][0][0]["text"] != expected[text]:
+            mistakes.append(response)
+
+    threads = [threading.Thread(target=send, args=(index,)) for index in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert mistakes == []
+
+
+def test_a_stream_has_partial_outputs_and_then_the_predictions(client, loaded_run):
+    response = translate(client, inputs=TEXTS[:1], stream=True)
+    events = [part.split("\ndata: ") for part in response.text.strip().split("\n\n")]
+    tables = [json.loads(data) for _, data in events]
+    assert [name for name, _ in events] == [*["event: partial"] * (len(events) - 1), "event: predictions"]
+    best = tables[-1]["predictions"][0][0]["text"]
+    assert best == loaded_run.translate(TEXTS[:1])[0] and len(events) > 1 and tables[-2]["text"] == best
+    assert response.headers["cache-control"] == "no-store"
+    error = translate(client, inputs=["word " * 300], stream=True).text
+    assert error.startswith("event: error\n") and "at most" in error
+
+
+def test_metadata_metrics_and_documentation(client):
+    assert client.get("/health").json()["runs"] == ["en-ko", "other"]
+    first, _ = client.get("/v1/runs").json()["runs"]
+    assert first["verbs"] == ["translate"] and first["options"]["properties"]["n"]["maximum"] == 32
+    assert translate(client, inputs=first["example"]["inputs"]).status_code == 200
+    translate(client, inputs=[])
+    client.post("/v1/dance", json={})
+    metrics = client.get("/metrics").text
+    assert 'regard_requests_total{run="en-ko",status="200",verb="translate"} 1.0' in metrics
+    assert 'regard_requests_total{run="",status="400",verb="translate"} 1.0' in metrics
+    assert 'status="404",verb=""' in metrics and 'regard_waiting_inputs{run="other"} 0.0' in metrics
+    docs = client.get("/docs").text
+    url = str(client.base_url).rstrip("/")
+    assert f"curl {url}/v1/translate " in docs
+    assert "http" not in docs.replace(url, "").replace("http-equiv", "")  # nothing is loaded from other servers
+    assert "POST /v1/translate" in docs and first["options"]["properties"]["n"]["description"] in docs
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("/v1/translate", {"inputs": ["a"]}, 404, "run is missing, and several runs are served; use one of: en-ko, ot"),
+        ("/v1/translate", {"inputs": ["a"], "run": "none"}, 404, "no run 'none' with the verb 'translate'; use one of"),
+        (
+            "/v1/translate",
+            {"inputs": [1], "run": "other"},
+            400,
+            "input 1: 1 is neither a text nor a file; write a text",
+        ),
+        ("/v1/dance", {"inputs": ["a"]}, 404, "no run has the verb 'dance'; known: translate"),
+        ("/v1/translate", [], 400, 'a request is an object: {"inputs": ["…"]}'),
+        ("/v1/translate", {"text": "a"}, 400, "unknown field 'text'"),
+        ("/v1/translate", {"run": "other", "inputs": "a"}, 400, "inputs: must be a non-empty list of texts or files"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"] * 65}, 400, "65 inputs: a request has at most 64"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "options": 1}, 400, "options: must be an object"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "files": "x"}, 400, "files: must be a list of suffixes"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "stream": 1}, 400, "stream: must be true or false"),
+        ("/v1/translate", {"run": "other", "inputs": ["a", "b"], "stream": True}, 400, "stream: only for one input"),
+        ("/v1/translate", {"run": "other", "inputs": [{"file": "AA=="}]}, 400, "input 1: must be a text for this run"),
+        ("/v1/translate", {"run": "other", "inputs": ["a" * 100_001]}, 400, "input 1: has 100,001 characters"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": 5}, 400, "decoding: must be the name of a str"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": "os.path"}, 400, "no strategy 'os.path'"),
+        (
+            "/v1/translate",
+            {"run": "other", "inputs": ["a"] * 20, "decoding": {"name": "beam", "beam_width": 32}},
+            400,
+            "20 inputs with beam width 32: too many hypotheses; send at most 16 inputs at a time",
+        ),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "files": [".exe"]}, 400, ".exe"),
+        ("/v1/look", {"text": "a"}, 400, "an inspection has an input"),
+        ("/v1/look", {"input": "a"}, 404, "run is missing, and several runs are served"),
+        ("/v1/look", {"input": "a", "temprature": 3}, 400, "unknown field 'temprature'; did you mean 'temperature'?"),
+        ("/v1/look", {"input": "a", "forbid": []}, 400, "the field 'forbid' was renamed; use 'hidden_items'"),
+        ("/api/none/look", {"text": "a"}, 404, "no run 'none'; use one of: en-ko, other"),
+    ],
+)
+def test_an_invalid_request_is_a_one_line_error(client, path, body, status, message):
+    response = client.post(path, json=body)
+    assert response.status_code == status and message in response.json()["error"]
+    assert "\n" not in response.json()["error"]
+
+
+def test_unknown_token_ids_are_a_one_line_error(client):
+    for decoding in ({"suppress_tokens": [10**9]}, {"name": "forced_prefix", "tokens": [10**9]}):
+        response = translate(client, decoding=decoding)
+        assert response.status_code == 400 and "1000000000" in response.json()["error"]
+
+
+def test_invalid_bodies_and_methods_are_refused(client):
+    for content in (b"", b"\xff\xfe", b"[" * 100_000, b'{"inputs": [1e999]}', b'{"inputs": ["\\ud800"]}', b"\0"):
+        assert client.post("/v1/translate", content=content).status_code == 400
+    response = client.get("/v1/translate")
+    assert response.status_code == 405 and response.json()["error"] == "method GET is not allowed; use POST"
+
+
+def test_internal_errors_expose_no_details(served_runs, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("line 5 of secret.py")
+
+    monkeypatch.setattr(served_runs[0], "predict", broken)
+    client = client_of(served_runs)
+    response = translate(client)
+    assert response.status_code == 500 and "secret" not in response.text
+    assert response.json()["error"] == "internal server error; see the log of the server"
+    assert translate(client, run="other").status_code == 200
+
+
+def test_an_infinite_score_is_null(served_runs, monkeypatch):
+    predictions = [[Prediction("x", -float("inf"))] for _ in TEXTS]
+    monkeypatch.setattr(served_runs[0], "predict", lambda *_: predictions)
+    fields = translate(client_of(served_runs)).json()["predictions"][0][0]
+    assert fields == {"text": "x", "score": None, "rank": None}
+
+
+def test_files_of_predictions_are_base64_and_limited(served_runs, monkeypatch):
+    prediction = Prediction("x", files={".bin": lambda: b"content"})
+    monkeypatch.setattr(served_runs[0], "predict", lambda inputs, *_: [[prediction] for _ in inputs])
+    client = client_of(served_runs)
+    files = translate(client, files=[".bin"]).json()["predictions"][0][0]["files"]
+    assert base64.b64decode(files[".bin"]) == b"content"
+    monkeypatch.setattr("regard.serve.responses.MAX_FILE_BYTES", 5)
+    error = translate(client, files=[".bin"]).json()["error"]
+    assert error == "the files of the predictions have more than 5 bytes; request fewer"
+
+
+def test_a_prediction_is_cancelled_at_its_deadline(served_runs, monkeypatch):
+    monkeypatch.setattr("regard.serve.cancellation.REQUEST_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(served_runs[0], "predict", lambda *_: threading.Event().wait(2))
+    client = client_of(served_runs)
+    response = translate(client)
+    assert response.status_code == 503 and response.headers["retry-after"] == "1"
+    assert response.json()["error"] == "the request took longer than 0.3 seconds; send fewer inputs at a time"
+    assert '"status": 503' in translate(client, inputs=TEXTS[:1], stream=True).text
+
+
+def test_a_full_queue_is_429_with_retry_after(served_runs):
+    client = client_of(served_runs)
+    client.app.state.service.schedulers["en-ko"]._max_queued = 1
+    response = translate(client)
+    assert response.status_code == 429 and response.headers["retry-after"] == "1"
+    assert "the queue is full (0 inputs); retry in 1 s" in response.json()["error"]
+
+
+def test_the_key_is_required(served_runs):
+    client = client_of(served_runs, key="sesame")
+    assert translate(client).status_code == 401 and client.get("/health").status_code == 200
+    assert "Authorization: Bearer KEY" in translate(client).json()["error"]
+    for header, status in (("Bearer sesame", 200), ("Bearer sesam", 401), ("Basic %%%", 401), ("Basic", 401)):
+        assert client.get("/v1/runs", headers={"Authorization": header}).status_code == status
+    assert client.get("/v1/runs", auth=("user", "sesame")).status_code == 200
+    assert client.get("/v1/runs").headers["www-authenticate"] == 'Basic realm="regard"'
+
+
+def test_foreign_hosts_and_origins_are_refused(served_runs):
+    app = create_app(served_runs)
+    assert TestClient(app, base_url="http://evil.example").get("/v1/runs").status_code == 421
+    response = TestClient(app, base_url=ADDRESS).get("/v1/runs", headers={"Origin": "http://evil.example"})
+    assert response.status_code == 403 and "access-control-allow-origin" not in response.headers
+    public = create_app(served_runs, host="0.0.0.0")
+    assert TestClient(public, base_url="http://host.example").get("/health").status_code == 200
+
+
+def test_a_server_that_shuts_down_refuses_new_requests(served_runs):
+    app = create_app(served_runs)
+    with TestClient(app, base_url=ADDRESS) as client:
+        assert translate(client).status_code == 200
+        app.state.policy.end()
+        refused = translate(client)
+        assert refused.status_code == 503 and refused.json()["error"] == "the server is shutting down"
+        assert refused.headers["retry-after"] == "1"
+    schedulers = app.state.service.schedulers.values()
+    assert not any(thread.is_alive() for scheduler in schedulers for thread in scheduler._threads)
+
+
+def test_the_explorer_has_a_choice_of_runs(client):
+    page = client.get("/", params={"run": "other"}).text
+    assert '"choices":[{"name":"en-ko","shown":false},{"name":"other","shown":true}]' in page
+    assert '"server":"/api/other"' in page
+    inspection = client.post("/api/other/look", json={"text": "They sleep."}).json()
+    tile = {"look": inspection["id"], "map": 0, "head": 0, "level": 0, "i": 0, "j": 0}
+    assert client.get("/api/other/tile", params=tile).status_code == 200
+    same = client.post("/v1/look", json={"run": "other", "input": "They sleep."}).json()
+    assert same["maps"] == inspection["maps"]
+    error = client.get("/", params={"run": "other", "text": " "})
+    assert error.status_code == 400 and '<a href="/?run=en-ko">' in error.text
+    assert client.get("/", params={"run": "<b>"}).status_code == 404
+
+
+def test_runs_that_cannot_be_loaded_are_reported(tmp_path):
+    runs, errors = open_runs([tmp_path / "none", tmp_path], engine="native", trust=False)
+    assert runs == [] and list(errors) == [tmp_path / "none", tmp_path] and all(errors.values())
+    with pytest.raises(ConfigError, match="no run to serve; name a run folder"):
+        create_app([])
+
+
+def test_runs_with_the_same_name_get_distinct_names(monkeypatch, loaded_run):
+    monkeypatch.setattr("regard.serve.model_runtime.load", lambda *_, **__: loaded_run)
+    runs, errors = open_runs([Path("a/run"), Path("b/run"), Path("c/run")], engine="native", trust=False)
+    assert [served.name for served in runs] == ["run", "run-2", "run-3"] and not errors

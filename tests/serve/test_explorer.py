@@ -1,4 +1,4 @@
-"""The served page as people use it: what is typed stays, the address restores everything, nothing gets stuck."""
+"""The served page in a browser: typed text is kept, the address restores the page, errors do not block it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from browser import opened, serving
 from regard.core.errors import DataError
 from regard.inspection.collect import collect
 from regard.inspection.interventions import Interventions
-from regard.serve.app import create, explorer_app
+from regard.serve.app import create_explorer_app, explorer_app
 
 OTHER = "They sleep ."
 ANOTHER = "We sleep ."
@@ -24,79 +24,79 @@ ANOTHER = "We sleep ."
 @pytest.fixture
 def page(browser, run, sentence):
     with (
-        serving(create(run, sentence)) as address,
+        serving(create_explorer_app(run, sentence)) as address,
         opened(browser, address, offline=False, expected="400 (Bad") as page,
     ):
         yield page
 
 
-class Filed(pictures.Pictures):
-    """Pictures that are files of nine digits; their title is the digits."""
+class FileTask(pictures.Pictures):
+    """Images that are files of nine digits; their title is the digits."""
 
     input_suffixes = (".txt",)
 
     def parse_input(self, text):
         digits = text if text in self.examples else Path(text).read_text(encoding="utf-8")
         if len(digits) != 9:
-            raise DataError("a picture is nine digits")
+            raise DataError("an image is nine digits")
         return super().parse_input(digits)
 
-    def inspect(self, model, given, options, decoding):
-        shown = super().inspect(model, given, options, decoding)
-        digits = "".join(str(round(9 * value)) for value in given[0, :, 0].tolist())
-        return replace(shown, title=digits)
+    def inspect(self, model, parsed_input, options, decoding):
+        inspectable = super().inspect(model, parsed_input, options, decoding)
+        digits = "".join(str(round(9 * value)) for value in parsed_input[0, :, 0].tolist())
+        return replace(inspectable, title=digits)
 
 
 @pytest.fixture
-def filed(browser):
+def file_page(browser):
     """A page whose inputs are files."""
-    looked = tiny_runs.make_small(pictures, Filed)
+    target = tiny_runs.make_small(pictures, FileTask)
     with (
-        serving(explorer_app(looked, Filed.examples[0])) as address,
+        serving(explorer_app(target, FileTask.examples[0])) as address,
         opened(browser, address, offline=False, expected="400 (Bad") as page,
     ):
         yield page
 
 
-def look(page, text):
-    """Type a sentence and look at it."""
+def inspect(page, text):
+    """Type a sentence and inspect it."""
     page.get_by_label("Input").fill(text)
     page.get_by_role("button", name="Inspect", exact=True).click()
-    shows(page, text)
+    wait_for_input(page, text)
 
 
 def upload(page, name, content):
     page.get_by_label("Input").set_input_files({"name": name, "mimeType": "text/plain", "buffer": content.encode()})
 
 
-def shows(page, title):
-    """Waits until the page shows an input, and nothing is asked for any more."""
+def wait_for_input(page, title):
+    """Wait until the page shows an input and no request is pending."""
     page.locator(".spoken.input .spoken-text", has_text=title).wait_for()
     page.locator(".what-if:not(.busy)").wait_for()
 
 
-def test_every_token_can_be_forbidden_and_let_go(page, subject, sentence):
+def test_every_token_can_be_hidden_and_shown_again(page, subject, sentence):
     last = len(collect(subject, sentence).axes["source"].items) - 1
     for item in (0, last):
         page.locator(f'[data-key="forbid:source:{item}"]').click()
         page.locator(".outcome").wait_for()
         assert page.locator(".wrong").count() == 0
-        wanted = collect(subject, sentence, interventions=Interventions(forbid=(("source", item),)))
-        assert wanted.outputs[0].text in page.locator(".outcome").inner_text()
+        expected = collect(subject, sentence, interventions=Interventions((), (("source", item),)))
+        assert expected.outputs[0].text in page.locator(".outcome").inner_text()
         page.locator('[data-key="undo"]').click()
         page.locator(".outcome").wait_for(state="detached")
 
 
-def test_what_fails_is_not_kept(page):
+def test_a_failed_request_is_discarded(page):
     page.evaluate("location.hash = 'off=[[\"nowhere\",0]]'")
     page.locator(".wrong").wait_for()
     assert "no attention module 'nowhere'" in page.locator(".wrong").inner_text()
     page.locator(".token-switch >> nth=1").click()
-    page.locator(".outcome").wait_for()  # a later wish does not fail with it
+    page.locator(".outcome").wait_for()  # a later request does not fail with it
     assert page.locator(".wrong").count() == 0
 
 
-def test_a_typed_sentence_stays_until_it_is_looked_at(page):
+def test_a_typed_sentence_stays_until_it_is_inspected(page):
     box = page.get_by_label("Input")
     box.fill("half of a sent")
     page.locator("#tab-lines").click()
@@ -115,31 +115,31 @@ def test_a_typed_sentence_stays_until_it_is_looked_at(page):
     assert box.input_value() == OTHER
 
 
-def test_line_breaks_are_kept_and_enter_looks(page):
+def test_line_breaks_are_kept_and_enter_inspects(page):
     page.goto(f"{page.url}?text=They%0D%0Asleep%20.")
     box = page.get_by_label("Input")
     assert box.input_value() == "They\nsleep ."
-    with page.expect_response("**/api/look") as asked:
+    with page.expect_response("**/api/look") as response:
         box.press("Enter")
-    assert asked.value.request.post_data_json["text"] == "They\r\nsleep ."  # as it was given
+    assert response.value.request.post_data_json["text"] == "They\r\nsleep ."  # unchanged
     box.fill("They")
     box.press("Shift+Enter")
     box.press_sequentially("sleep .")
-    with page.expect_response("**/api/look") as asked:
+    with page.expect_response("**/api/look") as response:
         box.press("Enter")
-    assert asked.value.request.post_data_json["text"] == "They\nsleep ."
+    assert response.value.request.post_data_json["text"] == "They\nsleep ."
 
 
 @pytest.mark.parametrize("blank", ["", "  "])
-def test_a_blank_sentence_is_answered_in_a_line(page, blank):
+def test_a_blank_sentence_is_a_one_line_error(page, blank):
     page.get_by_label("Input").fill(blank)
     page.get_by_role("button", name="Inspect", exact=True).click()
     assert "The input is empty" in page.locator(".wrong").inner_text()
-    look(page, OTHER)
+    inspect(page, OTHER)
     assert page.locator(".wrong").count() == 0
 
 
-def test_the_address_holds_view_sentence_and_what_if(page):
+def test_the_address_stores_view_sentence_and_interventions(page):
     page.get_by_label("Input").fill(OTHER)
     page.get_by_role("button", name="Inspect", exact=True).click()
     page.locator(".spoken.input .spoken-text", has_text=OTHER).wait_for()
@@ -147,13 +147,13 @@ def test_the_address_holds_view_sentence_and_what_if(page):
     page.locator(".token-switch >> nth=1").click()
     page.locator(".token-switch[aria-pressed=true]").wait_for()
     page.locator(".busy").wait_for(state="detached")
-    said = page.locator(".spoken.output .spoken-text").inner_text()
+    output = page.locator(".spoken.output .spoken-text").inner_text()
     page.reload()
     page.locator(".token-switch[aria-pressed=true]").wait_for()
     page.locator(".busy").wait_for(state="detached")
     assert page.locator("#tab-lines").get_attribute("aria-selected") == "true"
     assert page.locator(".spoken.input .spoken-text").inner_text() == OTHER
-    assert page.locator(".spoken.output .spoken-text").inner_text() == said
+    assert page.locator(".spoken.output .spoken-text").inner_text() == output
 
 
 def test_back_goes_through_views(page):
@@ -168,57 +168,57 @@ def test_back_goes_through_views(page):
 
 
 def test_back_and_forward_go_through_sentences(page, sentence):
-    look(page, OTHER)
-    look(page, ANOTHER)
+    inspect(page, OTHER)
+    inspect(page, ANOTHER)
     for step, text in ((-1, OTHER), (-1, sentence), (1, OTHER), (1, ANOTHER), (-1, OTHER)):
         page.go_back() if step < 0 else page.go_forward()
-        shows(page, text)
+        wait_for_input(page, text)
         assert page.get_by_label("Input").input_value() == text
 
 
-def test_a_file_of_the_same_name_begins_unchanged(filed):
-    upload(filed, "x.txt", "111111111")
-    shows(filed, "111111111")
-    filed.locator(".switch >> nth=0").click()
-    filed.locator(".outcome").wait_for()
-    upload(filed, "x.txt", "222222222")
-    shows(filed, "222222222")
-    assert filed.locator(".outcome").count() == 0
-    assert filed.locator("[aria-pressed=true].switch").count() == 0
+def test_a_file_of_the_same_name_starts_without_interventions(file_page):
+    upload(file_page, "x.txt", "111111111")
+    wait_for_input(file_page, "111111111")
+    file_page.locator(".switch >> nth=0").click()
+    file_page.locator(".outcome").wait_for()
+    upload(file_page, "x.txt", "222222222")
+    wait_for_input(file_page, "222222222")
+    assert file_page.locator(".outcome").count() == 0
+    assert file_page.locator("[aria-pressed=true].switch").count() == 0
 
 
-def test_a_refused_file_leaves_the_one_that_is_shown(filed):
-    upload(filed, "x.txt", "111111111")
-    shows(filed, "111111111")
-    upload(filed, "y.txt", "1")
-    filed.locator(".wrong").wait_for()
-    filed.locator(".switch >> nth=0").click()
-    filed.locator(".outcome").wait_for()
-    assert filed.locator(".wrong").count() == 0
-    shows(filed, "111111111")
+def test_a_refused_file_leaves_the_displayed_one(file_page):
+    upload(file_page, "x.txt", "111111111")
+    wait_for_input(file_page, "111111111")
+    upload(file_page, "y.txt", "1")
+    file_page.locator(".wrong").wait_for()
+    file_page.locator(".switch >> nth=0").click()
+    file_page.locator(".outcome").wait_for()
+    assert file_page.locator(".wrong").count() == 0
+    wait_for_input(file_page, "111111111")
 
 
-def test_back_shows_a_file_again_and_a_reload_the_first_input(filed):
+def test_back_shows_a_file_again_and_a_reload_the_initial_input(file_page):
     for content in ("111111111", "222222222"):
-        upload(filed, "x.txt", content)
-        shows(filed, content)
-    filed.go_back()
-    shows(filed, "111111111")
-    filed.locator(".switch >> nth=0").click()
-    filed.locator(".outcome").wait_for()
-    filed.reload()
-    shows(filed, Filed.examples[0])
-    assert filed.locator(".wrong").count() == 0
-    assert "file=" not in filed.url and "off=" not in filed.url
-    filed.evaluate("location.hash = 'text=x.txt'")  # a name alone is no file either
-    filed.wait_for_function("!location.hash.includes('x.txt')")
-    shows(filed, Filed.examples[0])
-    assert filed.locator(".wrong").count() == 0
+        upload(file_page, "x.txt", content)
+        wait_for_input(file_page, content)
+    file_page.go_back()
+    wait_for_input(file_page, "111111111")
+    file_page.locator(".switch >> nth=0").click()
+    file_page.locator(".outcome").wait_for()
+    file_page.reload()
+    wait_for_input(file_page, FileTask.examples[0])
+    assert file_page.locator(".wrong").count() == 0
+    assert "file=" not in file_page.url and "off=" not in file_page.url
+    file_page.evaluate("location.hash = 'text=x.txt'")  # a name alone is not a file
+    file_page.wait_for_function("!location.hash.includes('x.txt')")
+    wait_for_input(file_page, FileTask.examples[0])
+    assert file_page.locator(".wrong").count() == 0
 
 
 def test_the_sentence_box_is_at_the_top_of_a_phone(browser, run, sentence):
     with (
-        serving(create(run, sentence)) as address,
+        serving(create_explorer_app(run, sentence)) as address,
         opened(browser, address, offline=False, width=390, height=844) as page,
     ):
         assert page.get_by_label("Input").bounding_box()["y"] < 300
@@ -226,8 +226,8 @@ def test_the_sentence_box_is_at_the_top_of_a_phone(browser, run, sentence):
 
 
 def test_numbers_of_heads_without_room_are_fetched(browser, run, sentence, monkeypatch):
-    monkeypatch.setattr("regard.inspection.json_format.ROOM", 0)
-    with serving(create(run, sentence)) as address, opened(browser, address, offline=False) as page:
+    monkeypatch.setattr("regard.inspection.json_format.MAX_STEP_NUMBERS", 0)
+    with serving(create_explorer_app(run, sentence)) as address, opened(browser, address, offline=False) as page:
         page.locator("#tab-steps").click()
         page.locator("table.steps").wait_for()
         assert any("/api/step?" in url for url in page.asked)

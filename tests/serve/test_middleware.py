@@ -1,4 +1,4 @@
-"""What a request may cost: each refusal is one line, and nothing behind it is run."""
+"""Limits on requests: every refusal is a one-line error, and the application is not called."""
 
 from __future__ import annotations
 
@@ -14,119 +14,119 @@ from regard.serve.middleware import Limits, ServerPolicy, is_loopback
 HEADERS = {"host": "127.0.0.1:8765"}
 
 
-def finish(work):
-    """In a thread of its own: a browser of another test may keep a loop in this one."""
+def run_in_thread(coroutine):
+    """Run in another thread: a browser of another test may have left a loop in this one."""
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result()
+        return threads.submit(asyncio.run, coroutine).result()
 
 
-def ask(headers=HEADERS, messages=None, *, loopback=True, app=None):
-    """A request by hand -> status, JSON and headers of the answer, and what the application got."""
-    sent, seen = [], []
-    waiting = list([{"type": "http.request", "body": b"{}"}] if messages is None else messages)
+def send_request(headers=HEADERS, messages=None, *, loopback=True, app=None):
+    """Send a request -> status, error and headers of the response, and the bodies that the application received."""
+    sent, bodies = [], []
+    remaining = list([{"type": "http.request", "body": b"{}"}] if messages is None else messages)
 
     async def receive():
-        if not waiting:
+        if not remaining:
             await asyncio.sleep(60)
-        return waiting.pop(0)
+        return remaining.pop(0)
 
     async def send(message):
         sent.append(message)
 
-    async def behind(scope, receive, send):
-        seen.append((await receive())["body"])
+    async def application(scope, receive, send):
+        bodies.append((await receive())["body"])
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
 
     scope = {"type": "http", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
-    finish((app or Limits(behind, allowed=ServerPolicy(loopback)))(scope, receive, send))
+    run_in_thread((app or Limits(application, policy=ServerPolicy(loopback)))(scope, receive, send))
     start, *rest = sent
     body = json.loads(b"".join(part["body"] for part in rest))
-    return start["status"], body.get("error"), dict(start["headers"]), seen
+    return start["status"], body.get("error"), dict(start["headers"]), bodies
 
 
-def test_a_plain_request_arrives_whole():
+def test_the_body_of_a_valid_request_is_passed_on():
     parts = [{"type": "http.request", "body": b"ab", "more_body": True}, {"type": "http.request", "body": b"c"}]
-    assert ask(messages=parts)[0::3] == (200, [b"abc"])
+    assert send_request(messages=parts)[0::3] == (200, [b"abc"])
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "", "127.0.0.1.evil.example", "[", "10.0.0.1"])
-def test_a_name_that_leads_here_from_elsewhere_is_refused_on_loopback(host):
-    status, error, _, seen = ask({"host": host})
-    assert status == 421 and not seen
-    assert "is not this machine: use http://127.0.0.1 or http://localhost" in error
-    assert ask({"host": host}, loopback=False)[0] == 200
+def test_foreign_host_names_are_refused_on_loopback(host):
+    status, error, _, bodies = send_request({"host": host})
+    assert status == 421 and not bodies
+    assert "is not this machine; use http://127.0.0.1 or http://localhost" in error
+    assert send_request({"host": host}, loopback=False)[0] == 200
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:80", "[::1]:8765", "127.8.9.10"])
-def test_names_of_this_machine_are_answered(host):
-    assert ask({"host": host})[0] == 200
+def test_names_of_this_machine_are_accepted(host):
+    assert send_request({"host": host})[0] == 200
 
 
-def test_a_page_of_another_site_may_not_ask():
-    status, error, _, seen = ask({**HEADERS, "origin": "https://evil.example"})
-    assert (status, error, seen) == (403, "a page of 'https://evil.example' may not ask this server", [])
-    assert ask({**HEADERS, "origin": "null"})[0] == 403
-    pictured = {**HEADERS, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
-    assert ask(pictured)[:2] == (403, "a page of another site may not ask this server")
-    assert ask({**pictured, "sec-fetch-mode": "navigate"})[0] == 200  # a link that somebody follows
-    assert ask({**HEADERS, "origin": "http://127.0.0.1:8765"})[0] == 200
+def test_pages_of_other_sites_are_refused():
+    status, error, _, bodies = send_request({**HEADERS, "origin": "https://evil.example"})
+    assert (status, error, bodies) == (403, "pages of 'https://evil.example' may not send requests to this server", [])
+    assert send_request({**HEADERS, "origin": "null"})[0] == 403
+    as_image = {**HEADERS, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
+    assert send_request(as_image)[:2] == (403, "pages of another site may not send requests to this server")
+    assert send_request({**as_image, "sec-fetch-mode": "navigate"})[0] == 200  # a link
+    assert send_request({**HEADERS, "origin": "http://127.0.0.1:8765"})[0] == 200
 
 
-@pytest.mark.parametrize("stated", ["1000001", "9" * 400, "abc", "-1"])
-def test_a_body_that_says_it_is_large_is_not_read(stated):
-    status, error, headers, seen = ask({**HEADERS, "content-length": stated}, messages=[])
+@pytest.mark.parametrize("length", ["1000001", "9" * 400, "abc", "-1"])
+def test_a_body_with_a_large_content_length_is_not_read(length):
+    status, error, headers, bodies = send_request({**HEADERS, "content-length": length}, messages=[])
     assert (status, error) == (413, "a request has at most 1,000,000 bytes")
-    assert headers[b"connection"] == b"close" and not seen
+    assert headers[b"connection"] == b"close" and not bodies
 
 
-def test_a_body_that_does_not_end_is_cut_off():
+def test_an_endless_body_is_refused():
     endless = [{"type": "http.request", "body": bytes(300_000), "more_body": True}] * 5
-    assert ask(messages=endless)[:2] == (413, "a request has at most 1,000,000 bytes")
+    assert send_request(messages=endless)[:2] == (413, "a request has at most 1,000,000 bytes")
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(middleware, "SLOWEST", 0.05)
+def test_a_slow_body_is_refused(monkeypatch):
+    monkeypatch.setattr(middleware, "BODY_TIMEOUT_S", 0.05)
     half = [{"type": "http.request", "body": b"{", "more_body": True}]
-    assert ask(messages=half)[:2] == (408, "the request did not arrive within 0.05 seconds")
+    assert send_request(messages=half)[:2] == (408, "the request did not arrive within 0.05 seconds")
 
 
-def test_a_client_that_leaves_in_the_middle_is_noticed():
+def test_a_disconnect_during_the_body_is_detected():
     half = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
-    assert ask(messages=half)[:2] == (400, "the request ended before it was whole")
+    assert send_request(messages=half)[:2] == (400, "the request is incomplete: the client disconnected")
 
 
-def test_only_so_many_at_a_time(monkeypatch):
-    monkeypatch.setattr(middleware, "MOST", 0)
-    status, error, headers, seen = ask()
-    assert (status, error, seen) == (503, "0 requests are being answered; try again in a second", [])
+def test_the_number_of_active_requests_is_limited(monkeypatch):
+    monkeypatch.setattr(middleware, "MAX_REQUESTS", 0)
+    status, error, headers, bodies = send_request()
+    assert (status, error, bodies) == (503, "0 requests are active; retry in a second", [])
     assert headers[b"retry-after"] == b"1"
 
 
-def test_only_so_many_bytes_at_a_time(monkeypatch):
-    monkeypatch.setattr(middleware, "HELD", 3)
-    assert ask()[0] == 200
+def test_the_bytes_of_all_active_requests_are_limited(monkeypatch):
+    monkeypatch.setattr(middleware, "MAX_PENDING_BYTES", 3)
+    assert send_request()[0] == 200
     large = [{"type": "http.request", "body": b"abcd"}]
-    status, error, headers, seen = ask(messages=large)
-    assert (status, seen, headers[b"retry-after"]) == (503, [], b"1")
-    assert error == "the requests that are being answered are large; try again in a second"
+    status, error, headers, bodies = send_request(messages=large)
+    assert (status, bodies, headers[b"retry-after"]) == (503, [], b"1")
+    assert error == "the active requests are too large; retry in a second"
 
 
-def test_every_request_gives_its_place_back():
+def test_every_request_releases_its_slot():
     async def failing(scope, receive, send):
         raise RuntimeError
 
-    limited = Limits(failing, allowed=ServerPolicy(loopback=True))
+    limited = Limits(failing, policy=ServerPolicy(loopback=True))
     for _ in range(3):
         with pytest.raises(RuntimeError):
-            ask(app=limited)
-        ask({"host": "x"}, app=limited)
-    assert limited.allowed.active == limited.allowed.pending_bytes == 0
+            send_request(app=limited)
+        send_request({"host": "x"}, app=limited)
+    assert limited.policy.active == limited.policy.pending_bytes == 0
 
 
-def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):
+def test_an_incomplete_request_is_refused_on_shutdown():
     async def run():
-        sent, limited = [], Limits(None, allowed=ServerPolicy(loopback=True))
+        sent, limited = [], Limits(None, policy=ServerPolicy(loopback=True))
 
         async def receive():
             await asyncio.sleep(60)
@@ -141,29 +141,29 @@ def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):
         await task
         return sent
 
-    start, body = finish(run())
-    assert start["status"] == 503 and b"the server has been told to end" in body["body"]
+    start, body = run_in_thread(run())
+    assert start["status"] == 503 and b"the server is shutting down" in body["body"]
 
 
-def test_when_the_server_ends_what_has_just_arrived_is_answered():
+def test_a_request_that_completes_during_a_shutdown_is_answered():
     async def run():
-        sent, allowed = [], ServerPolicy(loopback=True)
+        sent, policy = [], ServerPolicy(loopback=True)
 
         async def receive():
-            allowed.end()  # the signal comes while the last part does
+            policy.end()  # the signal arrives with the last part
             return {"type": "http.request", "body": b"{}"}
 
         async def send(message):
             sent.append(message)
 
-        async def behind(scope, receive, send):
+        async def application(scope, receive, send):
             await asyncio.sleep(0.05)
             await send({"type": "http.response.start", "status": 200})
 
-        await Limits(behind, allowed=allowed)({"type": "http", "headers": [(b"host", b"localhost")]}, receive, send)
+        await Limits(application, policy=policy)({"type": "http", "headers": [(b"host", b"localhost")]}, receive, send)
         return sent
 
-    assert [message["status"] for message in finish(run())] == [200]
+    assert [message["status"] for message in run_in_thread(run())] == [200]
 
 
 def test_loopback():
@@ -171,28 +171,27 @@ def test_loopback():
     assert not is_loopback("0.0.0.0") and not is_loopback("example.org")
 
 
-def test_who_sends_too_much_is_let_finish_and_then_told(monkeypatch):
-    """A client that is cut off while it sends does not read why; one that never ends is not waited for."""
-    monkeypatch.setattr(middleware, "DRAINING", 0.05)
-    stated = [(b"host", b"localhost"), (b"content-length", b"9000000")]
+def test_a_too_large_body_is_drained_before_it_is_refused(monkeypatch):
+    """A client that is cut off while it sends does not read the error; the drain has a timeout."""
+    monkeypatch.setattr(middleware, "DRAIN_TIMEOUT_S", 0.05)
+    headers = [(b"host", b"localhost"), (b"content-length", b"9000000")]
 
-    async def ask(parts):
-        sent, left = [], list(parts)
+    async def send_parts(parts):
+        sent, remaining = [], list(parts)
 
         async def receive():
-            if not left:
+            if not remaining:
                 await asyncio.sleep(60)
-            return left.pop(0)
+            return remaining.pop(0)
 
         async def send(message):
             sent.append(message)
 
-        await middleware.Limits(None, allowed=middleware.ServerPolicy(loopback=True))(
-            {"type": "http", "headers": stated, "path": "/"}, receive, send
+        await Limits(None, policy=ServerPolicy(loopback=True))(
+            {"type": "http", "headers": headers, "path": "/"}, receive, send
         )
-        return sent[0]["status"], len(left)
+        return sent[0]["status"], len(remaining)
 
-    whole = [{"type": "http.request", "body": b"x", "more_body": number < 4} for number in range(5)]
-    with ThreadPoolExecutor(1) as pool:  # a thread of its own: this one may have a loop, of a browser
-        for parts in (whole, whole[:2], [{"type": "http.disconnect"}]):  # the second: the rest never comes
-            assert pool.submit(lambda parts=parts: asyncio.run(ask(parts))).result() == (413, 0)
+    complete = [{"type": "http.request", "body": b"x", "more_body": index < 4} for index in range(5)]
+    for parts in (complete, complete[:2], [{"type": "http.disconnect"}]):  # the rest of the second never arrives
+        assert run_in_thread(send_parts(parts)) == (413, 0)

@@ -1,4 +1,4 @@
-"""A run that is served by engine auto: another engine answers the usual request, ours everything else."""
+"""A run served by engine auto: an external engine predicts the default request, the native engine all others."""
 
 from __future__ import annotations
 
@@ -12,22 +12,11 @@ from fastapi.testclient import TestClient
 
 import regard
 from regard.engines import select
+from regard.serve.app import create_app
 from regard.serve.model_runtime import open_runs
 from regard.serve.server import ServerConfig
-from regard.serve.service import create
-from regard.training import recipe as recipes
-from regard.training.train import train
 
-SMALL = ["model.layers=1", "model.dim=32", "model.ffn_dim=32", "model.heads=2", "data.pairs=300", "data.vocab_size=300"]
-SHORT = ["training.steps=40", "training.evaluation.every=40", "model.dropout=0.0", "training.optimizer.lr=0.01"]
 TEXTS = ["The cook is reading a book.", "They sleep.", "Please buy two apples."]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A run with a name of its own."""
-    chosen = recipes.read("translation", settings=[*SMALL, *SHORT, "decoding=greedy"])
-    return train(chosen, tmp_path_factory.mktemp("runs") / "en-ko")
 
 
 @pytest.fixture(autouse=True)
@@ -36,60 +25,60 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def hosted(folder):
-    (one,), wrong = open_runs([folder], engine="auto", trust=False)
-    assert not wrong
-    return one
+def served(translation_run):
+    (served,), errors = open_runs([translation_run], engine="auto", trust=False)
+    assert not errors
+    return served
 
 
 @pytest.fixture
-def client(hosted):
-    return TestClient(create([hosted]), base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
+def client(served):
+    return TestClient(create_app([served]), base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
 
 
-def texts_of(answer):
-    assert answer.status_code == 200, answer.text
-    return [[one["text"] for one in each] for each in answer.json()["answers"]]
+def texts_of(response):
+    assert response.status_code == 200, response.text
+    return [[fields["text"] for fields in row] for row in response.json()["predictions"]]
 
 
-def steps(client):
-    """How many steps and batches were computed by now."""
-    line = next(each for each in client.get("/metrics").text.splitlines() if each.startswith("regard_batch_inputs_cou"))
-    return float(line.split()[-1])
+def count_steps(client):
+    """Return the number of steps and batches computed so far."""
+    lines = client.get("/metrics").text.splitlines()
+    return float(next(line for line in lines if line.startswith("regard_batch_inputs_count")).split()[-1])
 
 
-def test_the_usual_request_is_answered_whole_by_the_other_engine(client, hosted, folder, monkeypatch):
-    monkeypatch.setattr(hosted.run, "engine", lambda decoding: pytest.fail("our engine was asked"))
-    wanted = [[one.text for one in each] for each in regard.load(folder).predict(TEXTS)]
-    assert texts_of(client.post("/v1/translate", json={"inputs": TEXTS})) == wanted
-    assert steps(client) == 1
-    with ThreadPoolExecutor(8) as pool:
-        asked = [number % len(TEXTS) for number in range(48)]
-        found = pool.map(lambda number: client.post("/v1/translate", json={"inputs": [TEXTS[number]]}), asked)
-        assert [texts_of(each) for each in found] == [[wanted[number]] for number in asked]
+def test_the_default_request_is_predicted_by_the_external_engine(client, served, translation_run, monkeypatch):
+    monkeypatch.setattr(served.run, "engine_handle", lambda decoding: pytest.fail("the native engine was used"))
+    expected = [[prediction.text for prediction in row] for row in regard.load(translation_run).predict(TEXTS)]
+    assert texts_of(client.post("/v1/translate", json={"inputs": TEXTS})) == expected
+    assert count_steps(client) == 1
+    with ThreadPoolExecutor(8) as threads:
+        indices = [index % len(TEXTS) for index in range(48)]
+        responses = threads.map(lambda index: client.post("/v1/translate", json={"inputs": [TEXTS[index]]}), indices)
+        assert [texts_of(response) for response in responses] == [[expected[index]] for index in indices]
     assert 'regard_inputs_total{run="en-ko"} 51.0' in client.get("/metrics").text
 
 
-def test_who_reads_along_or_wants_something_else_is_answered_by_ours_uncompared(client, hosted, monkeypatch):
-    assert hosted.usual is not None
+def test_streams_and_other_requests_are_predicted_natively_without_a_comparison(client, served, monkeypatch):
+    assert served.external_engine is not None
     monkeypatch.setattr(select.EngineSelector, "_compare", lambda *_: pytest.fail("compared for a request"))
-    usual = client.post("/v1/translate", json={"inputs": TEXTS[:1]})
+    default = client.post("/v1/translate", json={"inputs": TEXTS[:1]})
     streamed = client.post("/v1/translate", json={"inputs": TEXTS[:1], "stream": True}).text
-    assert "event: token" in streamed and texts_of(usual)[0][0] in streamed
-    before = steps(client)
-    for more in ({"decoding": {"no_repeat": 2}}, {"decoding": "beam"}, {"options": {"nbest": 2}}):
-        assert len(texts_of(client.post("/v1/translate", json={"inputs": TEXTS[:1], **more}))) == 1
-    assert steps(client) > before + 3  # token by token
+    assert "event: partial" in streamed and texts_of(default)[0][0] in streamed
+    steps = count_steps(client)
+    for fields in ({"decoding": {"no_repeat_ngram_size": 2}}, {"decoding": "beam"}, {"options": {"n": 2}}):
+        assert len(texts_of(client.post("/v1/translate", json={"inputs": TEXTS[:1], **fields}))) == 1
+    assert count_steps(client) > steps + 3  # token by token
 
 
-def test_where_the_engines_differ_ours_answers_and_it_is_said(folder, monkeypatch):
-    monkeypatch.setattr(select, "difference", lambda *_: "CTranslate2 answers 'x' otherwise on comparing")
-    said = []
-    app = ServerConfig((folder,), engine="auto", warn=said.append)()
-    assert said == ["en-ko: engine native: CTranslate2 answers 'x' otherwise on comparing"]
-    assert app.state.service.hosted[0].usual is None
+def test_if_the_engines_differ_the_native_one_is_used_and_a_warning_given(translation_run, monkeypatch):
+    monkeypatch.setattr(select, "find_difference", lambda *_: "CTranslate2 predicts another output")
+    warnings = []
+    app = ServerConfig((translation_run,), engine="auto", warn=warnings.append)()
+    assert warnings == ["en-ko: engine native: CTranslate2 predicts another output"]
+    assert app.state.service.hosted[0].external_engine is None
 
 
-def test_our_engine_is_ours_alone(folder):
-    (one,), _ = open_runs([folder], engine="native", trust=False)
-    assert one.default_request is None and one.uses_own_decoder
+def test_engine_native_has_no_external_engine(translation_run):
+    (served,), _ = open_runs([translation_run], engine="native", trust=False)
+    assert served.external_engine is None and served.uses_own_decoder

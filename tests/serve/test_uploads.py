@@ -1,4 +1,4 @@
-"""Files in a request: kept under a harmless name for as long as it is answered, and nothing else is taken for one."""
+"""Uploaded files: stored under a safe name until the request is answered."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from regard.core.errors import DataError
 from regard.serve.uploads import Uploads, safe_name
 
-OPENS = (".png", ".mid")
-SENT = base64.b64encode(b"content").decode()
+SUFFIXES = (".png", ".mid")
+CONTENT = base64.b64encode(b"content").decode()
 
 
 @pytest.fixture
@@ -21,30 +21,33 @@ def uploads():
     uploads.close()
 
 
-def test_a_file_is_there_until_the_request_is_answered(uploads):
-    first, second = (uploads.keep({"file": SENT, "name": "a.png"}, OPENS, "input 1") for _ in range(2))
+def test_a_file_exists_until_close(uploads):
+    first, second = (uploads.save({"file": CONTENT, "name": "a.png"}, SUFFIXES, "input 1") for _ in range(2))
     assert first.read_bytes() == b"content" and first != second and first.name == second.name == "a.png"
-    assert uploads.plain(f"{first}: damaged") == "a.png: damaged" and uploads.plain("as it is") == "as it is"
-    assert uploads.keep({"file": SENT}, OPENS, "input 1").name == "upload.png"
+    assert (
+        uploads.with_client_names(f"{first}: damaged") == "a.png: damaged"
+        and uploads.with_client_names("unchanged") == "unchanged"
+    )
+    assert uploads.save({"file": CONTENT}, SUFFIXES, "input 1").name == "upload.png"
     uploads.close()
     assert not first.exists() and not first.parent.parent.exists()
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
-        ("/etc/passwd", r"input 1 is a file \(.png, .mid\), never where one lies on the server; send it as"),
-        ({"path": "/etc/passwd"}, "input 1 is a file"),
-        ({"file": SENT, "path": "x"}, "input 1 is a file"),
-        ({"file": 5}, "input 1 is a file"),
-        ({"file": SENT, "name": 5}, "input 1: the name of a file is a text"),
-        ({"file": SENT, "name": "a.exe"}, "input 1: 'a.exe' ends in none of .png, .mid"),
+        ("/etc/passwd", r"input 1: must be a file \(.png, .mid\), not a path on the server; send it as"),
+        ({"path": "/etc/passwd"}, "input 1: must be a file"),
+        ({"file": CONTENT, "path": "x"}, "input 1: must be a file"),
+        ({"file": 5}, "input 1: must be a file"),
+        ({"file": CONTENT, "name": 5}, "input 1: the name of a file must be a text"),
+        ({"file": CONTENT, "name": "a.exe"}, "input 1: 'a.exe' does not end in .png, .mid"),
         ({"file": "%%%", "name": "a.png"}, "input 1: a.png is not base64"),
     ],
 )
-def test_anything_else_is_one_line(uploads, value, said):
-    with pytest.raises(DataError, match=said):
-        uploads.keep(value, OPENS, "input 1")
+def test_other_values_are_a_one_line_error(uploads, value, message):
+    with pytest.raises(DataError, match=message):
+        uploads.save(value, SUFFIXES, "input 1")
 
 
 @pytest.mark.parametrize(
@@ -59,5 +62,5 @@ def test_anything_else_is_one_line(uploads, value, said):
         (".hidden.png", "hidden.png"),
     ],
 )
-def test_a_name_leads_nowhere(name, safe):
+def test_a_safe_name_has_no_folder(name, safe):
     assert safe_name(name) == safe and len(Path(safe).parts) == 1

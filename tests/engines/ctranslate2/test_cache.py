@@ -1,5 +1,8 @@
-"""Exports that are kept: whole or made anew, and what is known of them survives damage by being forgotten."""
+"""The export cache: incomplete exports are created again, and a damaged equivalence.json is ignored."""
 
+import pytest
+
+from regard.core.errors import FileError
 from regard.engines.ctranslate2 import cache
 
 
@@ -7,7 +10,7 @@ def write(text):
     return lambda draft: (draft / "model.bin").write_text(text)
 
 
-def test_an_export_is_whole_for_its_weights_only(tmp_path):
+def test_an_export_is_complete_for_its_weights_only(tmp_path):
     folder = tmp_path / "export"
     assert not cache.is_complete(folder, "w")
     cache.create_export(folder, "w", write("x"))
@@ -21,24 +24,36 @@ def test_an_export_is_whole_for_its_weights_only(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["export"]
 
 
-def test_what_was_found_out_is_kept_beside_the_export(tmp_path):
+def test_comparisons_are_stored_next_to_the_export(tmp_path):
     cache.create_export(tmp_path / "export", "w", write("x"))
-    agreed = cache.EquivalenceCache(tmp_path / "export")
-    assert agreed.get("k") is None and agreed.get_by_command("a") is None
-    agreed.put("k", {"why": "", "options": {}})
-    agreed.put_command("a", "k")
-    assert agreed.get("k") == agreed.get_by_command("a") == {"why": "", "options": {}}
+    equivalence = cache.EquivalenceCache(tmp_path / "export")
+    assert equivalence.get("k") is None and equivalence.get_by_command("a") is None
+    equivalence.put("k", {"why": "", "options": {}})
+    equivalence.put_command("a", "k")
+    assert equivalence.get("k") == equivalence.get_by_command("a") == {"why": "", "options": {}}
     assert cache.is_complete(tmp_path / "export", "w")
-    (tmp_path / "export" / cache.AGREED).write_text("{")
-    assert agreed.get("k") is None and agreed.get_by_command("a") is None
+    (tmp_path / "export" / cache.EQUIVALENCE).write_text("{")
+    assert equivalence.get("k") is None and equivalence.get_by_command("a") is None
 
 
-def test_requests_have_names_of_their_own(tmp_path):
-    names = {cache.request_key({"a": 1}, options, {"name": "beam"}) for options in ({}, {"nbest": 1}, {"nbest": 2})}
-    assert len(names) == 3
+def test_different_requests_have_different_keys(tmp_path):
+    keys = {cache.request_key({"a": 1}, options, {"name": "beam"}) for options in ({}, {"n": 1}, {"n": 2})}
+    assert len(keys) == 3
     config = tmp_path / "config.json"
     config.write_text("1")
-    before = cache.command_key(config, ["nbest=2"])
-    assert before == cache.command_key(config, ["nbest=2"]) != cache.command_key(config, [])
+    key = cache.command_key(config, ["n=2"])
+    assert key == cache.command_key(config, ["n=2"]) != cache.command_key(config, [])
     config.write_text("2")
-    assert cache.command_key(config, ["nbest=2"]) != before
+    assert cache.command_key(config, ["n=2"]) != key
+
+
+def test_an_export_of_another_process_is_accepted_and_other_failures_are_not(tmp_path):
+    def write_while_another_process_finishes(draft):
+        cache.create_export(tmp_path / "export", "w", write("x"))
+        raise OSError("directory not empty")
+
+    cache.create_export(tmp_path / "export", "w", write_while_another_process_finishes)
+    assert cache.is_complete(tmp_path / "export", "w")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="could not be written"):
+        cache.create_export(tmp_path / "file" / "export", "w", write("x"))

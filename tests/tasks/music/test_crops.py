@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.core.protocols import MusicCondition
+from regard.core.protocols.music import MusicCondition
 from regard.data.music import midi
 from regard.data.music.notes import Note
 from regard.decoding import strategy

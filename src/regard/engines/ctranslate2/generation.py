@@ -86,7 +86,7 @@ class GeneratorFactory:
 def ct2_generation(decoding: DecodingStrategy | None, factory: GeneratorFactory) -> DecodingStrategy:
     """Return the CTranslate2 counterpart of a decoding strategy."""
     if decoding is None or decoding.name not in (*search.SUPPORTED_STRATEGIES, "sample"):
-        name = "no decoding" if decoding is None else decoding.name
+        name = "a task without decoding" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2: supports greedy, beam and sample, not {name}; use engine native")
     return CT2Generation(decoding.name, decoding.config, factory)
 

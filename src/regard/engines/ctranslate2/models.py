@@ -106,7 +106,7 @@ class CT2Seq2SeqModel(nn.Module):
 def ct2_search(decoding: DecodingStrategy | None, translator: Any) -> DecodingStrategy:
     """Return the CTranslate2 counterpart of a decoding strategy."""
     if decoding is None or decoding.name not in search.SUPPORTED_STRATEGIES:
-        name = "no decoding" if decoding is None else decoding.name
+        name = "a task without decoding" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2: supports greedy and beam, not {name}; use engine native")
     return CT2Search(decoding.name, decoding.config, translator)
 
