@@ -1,4 +1,4 @@
-"""Every verb is a method with words of its own; a run of another task says in one line which verb it has."""
+"""Every verb is a method; a run of another task raises a one-line error that names its verb."""
 
 import inspect
 from pathlib import Path
@@ -14,7 +14,7 @@ NAMES = [name for name in vars(Verbs) if not name.startswith("_") and name not i
 
 
 class Echo(Verbs):
-    """Answers every input with itself, twice."""
+    """A run that returns every input twice."""
 
     folder = Path("runs/x")
     recipe = SimpleNamespace(task=SimpleNamespace(name="echoing"))
@@ -23,24 +23,24 @@ class Echo(Verbs):
         self.verb, self.verbs = verb, (verb,)
 
     def predict(self, inputs, **options):
-        return [[Prediction(f"{given}!"), Prediction(f"{given}?")] for given in inputs]
+        return [[Prediction(f"{text}!"), Prediction(f"{text}?")] for text in inputs]
 
 
-def ask(run, verb):
+def call_verb(run, verb):
     return getattr(run, verb)() if verb == "generate" else getattr(run, verb)(["a", "b"])
 
 
-def test_verbs_that_people_would_guess_are_there():
-    guessed = "translate caption classify tag fill generate complete upscale detect recommend"
-    assert set(guessed.split()) <= set(NAMES)
+def test_common_verbs_exist():
+    common = "translate caption classify tag fill generate complete upscale detect recommend"
+    assert set(common.split()) <= set(NAMES)
 
 
 @pytest.mark.parametrize("verb", NAMES)
-def test_a_verb_is_answer_under_its_name(verb):
-    answers = ask(Echo(verb), verb)
-    first = answers[0][0] if isinstance(answers[0], list) else answers[0]
+def test_a_verb_is_predict_under_another_name(verb):
+    predictions = call_verb(Echo(verb), verb)
+    first = predictions[0][0] if isinstance(predictions[0], list) else predictions[0]
     assert getattr(first, "text", first) == ("!" if verb == "generate" else "a!")
-    assert len(answers) == 2
+    assert len(predictions) == 2
 
 
 @pytest.mark.parametrize("verb", NAMES)
@@ -50,14 +50,14 @@ def test_verbs_are_typed_and_documented(verb):
 
 
 @pytest.mark.parametrize("verb", NAMES)
-def test_another_verb_is_named_in_one_line(verb):
+def test_the_error_names_the_verb_of_the_run(verb):
     with pytest.raises(ConfigError, match=r"^runs/x was trained for echoing, whose verb is sing; run\.predict\(…\)$"):
-        ask(Echo("sing"), verb)
-    other = NAMES[NAMES.index(verb) - 1]
+        call_verb(Echo("sing"), verb)
+    previous = NAMES[NAMES.index(verb) - 1]
     with pytest.raises(ConfigError, match=rf"^runs/x was trained for echoing, whose verb is {verb}; run\.{verb}\(…\)$"):
-        ask(Echo(verb), other)
+        call_verb(Echo(verb), previous)
 
 
-def test_generate_goes_on_from_one_beginning():
+def test_generate_takes_one_prompt():
     with pytest.raises(ConfigError, match=r"^generate takes one prompt; write generate\(text\), or predict\("):
         Echo("generate").generate(["a", "b"])

@@ -1,4 +1,4 @@
-"""Runs as folders of transformers: the same logits there, the same run on the way back; what does not fit is said."""
+"""Export of runs to transformers: equal logits, the same run after importing it again, errors for other settings."""
 
 import shutil
 
@@ -11,9 +11,7 @@ from regard.convert.export_run import export_run
 from regard.convert.import_model import import_model
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.protocols import Padded
-from regard.training import recipe as recipes
 from regard.training.load_run import load_run
-from regard.training.train import train
 
 TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]
 TEXT = ["data.vocab_size=300", "data.context=24", "data.batch_size=4", "data.eval_tokens=500"]
@@ -37,45 +35,43 @@ RUNS = {
 }
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    made = {}
+@pytest.fixture
+def run(trained):
+    """A function: a name in RUNS -> the folder of the run."""
 
-    def make(name):
-        if name not in made:
-            task, settings = RUNS[name]
-            made[name] = train(recipes.read(task, settings=settings), tmp_path_factory.mktemp("runs") / "run")
-        return made[name]
+    def train_named(name):
+        task, settings = RUNS[name]
+        return trained(task, *settings)
 
-    return make
+    return train_named
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_out_and_back_is_the_same_run(library, run, name, tmp_path):
+def test_exported_and_imported_is_the_same_run(library, run, name, tmp_path):
     folder = run(name)
-    export_run(folder, "huggingface", tmp_path / "theirs")
-    before, after = regard.load(folder), regard.load(import_model(str(tmp_path / "theirs"), tmp_path / "back"))
-    given = [before.task.examples[0]]
-    settings = {} if before.recipe.decoding is None else {"decoding": "greedy"}
-    ours, theirs = (each.predict(given, **settings)[0] for each in (before, after))
-    assert [answer.text for answer in ours] == [answer.text for answer in theirs]
-    assert ours[0].score == pytest.approx(theirs[0].score, rel=1e-3, abs=1e-3)
+    export_run(folder, "huggingface", tmp_path / "exported")
+    before, after = regard.load(folder), regard.load(import_model(str(tmp_path / "exported"), tmp_path / "back"))
+    inputs = [before.task.examples[0]]
+    options = {} if before.recipe.decoding is None else {"decoding": "greedy"}
+    expected, actual = before.predict(inputs, **options)[0], after.predict(inputs, **options)[0]
+    assert [prediction.text for prediction in actual] == [prediction.text for prediction in expected]
+    assert actual[0].score == pytest.approx(expected[0].score, rel=1e-3, abs=1e-3)
 
 
-def test_transformers_translates_it(library, run, tmp_path):
+def test_transformers_computes_the_same_logits(library, run, tmp_path):
     folder = run("marian")
-    export_run(folder, "huggingface", tmp_path / "theirs")
-    model = library.MarianMTModel.from_pretrained(tmp_path / "theirs").eval()
-    tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    export_run(folder, "huggingface", tmp_path / "exported")
+    model = library.MarianMTModel.from_pretrained(tmp_path / "exported").eval()
+    tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / "exported")
     text = "The cook is reading a book."
     parts = load_run(folder)
-    rows = parts.task.encode_sources([text])
-    assert tokenizer(text)["input_ids"] == rows.tokens[0].tolist()
+    source = parts.task.encode_sources([text])
+    assert tokenizer(text)["input_ids"] == source.tokens[0].tolist()
     start = torch.tensor([[2, 7, 9]])
     with torch.no_grad():
-        expected, _ = parts.model(start, parts.model.start(Padded(*rows)))
+        expected, _ = parts.model(start, parts.model.start(Padded(*source)))
         torch.testing.assert_close(
-            model(input_ids=rows.tokens, decoder_input_ids=start).logits, expected, atol=1e-4, rtol=1e-4
+            model(input_ids=source.tokens, decoder_input_ids=start).logits, expected, atol=1e-4, rtol=1e-4
         )
 
 
@@ -105,45 +101,44 @@ def test_transformers_translates_it(library, run, tmp_path):
         ("image_classification", [*TWO, "model.patch=3"], "images of 8x8 pixels cannot be divided into patches of 3"),
     ],
 )
-def test_what_does_not_fit_is_one_line_and_nothing_is_written(library, tmp_path, task, settings, message):
-    folder = train(recipes.read(task, settings=settings), tmp_path / "run")
+def test_unsupported_settings_are_a_one_line_error_and_nothing_is_written(library, trained, tmp_path, task, settings, message):
     with pytest.raises(ConfigError, match=message):
-        export_run(folder, "huggingface", tmp_path / "theirs")
-    assert not (tmp_path / "theirs").exists()
+        export_run(trained(task, *settings), "huggingface", tmp_path / "exported")
+    assert not (tmp_path / "exported").exists()
 
 
-def test_other_logits_are_refused(library, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.convert.architectures.gpt2.difference", lambda *given: 0.5)
+def test_different_logits_are_refused(library, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.convert.architectures.gpt2.difference", lambda *_: 0.5)
     with pytest.raises(
         CheckpointError, match=r"the logits of gpt differ from transformers by 0\.5; nothing"
     ):
-        export_run(run("gpt2"), "huggingface", tmp_path / "theirs")
-    assert not (tmp_path / "theirs").exists()
+        export_run(run("gpt2"), "huggingface", tmp_path / "exported")
+    assert not (tmp_path / "exported").exists()
 
 
-def test_a_folder_that_is_there_is_not_written_over(run, tmp_path):
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "mine").write_text("")
+def test_an_existing_folder_is_not_overwritten(run, tmp_path):
+    (tmp_path / "exported").mkdir()
+    (tmp_path / "exported" / "mine").write_text("")
     with pytest.raises(CheckpointError, match=r"is not empty and not a run \(it contains mine\)"):
-        export_run(run("gpt2"), "huggingface", tmp_path / "theirs")
+        export_run(run("gpt2"), "huggingface", tmp_path / "exported")
     with pytest.raises(ConfigError, match="--to onyx: did you mean 'onnx'"):
         export_run(run("gpt2"), "onyx", tmp_path / "other")
 
 
-def test_a_head_for_another_task_has_no_layout(run, tmp_path):
+def test_the_head_of_another_task_cannot_be_exported(run, tmp_path):
     parts = load_run(run("gpt2"))
-    other = parts.__class__(parts.folder, parts.recipe, parts.task, torch.nn.Linear(1, 1))
+    with_other_head = parts.__class__(parts.folder, parts.recipe, parts.task, torch.nn.Linear(1, 1))
     with pytest.raises(ConfigError, match="a gpt with the head of another task; only its own head can be exported"):
-        huggingface.export(other, tmp_path / "theirs")
+        huggingface.export(with_other_head, tmp_path / "exported")
 
 
-def test_to_ctranslate2(run, tmp_path):
+def test_export_to_ctranslate2(run, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-    (said,) = export_run(run("marian"), "ctranslate2", tmp_path / "theirs")
-    assert said.endswith("greedy search gives equal results for 32 texts")
-    names = {path.name for path in (tmp_path / "theirs").iterdir()}
+    (line,) = export_run(run("marian"), "ctranslate2", tmp_path / "exported")
+    assert line.endswith("greedy search gives equal results for 32 texts")
+    names = {path.name for path in (tmp_path / "exported").iterdir()}
     assert {"model.bin", "tokenizer.source.json", "tokenizer.target.json", "seal.json"} <= names
-    engine = ctranslate2.Translator(str(tmp_path / "theirs"))
+    engine = ctranslate2.Translator(str(tmp_path / "exported"))
     assert engine.translate_batch([["7", "3"]], max_decoding_length=3)[0].hypotheses
-    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
-    shutil.rmtree(tmp_path / "theirs")
+    assert [path.name for path in tmp_path.iterdir()] == ["exported"]
+    shutil.rmtree(tmp_path / "exported")

@@ -1,4 +1,4 @@
-"""Weights out and back are the same weights, whatever stands between them."""
+"""Weight mappings: weights that are exported and imported again are equal."""
 
 from types import SimpleNamespace
 
@@ -8,13 +8,13 @@ import torch
 from regard.convert import weight_map
 from regard.core.errors import CheckpointError, ConfigError
 
-OWN = {f"{name}.{part}": torch.randn(4, 4) if part == "weight" else torch.randn(4) for name in "qkv" for part in
-       ("weight", "bias")}  # fmt: skip
+WEIGHTS = {f"{name}.{part}": torch.randn(4, 4) if part == "weight" else torch.randn(4) for name in "qkv" for part in
+           ("weight", "bias")}  # fmt: skip
 ORDER = torch.tensor([0, 2, 1, 3])
 
 
 @pytest.mark.parametrize(
-    "some",
+    "mappings",
     [
         weight_map.same_layer("q", "x"),
         weight_map.transposed_layer(["q", "k", "v"], "x"),
@@ -25,25 +25,25 @@ ORDER = torch.tensor([0, 2, 1, 3])
             weight_map.permuted_weight("k.bias", "y", ORDER, ()),
         ],
     ],
-    ids=["both", "flipped", "scaled", "reshaped", "ordered"],
+    ids=["same", "transposed", "scaled", "reshaped", "permuted"],
 )
-def test_out_and_back(some):
-    back = weight_map.from_theirs(some, weight_map.to_theirs(some, OWN))
-    assert set(back) == {name for pair in some for name in pair.ours}
-    for name, tensor in back.items():
-        torch.testing.assert_close(tensor, OWN[name])
+def test_exported_and_imported_weights_are_equal(mappings):
+    imported = weight_map.from_theirs(mappings, weight_map.to_theirs(mappings, WEIGHTS))
+    assert set(imported) == {name for mapping in mappings for name in mapping.ours}
+    for name, tensor in imported.items():
+        torch.testing.assert_close(tensor, WEIGHTS[name])
 
 
 def test_features_are_reordered():
-    there = weight_map.to_theirs([weight_map.permuted_weight("q.weight", "x", ORDER, (1,))], OWN)["x"]
-    assert torch.equal(there[:, ORDER], OWN["q.weight"]) and not torch.equal(there, OWN["q.weight"])
+    exported = weight_map.to_theirs([weight_map.permuted_weight("q.weight", "x", ORDER, (1,))], WEIGHTS)["x"]
+    assert torch.equal(exported[:, ORDER], WEIGHTS["q.weight"]) and not torch.equal(exported, WEIGHTS["q.weight"])
 
 
-def test_what_is_missing_or_does_not_fit_is_named():
+def test_errors_name_missing_weights_and_unsupported_settings():
     with pytest.raises(CheckpointError, match=r"x\.weight: the model has no such weight; it has another architecture"):
         weight_map.from_theirs(weight_map.same_layer("q", "x"), {})
     config = SimpleNamespace(norm="pre", act="tanh")
     with pytest.raises(ConfigError, match=r"model\.norm='pre' does not fit X, which has 'post'"):
         weight_map.check_supported("X", config, {"norm": "post"})
-    with pytest.raises(ConfigError, match="X with act='tanh': regard knows 'relu' or 'gelu' only"):
+    with pytest.raises(ConfigError, match="X with act='tanh': regard supports 'relu' or 'gelu'"):
         weight_map.check_theirs_supported("X", config, {"act": ("relu", "gelu")})
