@@ -26,7 +26,7 @@ def find(package: str, name: str) -> ModuleType:
     if "." in name:
         return _import_external(name)
     if name not in registered_names(package):
-        kind = package.rpartition(".")[2].replace("_", " ").removesuffix("s")
+        kind = _singular(package.rpartition(".")[2].replace("_", " "))
         raise ConfigError(f"unknown {kind} {name!r}; {did_you_mean(name, registered_names(package))}")
     return importlib.import_module(f"{package}.{name}")
 
@@ -39,3 +39,8 @@ def _import_external(name: str) -> ModuleType:
         if error.name is None or not name.startswith(error.name):
             raise
         raise ConfigError(f"no module {name!r}; is its folder on PYTHONPATH?") from None
+
+
+def _singular(noun: str) -> str:
+    """models -> model, strategies -> strategy."""
+    return f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("s")
