@@ -1,4 +1,4 @@
-"""Every experiment there is: measured with little effort, drawn, and judged by its figures alone; gone on with."""
+"""Every experiment is measured with little effort, plotted and judged by its figures; experiments can be resumed."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from regard.experiments._runner import FIGURES, PAGE, PLOT, read_stored, run_exp
 from regard.training.signals import Interrupted
 
 PACKAGE = "regard.experiments"
-LITTLE = 0.01
+SMALL_EFFORT = 0.01
 
 
-def quiet(done, count, current):
+def check_progress(done, count, current):
     assert 0 <= done <= count
 
 
 @pytest.fixture(autouse=True)
-def few_held_out(monkeypatch):
-    """Few sentences are translated, labelled and tagged to score a model that has learnt for two steps."""
+def small_validation_data(monkeypatch):
+    """Use few sentences to score models that are trained for two steps."""
     for module in (pair_sources, labelled_sources):
-        monkeypatch.setattr(module, "HELD_OUT", 10)
+        monkeypatch.setattr(module, "HELD_OUT_EXAMPLES", 10)
 
 
 @pytest.mark.parametrize("name", registered_names(PACKAGE))
-def test_it_is_measured_drawn_and_judged(name, tmp_path):
+def test_an_experiment_is_measured_plotted_and_judged(name, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
     if name == "relative":
         pytest.importorskip("music21", reason="the extra music is not installed")
     experiment = find(PACKAGE, name)
-    verdict = run_experiment(experiment, name, tmp_path, effort=LITTLE, on_progress=quiet)
+    verdict = run_experiment(experiment, name, tmp_path, effort=SMALL_EFFORT, on_progress=check_progress)
     figures = read_stored(tmp_path / FIGURES).figures
-    assert list(figures) == [cell.name for cell in experiment.cells(LITTLE)]
-    assert all(math.isfinite(value) for numbers in figures.values() for value in numbers.values())
+    assert list(figures) == [cell.name for cell in experiment.cells(SMALL_EFFORT)]
+    assert all(math.isfinite(value) for cell_figures in figures.values() for value in cell_figures.values())
     page = (tmp_path / PAGE).read_text(encoding="utf-8")
     assert experiment.CLAIM in page and verdict.text in page
     assert page.count("\n| ") == len(figures) + 2
@@ -56,89 +56,91 @@ def test_it_is_measured_drawn_and_judged(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", registered_names(PACKAGE))
-def test_more_effort_repeats_the_quick_look_and_does_more(name):
+def test_more_effort_includes_the_cells_of_a_quick_run(name):
     quick, full = (find(PACKAGE, name).cells(effort) for effort in (1, 10))
     assert len({cell.name for cell in full}) == len(full)
     assert {cell.name for cell in quick} <= {cell.name for cell in full}
 
 
-def counting(begun):
-    """An experiment of three cells that notes what is measured."""
-    cells = [Cell(f"cell {n}", lambda n=n: begun.append(n) or {"figure": float(n)}) for n in range(3)]
+def counting_experiment(measured):
+    """An experiment of three cells that records what is measured."""
+    cells = [Cell(f"cell {n}", lambda n=n: measured.append(n) or {"figure": float(n)}) for n in range(3)]
     return SimpleNamespace(
         CLAIM="A claim.",
-        WHERE="nowhere",
+        REFERENCE="nowhere",
         cells=lambda effort: cells,
         verdict=lambda figures: ClaimResult(True, f"{len(figures)} cells."),
         draw=lambda figures, axes: axes.plot([0, 1]),
     )
 
 
-def test_it_goes_on_where_it_was_stopped(tmp_path):
-    begun = []
-    experiment = counting(begun)
-    run_experiment(experiment, "any", tmp_path, effort=1, on_progress=quiet)
+def test_a_stopped_experiment_is_resumed(tmp_path):
+    measured = []
+    experiment = counting_experiment(measured)
+    run_experiment(experiment, "any", tmp_path, effort=1, on_progress=check_progress)
     stored = json.loads((tmp_path / FIGURES).read_text())
     del stored["figures"]["cell 1"]
     (tmp_path / FIGURES).write_text(json.dumps(stored))
-    verdict = run_experiment(experiment, "any", tmp_path, effort=1, on_progress=quiet)
-    assert begun == [0, 1, 2, 1]
+    verdict = run_experiment(experiment, "any", tmp_path, effort=1, on_progress=check_progress)
+    assert measured == [0, 1, 2, 1]
     assert verdict == ClaimResult(True, "3 cells.")
     assert set(read_stored(tmp_path / FIGURES).seconds) == {"cell 0", "cell 1", "cell 2"}
 
 
-def test_figures_of_another_effort_are_not_mixed_in(tmp_path):
-    begun = []
+def test_figures_of_another_effort_are_not_used(tmp_path):
+    measured = []
     for effort in (1, 2):
-        run_experiment(counting(begun), "any", tmp_path, effort=effort, on_progress=quiet)
-    assert begun == [0, 1, 2, 0, 1, 2]
+        run_experiment(counting_experiment(measured), "any", tmp_path, effort=effort, on_progress=check_progress)
+    assert measured == [0, 1, 2, 0, 1, 2]
     assert read_stored(tmp_path / FIGURES).effort == 2
 
 
-def test_figures_of_another_effort_are_laid_aside_and_taken_up_again(tmp_path):
-    begun = []
+def test_figures_of_another_effort_are_stored_separately(tmp_path):
+    measured = []
     for effort in (10, 1, 10, 1):
-        run_experiment(counting(begun), "any", tmp_path, effort=effort, on_progress=quiet)
-    assert begun == [0, 1, 2, 0, 1, 2]
+        run_experiment(counting_experiment(measured), "any", tmp_path, effort=effort, on_progress=check_progress)
+    assert measured == [0, 1, 2, 0, 1, 2]
     assert read_stored(tmp_path / FIGURES).effort == 1
     assert read_stored(tmp_path / "figures-10.json").effort == 10
 
 
-def test_a_stop_by_hand_says_that_what_was_measured_is_kept(tmp_path):
+def test_an_interrupt_reports_that_measurements_are_stored(tmp_path):
     def stop():
         raise KeyboardInterrupt
 
-    begun = []
-    experiment = counting(begun)
+    measured = []
+    experiment = counting_experiment(measured)
     cells = experiment.cells(1)
     experiment.cells = lambda effort: [cells[0], Cell("cell 1", stop), cells[2]]
     with pytest.raises(
-        Interrupted, match="stopped; what was measured is kept, and the same command goes on"
-    ) as stopped:
-        run_experiment(experiment, "any", tmp_path, effort=1, on_progress=quiet)
-    assert stopped.value.code == 130
-    assert begun == [0] and list(read_stored(tmp_path / FIGURES).figures) == ["cell 0"]
+        Interrupted, match="stopped; the measurements so far are stored, and the same command resumes"
+    ) as interrupted:
+        run_experiment(experiment, "any", tmp_path, effort=1, on_progress=check_progress)
+    assert interrupted.value.code == 130
+    assert measured == [0] and list(read_stored(tmp_path / FIGURES).figures) == ["cell 0"]
 
 
-def test_a_place_that_cannot_be_written_to_is_named_before_anything_is_measured(tmp_path):
-    begun = []
+def test_an_unwritable_folder_is_reported_before_anything_is_measured(tmp_path):
+    measured = []
     (tmp_path / "taken").write_text("")
     with pytest.raises(FileError, match=r"taken/any/figures.json: could not be written \(Not a directory\)"):
-        run_experiment(counting(begun), "any", tmp_path / "taken" / "any", effort=1, on_progress=quiet)
-    assert begun == []
+        run_experiment(
+            counting_experiment(measured), "any", tmp_path / "taken" / "any", effort=1, on_progress=check_progress
+        )
+    assert measured == []
 
 
-def test_another_file_in_its_place_is_named(tmp_path):
+def test_an_invalid_file_is_reported(tmp_path):
     (tmp_path / FIGURES).write_text("[]")
-    with pytest.raises(DataError, match=r"figures.json: it is not the file of an experiment; delete it, or choose"):
+    with pytest.raises(DataError, match=r"figures.json: not the file of an experiment; delete it, or choose"):
         read_stored(tmp_path / FIGURES)
 
 
-def test_an_exponent_is_that_of_a_power():
+def test_the_exponent_of_a_power_law():
     assert exponent([1, 2, 4, 8], [3 * x**1.5 for x in (1, 2, 4, 8)]) == pytest.approx(1.5)
 
 
-def test_seeds_are_put_together():
+def test_seeds_are_grouped():
     figures = {"a, seed 1": {"x": 1.0}, "a, seed 2": {"x": 3.0}, "b": {"y": 1.0}}
     assert seed_values(figures, "x") == {"a": [1.0, 3.0]}
     assert means(figures, "x") == {"a": 2.0}
@@ -146,7 +148,7 @@ def test_seeds_are_put_together():
     assert describe_seeds({"b": {}}) == "One seed"
 
 
-def test_effort_buys_steps_and_seeds():
+def test_effort_determines_steps_and_seeds():
     assert budget(1, 100) == (100, 2)
     assert budget(10, 100) == (500, 4)
     assert budget(0.001, 100) == (2, 1)

@@ -1,4 +1,4 @@
-"""Verdicts follow the numbers: figures that speak against a claim turn them round."""
+"""Verdicts follow the figures: figures against a claim change its verdict."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from regard.experiments import complexity, gradients, hierarchy, position_requir
 from regard.experiments._experiment import is_inconclusive, is_separated
 
 
-def test_requirements():
-    kept = dict.fromkeys([*position_requirements.REQUIREMENTS, "features_in_use"], 1.0)
-    figures = {name: kept | {"bounded": 0.0} for name in position_requirements.NAIVE} | {"sinusoidal": kept}
+def test_position_requirements():
+    met = dict.fromkeys([*position_requirements.REQUIREMENTS, "features_in_use"], 1.0)
+    figures = {name: met | {"bounded": 0.0} for name in position_requirements.NAIVE} | {"sinusoidal": met}
     assert position_requirements.verdict(figures).holds
-    assert not position_requirements.verdict(figures | {"sinusoidal": kept | {"unique": 0.0}}).holds
-    assert not position_requirements.verdict(figures | {"index": kept}).holds
+    assert not position_requirements.verdict(figures | {"sinusoidal": met | {"unique": 0.0}}).holds
+    assert not position_requirements.verdict(figures | {"index": met}).holds
 
 
 def test_gradients():
@@ -27,43 +27,49 @@ def test_gradients():
             for name in gradients.NETS
         }  # fmt: skip
 
-    lost = {"RNN": 1e-9, "LSTM": 1e-5, "LSTM with attention": 0.5, "self-attention": 1.0}
-    assert gradients.verdict(figures(lost)).holds
-    assert not gradients.verdict(figures(lost | {"LSTM": 0.5})).holds
-    assert "LSTM 2," in gradients.verdict(figures(lost | {"LSTM": 0.5})).text
+    far_gradients = {"RNN": 1e-9, "LSTM": 1e-5, "LSTM with attention": 0.5, "self-attention": 1.0}
+    assert gradients.verdict(figures(far_gradients)).holds
+    assert not gradients.verdict(figures(far_gradients | {"LSTM": 0.5})).holds
+    assert "LSTM 2," in gradients.verdict(figures(far_gradients | {"LSTM": 0.5})).text
 
 
-def test_order():
-    moved, short, long = "moved by a permutation", "right at 16 tokens", "right at 48 tokens"
-    figures = {"none": {moved: 1e-7, short: 0.1, long: 0.1}, "rotary": {moved: 2.0, short: 1.0, long: 0.8}}
+def test_word_order():
+    change, short, long = (word_order.PERMUTATION_CHANGE, *word_order.ACCURACIES)
+    figures = {"none": {change: 1e-7, short: 0.1, long: 0.1}, "rotary": {change: 2.0, short: 1.0, long: 0.8}}
     assert word_order.verdict(figures).holds
-    assert not word_order.verdict(figures | {"none": {moved: 0.5, short: 0.1, long: 0.1}}).holds
-    assert not word_order.verdict(figures | {"rotary": {moved: 2.0, short: 0.3, long: 0.3}}).holds
+    assert not word_order.verdict(figures | {"none": {change: 0.5, short: 0.1, long: 0.1}}).holds
+    assert not word_order.verdict(figures | {"rotary": {change: 2.0, short: 0.3, long: 0.3}}).holds
 
 
 def test_scaling():
-    def figures(quality, slope):
+    def figures(accuracy, gradient):
         return {
             f"{name}, d = {dim}, seed 1": {
-                "deviation of scores": dim**0.5 if score == "dot" else 1.0,
+                scaling.STD: dim**0.5 if score == "dot" else 1.0,
                 scaling.ENTROPY: 0.5,
-                scaling.SLOPE: slope[score],
-                scaling.QUALITY: quality[score],
+                scaling.GRADIENT: gradient[score],
+                scaling.ACCURACY: accuracy[score],
             }
             for dim in scaling.WIDTHS
             for score, name in scaling.NAMES.items()
         }
 
-    dies, stays = {"dot": 0.01, "scaled_dot": 0.2}, {"dot": 0.2, "scaled_dot": 0.2}
-    assert scaling.verdict(figures({"dot": 0.5, "scaled_dot": 0.9}, dies)).holds
-    assert not scaling.verdict(figures({"dot": 0.9, "scaled_dot": 0.9}, dies)).holds
-    assert not scaling.verdict(figures({"dot": 0.89, "scaled_dot": 0.9}, dies)).holds  # seeds make such differences
-    assert not scaling.verdict(figures({"dot": 0.5, "scaled_dot": 0.9}, stays)).holds
+    vanishing, stable = {"dot": 0.01, "scaled_dot": 0.2}, {"dot": 0.2, "scaled_dot": 0.2}
+    assert scaling.verdict(figures({"dot": 0.5, "scaled_dot": 0.9}, vanishing)).holds
+    assert not scaling.verdict(figures({"dot": 0.9, "scaled_dot": 0.9}, vanishing)).holds
+    assert not scaling.verdict(figures({"dot": 0.89, "scaled_dot": 0.9}, vanishing)).holds  # too small a difference
+    assert not scaling.verdict(figures({"dot": 0.5, "scaled_dot": 0.9}, stable)).holds
 
 
-def complexity_figures(attention=2.0, way=1):
-    grows = dict.fromkeys(complexity.VARIANTS, 1.0) | {"self-attention": attention, complexity.TABLE: 2.0}
-    steps = {"self-attention": way, complexity.TABLE: 1, "local attention": 4, "recurrent": 255, "convolution": 255}
+def complexity_figures(attention=2.0, path_length=1):
+    exponents = dict.fromkeys(complexity.VARIANTS, 1.0) | {"self-attention": attention, complexity.TABLE: 2.0}
+    steps = {
+        "self-attention": path_length,
+        complexity.TABLE: 1,
+        "local attention": 4,
+        "recurrent": 255,
+        "convolution": 255,
+    }
     sizes = [(n, complexity.WIDTH) for n in (512, 1024)] + [(complexity.LENGTH, d) for d in (64, 128)]
     times = {
         f"{kind}, n = {n}, d = {d}": {
@@ -72,7 +78,7 @@ def complexity_figures(attention=2.0, way=1):
             complexity.TIME: (n / 512) ** power * d,
             complexity.SAVED_MEMORY: n * d,
         }
-        for kind, power in grows.items()
+        for kind, power in exponents.items()
         for n, d in sizes
     }
     return times | {f"{kind}, path": {complexity.STEPS: steps[kind]} for kind in complexity.VARIANTS}
@@ -81,49 +87,49 @@ def complexity_figures(attention=2.0, way=1):
 def test_complexity():
     assert complexity.verdict(complexity_figures()).holds
     assert not complexity.verdict(complexity_figures(attention=1.0)).holds
-    assert not complexity.verdict(complexity_figures(way=3)).holds
+    assert not complexity.verdict(complexity_figures(path_length=3)).holds
     assert "from n = 512 for recurrent" in complexity.verdict(complexity_figures()).text
 
 
-def test_lines_cross_where_they_are_equal():
+def test_crossover_length():
     lengths = (100.0, 200.0, 400.0)
-    square, straight = ({n: n**power for n in lengths} for power in (2, 1))
-    assert complexity.crossover_length(square, {n: 64 * n for n in lengths}) == pytest.approx(64)
-    assert complexity.crossover_length(straight, square) == math.inf
+    quadratic, linear = ({n: n**power for n in lengths} for power in (2, 1))
+    assert complexity.crossover_length(quadratic, {n: 64 * n for n in lengths}) == pytest.approx(64)
+    assert complexity.crossover_length(linear, quadratic) == math.inf
 
 
-def test_what_is_kept_for_a_gradient_is_counted_once():
+def test_saved_tensors_are_counted_once():
     x = torch.randn(1, 64, 8)
-    pairs, line = (
+    attention, convolution = (
         complexity.saved_tensor_bytes(complexity.VARIANTS[kind](8), x) for kind in (complexity.TABLE, "convolution")
     )
-    assert pairs >= 64 * 64 * 4 > line
+    assert attention >= 64 * 64 * 4 > convolution
 
 
-def test_apart():
+def test_is_separated():
     assert is_separated([1.0, 2.0], [2.1, 5.0])
     assert not is_separated([1.0, 2.2], [2.1, 5.0])
 
 
-def test_seeds_that_differ_more_than_models_decide_nothing():
+def test_seeds_that_differ_more_than_models_are_inconclusive():
     assert is_inconclusive([0.76, 1.0], [0.8, 0.93], clear=0.05)
-    assert not is_inconclusive([0.76, 0.8], [0.81, 1.0], clear=0.05)  # apart, whichever way
+    assert not is_inconclusive([0.76, 0.8], [0.81, 1.0], clear=0.05)  # separated
     assert not is_inconclusive([0.81, 1.0], [0.76, 0.8], clear=0.05)
-    assert not is_inconclusive([0.98, 1.0], [0.99, 1.0], clear=0.05)  # the same, and no seed says otherwise
+    assert not is_inconclusive([0.98, 1.0], [0.99, 1.0], clear=0.05)  # equal within the tolerance
 
-    def documents(one, two):
-        found = {"one level": one, "two levels": two}
+    def documents(one_level, two_levels):
+        accuracy = {"one level": one_level, "two levels": two_levels}
         return {
             f"{kind}, seed {seed}": {f"accuracy, {length} sentences": value for length in hierarchy.LENGTHS}
-            | {"weights": 9.0, hierarchy.TIME: 1.0}
-            for kind, values in found.items()
+            | {"parameters": 9.0, hierarchy.TIME: 1.0}
+            for kind, values in accuracy.items()
             for seed, value in enumerate(values, start=1)
         }
 
-    said = hierarchy.verdict(documents([0.76, 1.0], [0.8, 0.93]))
-    assert said.holds is None
-    assert said.text.endswith(
-        "(76% to 100% and 80% to 93% of the longest); --minutes 15 has more seeds and trains longer."
+    result = hierarchy.verdict(documents([0.76, 1.0], [0.8, 0.93]))
+    assert result.holds is None
+    assert result.text.endswith(
+        "(76% to 100% and 80% to 93% on the longest); --minutes 15 uses more seeds and trains longer."
     )
     assert hierarchy.verdict(documents([1.0, 1.0], [1.0, 1.0])).holds is False
 

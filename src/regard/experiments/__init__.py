@@ -1,12 +1,12 @@
-"""Claims about attention, each as an experiment that measures it: one file an experiment, found by the file's name.
+"""Experiments that measure claims about attention. Each is a module, registered under the name of its file.
 
-A file has
+A module has
 
-    CLAIM     what is said, in one sentence
-    WHERE     where it is said: the paper, with its section
-    cells(effort) -> list[Cell]         what is to be measured, each part by itself, so that all can be gone on with
-    verdict(figures) -> Verdict         what the numbers say about the claim, computed from them alone
-    draw(figures, axes) -> None         the numbers as a plot
+    CLAIM                               the claim, in one or two sentences
+    REFERENCE                           the paper that makes it, with the section
+    cells(effort) -> list[Cell]         the measurements; each is stored, so that an experiment can be resumed
+    verdict(figures) -> ClaimResult     the result for the claim, computed from the figures alone
+    draw(figures, axes) -> None         a plot of the figures
 
-`effort` is 1 for a quick look of at most three minutes on two cores; ten times as much trains and repeats more.
+`effort` is 1 for a quick run of about three minutes on two cores; more effort trains longer and repeats more.
 """

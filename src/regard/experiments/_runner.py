@@ -1,4 +1,4 @@
-"""An experiment is conducted: cell by cell into a file that it can go on from, then a table, a plot and a verdict."""
+"""Run an experiment: measure its cells into a file from which it can be resumed, then write table, plot and verdict."""
 
 from __future__ import annotations
 
@@ -22,92 +22,91 @@ from regard.experiments._experiment import STOPPED, Cell, ClaimResult, Figures
 from regard.training.signals import Interrupted
 
 FIGURES, PAGE, PLOT = "figures.json", "page.md", "plot.png"
-ProgressCallback = Callable[[int, int, str], None]  # cells that are done, of how many, and which comes next
+ProgressCallback = Callable[[int, int, str], None]  # cells done, number of cells, name of the next cell
 
 
 class StoredExperiment(NamedTuple):
-    """What an experiment has measured so far."""
+    """The measurements of an experiment so far."""
 
     effort: float
-    figures: dict[str, dict[str, float]]  # by the name of a cell
-    seconds: dict[str, float]  # that each cell took
+    figures: dict[str, dict[str, float]]  # by cell name
+    seconds: dict[str, float]  # duration of each cell
     machine: str = ""
 
 
 def run_experiment(
     experiment: ModuleType, name: str, out: Path, *, effort: float, on_progress: ProgressCallback
 ) -> ClaimResult:
-    """Measure what is not measured yet, and write figures, plot and page into the folder `out`."""
-    place, cells = out / FIGURES, experiment.cells(effort)
-    stored = _begun(place, effort)
+    """Measure the missing cells, and write figures, plot and page to the folder `out`."""
+    path, cells = out / FIGURES, experiment.cells(effort)
+    stored = _load_or_start(path, effort)
     try:
-        _measure(cells, stored, place, on_progress)
+        _measure(cells, stored, path, on_progress)
     except KeyboardInterrupt:
         raise Interrupted(STOPPED, "SIGINT") from None
     on_progress(len(cells), len(cells), "")
-    known = stored._replace(figures={cell.name: stored.figures[cell.name] for cell in cells})
-    write_bytes(out / PLOT, _plot(experiment, known.figures))
-    write_bytes(out / PAGE, ("\n".join(page(experiment, name, known, plot=PLOT)) + "\n").encode())
-    verdict: ClaimResult = experiment.verdict(known.figures)
+    complete = stored._replace(figures={cell.name: stored.figures[cell.name] for cell in cells})
+    write_bytes(out / PLOT, _plot(experiment, complete.figures))
+    write_bytes(out / PAGE, ("\n".join(page(experiment, name, complete, plot=PLOT)) + "\n").encode())
+    verdict: ClaimResult = experiment.verdict(complete.figures)
     return verdict
 
 
-def _measure(cells: Sequence[Cell], stored: StoredExperiment, place: Path, tell: ProgressCallback) -> None:
-    """The cells that are not stored yet, each written as soon as it is known; that there is room is found out first."""
+def _measure(cells: Sequence[Cell], stored: StoredExperiment, path: Path, on_progress: ProgressCallback) -> None:
+    """Measure the cells that are not stored, and store each immediately; the file is first written without cells."""
 
-    def keep() -> None:
-        write_bytes(place, json.dumps(stored._asdict(), indent=1).encode())
+    def save() -> None:
+        write_bytes(path, json.dumps(stored._asdict(), indent=1).encode())
 
     if not stored.figures:
-        keep()
-    for number, cell in enumerate(cells):
-        tell(number, len(cells), cell.name)
+        save()
+    for index, cell in enumerate(cells):
+        on_progress(index, len(cells), cell.name)
         if cell.name in stored.figures:
             continue
-        begun = time.monotonic()
+        started_at = time.monotonic()
         with preserve_rng_state():
-            torch.manual_seed(number)
+            torch.manual_seed(index)
             stored.figures[cell.name] = cell.measure()
-        stored.seconds[cell.name] = round(time.monotonic() - begun, 2)
-        keep()
+        stored.seconds[cell.name] = round(time.monotonic() - started_at, 2)
+        save()
 
 
-def _begun(place: Path, effort: float) -> StoredExperiment:
-    """What was measured before with the same effort; nothing else is mixed in, and what another has measured is laid
-    aside, to be taken up by that one."""
+def _load_or_start(path: Path, effort: float) -> StoredExperiment:
+    """Return the stored measurements of the same effort; those of another effort are moved to a separate file."""
 
-    def aside(other: float) -> Path:
-        return place.with_stem(f"{place.stem}-{other:g}")
+    def path_of(stored_effort: float) -> Path:
+        return path.with_stem(f"{path.stem}-{stored_effort:g}")
 
-    stored = read_stored(place)
+    stored = read_stored(path)
     if stored is not None and stored.effort != effort:
-        os.replace(place, aside(stored.effort))
+        os.replace(path, path_of(stored.effort))
         stored = None
-    if stored is None and aside(effort).exists():
-        os.replace(aside(effort), place)
-        stored = read_stored(place)
+    if stored is None and path_of(effort).exists():
+        os.replace(path_of(effort), path)
+        stored = read_stored(path)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, PyTorch {torch.__version__}"
     return stored or StoredExperiment(effort, {}, {}, machine)
 
 
 def read_stored(path: Path) -> StoredExperiment | None:
-    """The file of an experiment; None where there is none."""
+    """Read the file of an experiment; None if there is none."""
     if not path.exists():
         return None
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
         return StoredExperiment(table["effort"], dict(table["figures"]), dict(table["seconds"]), str(table["machine"]))
     except (OSError, ValueError, KeyError, TypeError):
-        raise DataError(f"{path}: it is not the file of an experiment; delete it, or choose another --out") from None
+        raise DataError(f"{path}: not the file of an experiment; delete it, or choose another --out") from None
 
 
 def page(experiment: ModuleType, name: str, stored: StoredExperiment, *, plot: str) -> list[str]:
-    """Claim, verdict, plot and table as lines of Markdown; `plot` is where the picture lies."""
+    """Return claim, verdict, plot and table as lines of Markdown; `plot` is the path of the image."""
     verdict: ClaimResult = experiment.verdict(stored.figures)
     return [
         f"## {name}",
         "",
-        f"{experiment.CLAIM} ({experiment.WHERE})",
+        f"{experiment.CLAIM} ({experiment.REFERENCE})",
         "",
         f"**{verdict.label.capitalize()} here.** {verdict.text}",
         "",
@@ -115,19 +114,19 @@ def page(experiment: ModuleType, name: str, stored: StoredExperiment, *, plot: s
         "",
         *table(stored.figures),
         "",
-        f"Made by `regard experiment {name}`, effort {stored.effort:g}, in"
+        f"Measured by `regard experiment {name}`, effort {stored.effort:g}, in"
         f" {sum(stored.seconds.values()) / 60:.1f} minutes ({stored.machine}).",
     ]
 
 
 def table(figures: Figures) -> list[str]:
-    """Lines of a table: a row a cell, a column a figure."""
-    columns = list(dict.fromkeys(column for numbers in figures.values() for column in numbers))
-    rows = [[name, *(_short(numbers.get(column)) for column in columns)] for name, numbers in figures.items()]
+    """Return the lines of a Markdown table: one row per cell, one column per figure."""
+    columns = list(dict.fromkeys(column for cell_figures in figures.values() for column in cell_figures))
+    rows = [[name, *(_format(values.get(column)) for column in columns)] for name, values in figures.items()]
     return ["| " + " | ".join(row) + " |" for row in [["", *columns], ["---"] * (1 + len(columns)), *rows]]
 
 
-def _short(value: float | None) -> str:
+def _format(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 

@@ -1,4 +1,4 @@
-"""All claims on one page, made from what experiments have stored; what was not measured yet is said."""
+"""Summary page of all claims, generated from stored experiments; claims without measurements are listed as such."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ NOT_MEASURED = "not measured yet"
 
 
 def display_name(name: str) -> str:
-    """The name of an experiment as people write it: soft-hard."""
+    """Return the name of an experiment on the command line: soft-hard."""
     return name.replace("_", "-")
 
 
 def experiment_names() -> list[str]:
-    """All experiments, as people write them."""
+    """Return the display names of all experiments."""
     return [display_name(name) for name in registered_names(PACKAGE)]
 
 
 def summary_page(out: Path, page_folder: Path) -> str:
-    """The folder in which experiments were stored -> the page as Markdown, to be written into the folder `beside`."""
-    rows, parts = ["| claim | | here |", "|---|---|---|"], list[str]()
+    """Return the page as Markdown for the experiments stored in `out`; links are relative to `page_folder`."""
+    rows, sections = ["| claim | | here |", "|---|---|---|"], list[str]()
     for name in experiment_names():
-        experiment, stored = find(PACKAGE, name.replace("-", "_")), _whole(name, out)
-        verdict = None if stored is None else experiment.verdict(stored.figures)
-        said = NOT_MEASURED if verdict is None else verdict.said
+        experiment, stored = find(PACKAGE, name.replace("-", "_")), _read_complete(name, out)
+        label = NOT_MEASURED if stored is None else experiment.verdict(stored.figures).label
         link = f"[`{name}`](#{name})" if stored is not None else f"`{name}`"
-        rows.append(f"| {link} | {experiment.CLAIM} | {said} |")
+        rows.append(f"| {link} | {experiment.CLAIM} | {label} |")
         if stored is not None:
-            parts += [*page(experiment, name, stored, plot=_from(page_folder, out / name / PLOT)), ""]
-    return "\n".join([TITLE, "", *_about(rows), "", *parts]).rstrip() + "\n"
+            sections += [*page(experiment, name, stored, plot=_relative_link(page_folder, out / name / PLOT)), ""]
+    return "\n".join([TITLE, "", *_introduction(rows), "", *sections]).rstrip() + "\n"
 
 
-def _whole(name: str, out: Path) -> StoredExperiment | None:
-    """What is stored of an experiment, if every cell of it is there."""
+def _read_complete(name: str, out: Path) -> StoredExperiment | None:
+    """Return the stored experiment if all of its cells are measured."""
     stored = read_stored(out / name / FIGURES)
     if stored is None:
         return None
@@ -48,19 +47,19 @@ def _whole(name: str, out: Path) -> StoredExperiment | None:
     return stored._replace(figures={cell: stored.figures[cell] for cell in cells})
 
 
-def _about(rows: list[str]) -> list[str]:
+def _introduction(rows: list[str]) -> list[str]:
     return [
-        "What lecture notes and papers say about attention, each as a command that measures it on your machine:",
-        "`regard experiment NAME`, and all of them: `regard experiment all --quick`. The models are small and trained",
-        "for seconds, so a claim that does not hold here may hold for large ones; verdicts are computed from the",
-        "numbers below them by a rule that stands in the code. Not decided: models have learned too little to judge",
-        "by them, or seeds differ more than models do. This page is made from stored figures by",
-        "`regard experiment all --quick --out docs/claims --page docs/claims.md`, which goes on where it was stopped.",
+        "Claims of lecture notes and papers about attention, each with a command that measures it on your machine:",
+        "`regard experiment NAME` for one of them, `regard experiment all --quick` for all. The models are small and",
+        "trained for seconds, so a claim that does not hold here may hold for large models. Verdicts are computed",
+        "from the numbers below them by a rule in the code. Not decided: the models have learned too little, or seeds",
+        "differ more than models. This page is generated from stored figures by",
+        "`regard experiment all --quick --out docs/claims --page docs/claims.md`, which resumes where it was stopped.",
         "",
         *rows,
     ]
 
 
-def _from(folder: Path, target: Path) -> str:
-    """A path as a link from a folder."""
+def _relative_link(folder: Path, target: Path) -> str:
+    """Return a path as a link relative to a folder."""
     return Path(os.path.relpath(target, folder)).as_posix()

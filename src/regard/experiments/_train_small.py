@@ -1,4 +1,4 @@
-"""A small model of an experiment: trained by the trainer of every run, in a folder that is thrown away afterwards."""
+"""Train a small model for an experiment with the regular trainer, in a temporary run folder."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from regard.training.train import train
 
 
 class TrainedModel(NamedTuple):
-    """What became of a training."""
+    """A trained model and its validation metrics."""
 
-    parts: LoadedRun
-    scores: dict[str, float]  # of the last weights, on the validation data
+    run: LoadedRun
+    scores: dict[str, float]  # of the last weights on the validation data
 
     @property
     def parameters(self) -> int:
-        """How many numbers were trained."""
-        return sum(weight.numel() for weight in self.parts.model.parameters() if weight.requires_grad)
+        """Number of trainable parameters."""
+        return sum(weight.numel() for weight in self.run.model.parameters() if weight.requires_grad)
 
 
 @contextmanager
 def train_small(task: str, settings: Sequence[str], *, steps: int, seed: int) -> Iterator[TrainedModel]:
-    """Train with settings as a recipe has them, for so many steps; the run is there inside the block."""
-    given = [
+    """Train with the settings of a recipe for `steps` steps; the run folder exists inside the block."""
+    all_settings = [
         *("training.schedule.name=cosine", f"training.schedule.warmup={max(1, steps // 10)}"),
         *settings,
         *(f"seed={seed}", f"training.steps={steps}", f"training.evaluation.every={steps}"),
@@ -44,29 +44,29 @@ def train_small(task: str, settings: Sequence[str], *, steps: int, seed: int) ->
     ]
     with TemporaryDirectory(prefix="regard-experiment-") as folder:
         try:
-            run = train(read(task, settings=given), Path(folder) / "run", console=SilentConsole())
-        except Interrupted as stopped:
-            again = Interrupted(STOPPED)
-            again.code = stopped.code
-            raise again from None
-        yield TrainedModel(load_run(run, trust=True), _scores(run))
+            run = train(read(task, settings=all_settings), Path(folder) / "run", console=SilentConsole())
+        except Interrupted as interrupted:
+            error = Interrupted(STOPPED)
+            error.code = interrupted.code
+            raise error from None
+        yield TrainedModel(load_run(run, trust=True), _read_scores(run))
 
 
-def _scores(run: Path) -> dict[str, float]:
+def _read_scores(run: Path) -> dict[str, float]:
     rows = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     return {name: float(value) for row in rows for name, value in row.get("valid", {}).items() if value is not None}
 
 
-def step_milliseconds(parts: LoadedRun, *, repeats: int = 5) -> float:
-    """Processor time of loss and gradient of a batch, the median of some batches."""
-    task, model, taken = parts.task, parts.model, []
+def step_milliseconds(run: LoadedRun, *, repeats: int = 5) -> float:
+    """Return the median processor time of loss and gradient of a batch."""
+    task, model, seconds = run.task, run.model, []
     plan = task.epoch_batches(0, 1)
     model.train()
-    for number in range(repeats + 1):
-        batch = task.collate(plan[number % len(plan)])
-        begun = time.process_time()
+    for index in range(repeats + 1):
+        batch = task.collate(plan[index % len(plan)])
+        started_at = time.process_time()
         loss = task.loss(model, batch)
         torch.autograd.grad(loss.total, [w for w in model.parameters() if w.requires_grad], allow_unused=True)
-        taken.append(time.process_time() - begun)
+        seconds.append(time.process_time() - started_at)
     model.eval()
-    return 1000 * median(taken[1:])
+    return 1000 * median(seconds[1:])

@@ -1,4 +1,4 @@
-"""Masked and causal pretraining on the same text, then tagging from few examples."""
+"""Masked against causal pretraining on the same text, followed by tagging with few examples."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from regard.experiments._experiment import (
 )
 from regard.experiments._train_small import train_small
 
-CLAIM = "For tagging, reading in both directions (BERT, masked words) is better pretraining than reading in one (GPT)."
-WHERE = "Devlin et al. 2019, sections 1 and 5.1"
+CLAIM = "For tagging, bidirectional pretraining (BERT, masked words) is better than causal pretraining (GPT)."
+REFERENCE = "Devlin et al. 2019, sections 1 and 5.1"
 STEPS, TUNING = 220, 60
-TEXTS, EXAMPLES = 4000, 60  # sentences to read, and sentences with tags
+TEXTS, EXAMPLES = 4000, 60  # sentences for pretraining, and tagged sentences
 SHAPE = ("model.layers=2", "model.dim=64", "model.heads=4", "model.ffn_dim=128", "model.position=rotary")
 VARIANTS = {
-    "both directions": ("masked_language", ("model=bert", *SHAPE, "model.segments=0", "model.dropout=0.0")),
-    "one direction": ("language", ("model=gpt", *SHAPE, "model.dropout=0.0")),
+    "bidirectional": ("masked_language", ("model=bert", *SHAPE, "model.segments=0", "model.dropout=0.0")),
+    "causal": ("language", ("model=gpt", *SHAPE, "model.dropout=0.0")),
 }
-READ, BARE = "text read before", "nothing read"
-F1 = "F1 of entities"
+PRETRAINED, NOT_PRETRAINED = "pretrained", "not pretrained"
+F1 = "entity F1"
 
 
 def cells(effort: float) -> list[Cell]:
-    """Both directions and one, each with and without text read before."""
+    """Return cells for both models, each with and without pretraining."""
     steps, seeds = budget(effort, STEPS)
     return [
         cell
         for kind in VARIANTS
-        for before, text in ((READ, steps), (BARE, 1))
-        for cell in cells_per_seed(f"{kind}, {before}", seeds, partial(_measure, kind, text, effort))
+        for start, pretraining_steps in ((PRETRAINED, steps), (NOT_PRETRAINED, 1))
+        for cell in cells_per_seed(f"{kind}, {start}", seeds, partial(_measure, kind, pretraining_steps, effort))
     ]
 
 
@@ -51,8 +51,8 @@ def _measure(kind: str, steps: int, effort: float, seed: int) -> dict[str, float
     task, model = VARIANTS[kind]
     with TemporaryDirectory() as folder:
         text = Path(folder) / "text.txt"
-        made = entities.generate("train", scaled_count(effort, TEXTS, 60), language="en", seed=2)
-        text.write_text("\n".join(sentence.text for sentence in made) + "\n", encoding="utf-8")
+        sentences = entities.generate("train", scaled_count(effort, TEXTS, 60), language="en", seed=2)
+        text.write_text("\n".join(sentence.text for sentence in sentences) + "\n", encoding="utf-8")
         settings = [
             *(
                 f'data.paths=["{text}"]',
@@ -63,30 +63,38 @@ def _measure(kind: str, steps: int, effort: float, seed: int) -> dict[str, float
             ),
             *("data.eval_tokens=2000", *model, "training.optimizer.lr=0.003"),
         ]
-        with train_small(task, settings, steps=steps, seed=seed) as read:
+        with train_small(task, settings, steps=steps, seed=seed) as pretrained:
             settings = [
                 *(f"data.examples={EXAMPLES}", "data.tokenizer=bpe", "data.lowercase=false", "data.max_length=32"),
                 *("data.batch_size=16", *model, "training.optimizer.lr=0.002"),
-                *(f"pretrained.run={read.parts.folder}", "pretrained.params=encoder.*", "pretrained.vocabulary=true"),
+                *(
+                    f"pretrained.run={pretrained.run.folder}",
+                    "pretrained.params=encoder.*",
+                    "pretrained.vocabulary=true",
+                ),
             ]
             with train_small("tagging", settings, steps=max(2, round(TUNING * min(1, effort))), seed=seed) as tagger:
-                return {F1: tagger.scores["f1"], "nats a token read": read.scores["nats"]}
+                return {F1: tagger.scores["f1"], "pretraining nats per token": pretrained.scores["nats"]}
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """Both directions tag better with every seed than one with any, and gain as clearly from what was read."""
-    found = means(figures, F1)
-    both, one = VARIANTS
-    every = seed_values(figures, F1)
-    holds = all(is_separated(every[other], every[f"{both}, {READ}"]) for other in (f"{one}, {READ}", f"{both}, {BARE}"))
-    told = "; ".join(
-        f"{kind} {found[f'{kind}, {READ}']:.2f} (with {BARE} {found[f'{kind}, {BARE}']:.2f})" for kind in VARIANTS
+    """Check that every seed of bidirectional pretraining is better than causal pretraining and than none."""
+    mean_f1, f1_by_seed = means(figures, F1), seed_values(figures, F1)
+    bidirectional, causal = VARIANTS
+    best = f1_by_seed[f"{bidirectional}, {PRETRAINED}"]
+    baselines = (f"{causal}, {PRETRAINED}", f"{bidirectional}, {NOT_PRETRAINED}")
+    holds = all(is_separated(f1_by_seed[baseline], best) for baseline in baselines)
+    details = "; ".join(
+        f"{kind} {mean_f1[f'{kind}, {PRETRAINED}']:.2f} ({NOT_PRETRAINED} {mean_f1[f'{kind}, {NOT_PRETRAINED}']:.2f})"
+        for kind in VARIANTS
     )
-    return ClaimResult(holds, f"F1 of entities after {EXAMPLES} tagged sentences: {told}. {describe_seeds(figures)}.")
+    return ClaimResult(holds, f"Entity F1 after {EXAMPLES} tagged sentences: {details}. {describe_seeds(figures)}.")
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """F1 of both, with and without text read before."""
-    found = seed_values(figures, F1)
-    named: dict[str, Any] = {before: {kind: found[f"{kind}, {before}"] for kind in VARIANTS} for before in (READ, BARE)}
-    plot_bars(axes, named, y=F1)
+    """Plot F1 of both models, with and without pretraining."""
+    f1 = seed_values(figures, F1)
+    bars: dict[str, Any] = {
+        start: {kind: f1[f"{kind}, {start}"] for kind in VARIANTS} for start in (PRETRAINED, NOT_PRETRAINED)
+    }
+    plot_bars(axes, bars, y=F1)

@@ -1,6 +1,6 @@
-"""What a Transformer learns if its decoder may look at the words that it is to foretell.
+"""A Transformer whose decoder can attend to the words that it has to predict.
 
-This file is also the model that may: the Transformer with no causal mask.
+This module is also the model: a Transformer without the causal mask.
 """
 
 from __future__ import annotations
@@ -28,69 +28,67 @@ from regard.experiments._translation_models import MODELS, TASK, data_settings
 from regard.models import transformer
 from regard.models.transformer import Config, DecoderStack, Transformer, TransformerState
 
-CLAIM = (
-    "Without the causal mask training cheats: the loss is low, since the answer is in sight, and generation useless."
-)
-WHERE = "Vaswani et al. 2017, section 3.2.3"
+CLAIM = "Without the causal mask the decoder sees its targets in training: the loss is low and generation is useless."
+REFERENCE = "Vaswani et al. 2017, section 3.2.3"
 STEPS = 350
 VARIANTS = {"causal mask": MODELS["transformer"], "no mask": (f"model={__name__}", *MODELS["transformer"][1:])}
-LOSS, BLEU = "loss, true words given", "BLEU, on its own"
+LOSS, BLEU = "loss, teacher forcing", "BLEU, free running"
 __all__ = ["Config"]
 
 
 class UnmaskedDecoder(DecoderStack):
-    """A decoder that looks at everything that is there."""
+    """A decoder without a causal mask."""
 
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         x = self.embedding(tokens, state.past[0].position)
         past = []
-        for layer, before, source in zip(self.layers, state.past, state.source.value, strict=True):
-            x, memory = layer(x, NO_MASK, past=before, source=source)
-            past.append(memory)
+        for layer, layer_past, source in zip(self.layers, state.past, state.source.value, strict=True):
+            x, cache = layer(x, NO_MASK, past=layer_past, source=source)
+            past.append(cache)
         return self.last(x), TransformerState(tuple(past), state.source)
 
 
 def build(config: Config, sizes: Seq2SeqSpec) -> Transformer:
-    """The Transformer, its decoder without a causal mask."""
+    """Build a Transformer whose decoder has no causal mask."""
     model = transformer.build(config, sizes)
-    usual = model.decoder
-    model.decoder = UnmaskedDecoder(usual.embedding, list(usual.layers), usual.last)  # type: ignore[arg-type]  # they are blocks
+    decoder = model.decoder
+    model.decoder = UnmaskedDecoder(decoder.embedding, list(decoder.layers), decoder.last)  # type: ignore[arg-type]  # blocks
     return model
 
 
 def cells(effort: float) -> list[Cell]:
-    """Both, trained alike."""
+    """Return cells with and without the mask, trained in the same way."""
     steps, seeds = budget(effort, STEPS)
     return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
-    with train_small(TASK, [*data_settings(effort), *VARIANTS[kind]], steps=steps, seed=seed) as made:
-        return {LOSS: made.scores["loss"], BLEU: made.scores["bleu"]}
+    with train_small(TASK, [*data_settings(effort), *VARIANTS[kind]], steps=steps, seed=seed) as trained:
+        return {LOSS: trained.scores["loss"], BLEU: trained.scores["bleu"]}
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """Its loss is below that of the masked model, its translations are worth less than half."""
+    """Check that without the mask the loss is lower, and BLEU is less than half."""
     loss, bleu = means(figures, LOSS), means(figures, BLEU)
     holds = loss["no mask"] < loss["causal mask"] and bleu["no mask"] < 0.5 * bleu["causal mask"]
     return ClaimResult(
         holds,
-        f"Without the mask the loss is {loss['no mask']:.2f} nats a token, with it {loss['causal mask']:.2f}, where the"
-        f" true words are given. Left to itself the model without the mask reaches {bleu['no mask']:.1f} BLEU, the"
-        f" other {bleu['causal mask']:.1f}. {describe_seeds(figures)}.",
+        f"With teacher forcing the loss is {loss['no mask']:.2f} nats per token without the mask and"
+        f" {loss['causal mask']:.2f} with it. In free-running generation the model without the mask reaches"
+        f" {bleu['no mask']:.1f} BLEU, the other {bleu['causal mask']:.1f}. {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Loss and BLEU of both, each as a share of the larger one."""
-    shares = {}
+    """Plot loss and BLEU of both models relative to the larger value."""
+    relative = {}
     for figure in (LOSS, BLEU):
-        found = seed_values(figures, figure)
-        most = max(max(values) for values in found.values()) or 1.0
-        shares[figure] = {kind: [value / most for value in values] for kind, values in found.items()}
-    plot_bars(axes, shares, y="share of the larger one")
-    for number, (figure, form) in enumerate(((LOSS, "{:.2f} nats"), (BLEU, "{:.1f} BLEU"))):
-        for place, kind in enumerate(VARIANTS):
-            height = max(shares[figure][kind])
-            axes.text(place + 0.4 * number - 0.2, height + 0.03, form.format(means(figures, figure)[kind]), ha="center")
+        by_kind = seed_values(figures, figure)
+        largest = max(max(values) for values in by_kind.values()) or 1.0
+        relative[figure] = {kind: [value / largest for value in values] for kind, values in by_kind.items()}
+    plot_bars(axes, relative, y="relative to the larger value")
+    for index, (figure, form) in enumerate(((LOSS, "{:.2f} nats"), (BLEU, "{:.1f} BLEU"))):
+        for group, kind in enumerate(VARIANTS):
+            height = max(relative[figure][kind])
+            axes.text(group + 0.4 * index - 0.2, height + 0.03, form.format(means(figures, figure)[kind]), ha="center")
     axes.set_ylim(0, 1.15)

@@ -1,4 +1,4 @@
-"""A model that is always given the true words in training, and its own in use: how much worse is it on its own?"""
+"""Exposure bias: accuracy with teacher forcing against accuracy in free-running generation."""
 
 from __future__ import annotations
 
@@ -26,69 +26,62 @@ from regard.experiments._translation_models import MODELS, TASK, data_settings, 
 from regard.training.load_run import LoadedRun
 
 CLAIM = (
-    "Training and testing differ: what is foretold well from true words is foretold worse from one's own, and mistakes"
-    " add up along the sentence."
+    "Training and testing differ: predictions from the model's own output are worse than from the true words, and"
+    " errors accumulate along the sentence."
 )
-WHERE = "Bengio et al. 2015, section 2; Ranzato et al. 2016, section 1"
+REFERENCE = "Bengio et al. 2015, section 2; Ranzato et al. 2016, section 1"
 STEPS = 350
 VARIANTS = ("luong", "transformer")
 PARTS = ("first third", "second third", "last third")
-TEACHER_FORCED, FREE_RUNNING = "true words given", "on its own"
-NUM_PAIRS = 300  # sentence pairs that are foretold
-MIN_DIFFERENCE = 0.02  # by which the difference must grow along the sentence
+TEACHER_FORCED, FREE_RUNNING = "teacher forcing", "free running"
+NUM_PAIRS = 300  # sentence pairs that are predicted
+MIN_DIFFERENCE = 0.02  # by which the difference must increase along the sentence
 
 
 def cells(effort: float) -> list[Cell]:
-    """Each model, asked in both ways."""
+    """Return a cell for each model; each is decoded in both modes."""
     steps, seeds = budget(effort, STEPS)
     return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
-    with train_small(TASK, [*data_settings(effort), *MODELS[kind]], steps=steps, seed=seed) as made:
-        right = {TEACHER_FORCED: dict.fromkeys(PARTS, 0.0), FREE_RUNNING: dict.fromkeys(PARTS, 0.0)}
+    with train_small(TASK, [*data_settings(effort), *MODELS[kind]], steps=steps, seed=seed) as trained:
+        correct = {TEACHER_FORCED: dict.fromkeys(PARTS, 0.0), FREE_RUNNING: dict.fromkeys(PARTS, 0.0)}
         count = dict.fromkeys(PARTS, 0)
-        for due, told in _told(made.parts):
-            for part, places in zip(PARTS, np.array_split(np.arange(len(due)), 3), strict=True):
-                count[part] += len(places)
-                for way, tokens in told.items():
-                    right[way][part] += sum(i < len(tokens) and tokens[i] == due[i] for i in places)
-        shares = {f"{way}, {part}": right[way][part] / max(1, count[part]) for way in right for part in PARTS}
-        whole = {f"{way}, all": sum(right[way].values()) / sum(count.values()) for way in right}
-        return whole | shares
+        for expected, predictions in _predict(trained.run):
+            for part, positions in zip(PARTS, np.array_split(np.arange(len(expected)), 3), strict=True):
+                count[part] += len(positions)
+                for mode, tokens in predictions.items():
+                    correct[mode][part] += sum(i < len(tokens) and tokens[i] == expected[i] for i in positions)
+        by_part = {f"{mode}, {part}": correct[mode][part] / max(1, count[part]) for mode in correct for part in PARTS}
+        total = {f"{mode}, all": sum(correct[mode].values()) / sum(count.values()) for mode in correct}
+        return total | by_part
 
 
-def _told(parts: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
-    """Of each held-out pair the true tokens, and what was said with the true words given and on its own."""
-    known: Any = parts.task
-    model: Any = parts.model
-    rows = pair_corpus.encode_in_memory(held_out(parts)[:NUM_PAIRS], *known.vocabularies)
-    batch = rows.batch(np.arange(rows.num_pairs), known.special_tokens)
+def _predict(run: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
+    """Return the true tokens of each held-out pair, and the predicted tokens by mode."""
+    task: Any = run.task
+    model: Any = run.model
+    corpus = pair_corpus.encode_in_memory(held_out(run)[:NUM_PAIRS], *task.vocabularies)
+    batch = corpus.batch(np.arange(corpus.num_pairs), task.special_tokens)
     with eval_mode(model):
         target: Tensor = batch.target.tokens
         logits, _ = model(target[:, :-1], model.start(batch.source))
-        given = logits.argmax(dim=-1).tolist()
-        search, limits = parts.recipe.decoding, known.limits(batch.source.lengths)
+        forced = logits.argmax(dim=-1).tolist()
+        search, limits = run.recipe.decoding, task.limits(batch.source.lengths)
         assert search is not None
-        own = search(model, model.start(batch.source), special_tokens=known.special_tokens, limits=limits)
-    found = []
-    for number, length in enumerate((batch.target.lengths - 1).tolist()):
-        due = target[number, 1 : length + 1].tolist()
-        found.append(
-            (
-                due,
-                {
-                    TEACHER_FORCED: given[number][:length],
-                    FREE_RUNNING: [*own[number][0].tokens, known.special_tokens.eos],
-                },
-            )
-        )
-    return found
+        hypotheses = search(model, model.start(batch.source), special_tokens=task.special_tokens, limits=limits)
+    results = []
+    for index, length in enumerate((batch.target.lengths - 1).tolist()):
+        expected = target[index, 1 : length + 1].tolist()
+        free = [*hypotheses[index][0].tokens, task.special_tokens.eos]
+        results.append((expected, {TEACHER_FORCED: forced[index][:length], FREE_RUNNING: free}))
+    return results
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """Less is right on its own, and the difference grows along the sentence."""
-    whole = {way: means(figures, f"{way}, all") for way in (TEACHER_FORCED, FREE_RUNNING)}
+    """Check that free-running accuracy is lower, and that the difference increases along the sentence."""
+    total = {mode: means(figures, f"{mode}, all") for mode in (TEACHER_FORCED, FREE_RUNNING)}
     gaps = {
         kind: [
             means(figures, f"{TEACHER_FORCED}, {part}")[kind] - means(figures, f"{FREE_RUNNING}, {part}")[kind]
@@ -97,23 +90,24 @@ def verdict(figures: Figures) -> ClaimResult:
         for kind in VARIANTS
     }
     holds = all(
-        gap[-1] > gap[0] + MIN_DIFFERENCE and whole[TEACHER_FORCED][kind] > whole[FREE_RUNNING][kind]
+        gap[-1] > gap[0] + MIN_DIFFERENCE and total[TEACHER_FORCED][kind] > total[FREE_RUNNING][kind]
         for kind, gap in gaps.items()
     )
-    told = "; ".join(
-        f"{kind} {whole[TEACHER_FORCED][kind]:.0%} with the true words given, {whole[FREE_RUNNING][kind]:.0%} on its own, the"
-        f" difference {100 * gap[0]:.0f} points in the first third of a sentence and {100 * gap[-1]:.0f} in the last"
+    details = "; ".join(
+        f"{kind} {total[TEACHER_FORCED][kind]:.0%} with teacher forcing, {total[FREE_RUNNING][kind]:.0%} free running,"
+        f" a difference of {100 * gap[0]:.0f} points in the first third of a sentence and {100 * gap[-1]:.0f} in the"
+        " last"
         for kind, gap in gaps.items()
     )
-    return ClaimResult(holds, f"Tokens that are right at their place: {told}. {describe_seeds(figures)}.")
+    return ClaimResult(holds, f"Correct tokens by position: {details}. {describe_seeds(figures)}.")
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Shares that are right, by the third of the sentence."""
-    named = {
-        f"{kind}, {way}": {part: seed_values(figures, f"{way}, {part}")[kind] for part in PARTS}
+    """Plot the accuracy by third of the sentence."""
+    bars = {
+        f"{kind}, {mode}": {part: seed_values(figures, f"{mode}, {part}")[kind] for part in PARTS}
         for kind in VARIANTS
-        for way in (TEACHER_FORCED, FREE_RUNNING)
+        for mode in (TEACHER_FORCED, FREE_RUNNING)
     }
-    plot_bars(axes, named, y="tokens right at their place")
+    plot_bars(axes, bars, y="correct tokens, fraction")
     axes.set_ylim(0, 1.05)

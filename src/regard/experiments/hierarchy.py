@@ -1,4 +1,4 @@
-"""Documents of several lengths, read by attention on two levels and on one."""
+"""Classification of documents of several lengths with attention on two levels and on one."""
 
 from __future__ import annotations
 
@@ -28,43 +28,50 @@ from regard.experiments._experiment import (
 )
 from regard.experiments._train_small import step_milliseconds, train_small
 
-CLAIM = "Attention on several levels, words of sentences and sentences of documents, helps documents, long ones most."
-WHERE = "Yang et al. 2016, section 3.4"
+CLAIM = (
+    "Attention on two levels, words in sentences and sentences in documents, improves document classification, most of"
+    " all for long documents."
+)
+REFERENCE = "Yang et al. 2016, section 3.4"
 STEPS = 500
-LENGTHS = (4, 8, 16)  # sentences of a document
-DOCUMENTS, TEST_DOCUMENTS = 1500, 120  # for training, all lengths together; and of each length for the test
+LENGTHS = (4, 8, 16)  # sentences per document
+DOCUMENTS, TEST_DOCUMENTS = 1500, 120  # for training, of all lengths together; for testing, of each length
 VARIANTS = {
     "two levels": ("model=hierarchical", "model.dim=16"),
-    "one level": ("model=flat_attention", "model.dim=28"),  # about as many weights
+    "one level": ("model=flat_attention", "model.dim=28"),  # about as many parameters
 }
-SAME = ("model.embedding=32", "model.attention_dim=32", "model.dropout=0.2", "model.gate=-2.0")
-TIME = "milliseconds a step"
-MIN_DIFFERENCE = 0.05  # of accuracy: seeds that differ by more, and lie among each other, decide nothing
+COMMON_SETTINGS = ("model.embedding=32", "model.attention_dim=32", "model.dropout=0.2", "model.gate=-2.0")
+TIME = "milliseconds per step"
+MIN_DIFFERENCE = 0.05  # of accuracy; overlapping seeds that differ by more are inconclusive
 
 
 def long_documents(split: str, count: int, sentences: int, *, seed: int) -> list[tuple[str, str]]:
-    """Labels and texts: reviews of which one sentence decides, among so many that others have said of other things."""
-    made = reviews.generate(split, count, language="en", seed=seed)
-    chance = random.Random(f"{split} {sentences} {seed}")
-    others = sorted(
-        {said for review in made for number, said in enumerate(_said(review)) if number != review.evidence_sentence}
+    """Return labels and texts: reviews with one evidence sentence, padded with unrelated sentences of other reviews."""
+    generated = reviews.generate(split, count, language="en", seed=seed)
+    rng = random.Random(f"{split} {sentences} {seed}")
+    fillers = sorted(
+        {
+            sentence
+            for review in generated
+            for index, sentence in enumerate(_split_sentences(review))
+            if index != review.evidence_sentence
+        }
     )
-    found = []
-    for review in made:
-        own = [*_said(review), *chance.sample(others, min(len(others), sentences))][
-            : max(sentences, review.evidence_sentence + 1)
-        ]
-        chance.shuffle(own)
-        found.append((review.label, " ".join(own)))
-    return found
+    documents = []
+    for review in generated:
+        padded = [*_split_sentences(review), *rng.sample(fillers, min(len(fillers), sentences))]
+        selected = padded[: max(sentences, review.evidence_sentence + 1)]
+        rng.shuffle(selected)
+        documents.append((review.label, " ".join(selected)))
+    return documents
 
 
-def _said(review: Review) -> list[str]:
+def _split_sentences(review: Review) -> list[str]:
     return [review.text[first:last] for first, last in review.sentences]
 
 
 def cells(effort: float) -> list[Cell]:
-    """Both ways to read, trained on all lengths alike."""
+    """Return a cell for each model; both are trained on documents of all lengths."""
     steps, seeds = budget(effort, STEPS)
     return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
@@ -75,46 +82,48 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
             rows = [row for length in LENGTHS for row in long_documents(split, count // 3, length, seed=1)]
             table = "\n".join(["label\ttext", *(f"{label}\t{text}" for label, text in rows)])
             (Path(folder) / f"{split}.tsv").write_text(table + "\n", encoding="utf-8")
-        settings = [f"data.path={folder}", "data.batch_size=16", *VARIANTS[kind], *SAME, "training.optimizer.lr=0.005"]
-        with train_small("classification", settings, steps=steps, seed=seed) as made:
-            task: Any = made.parts.task
-            options = made.parts.recipe.task.module("tasks").Options()
-            found: dict[str, float] = {"weights": made.parameters, TIME: step_milliseconds(made.parts)}
+        settings = [f"data.path={folder}", "data.batch_size=16", *VARIANTS[kind], *COMMON_SETTINGS]
+        settings.append("training.optimizer.lr=0.005")
+        with train_small("classification", settings, steps=steps, seed=seed) as trained:
+            task: Any = trained.run.task
+            options = trained.run.recipe.task.module("tasks").Options()
+            metrics: dict[str, float] = {"parameters": trained.parameters, TIME: step_milliseconds(trained.run)}
             for length in LENGTHS:
-                due = long_documents("test", scaled_count(effort, TEST_DOCUMENTS, 10), length, seed=1)
-                told = task.answer(made.parts.model, [text for _, text in due], options, None)
-                right = sum(answers[0].text == label for answers, (label, _) in zip(told, due, strict=True))
-                found[f"accuracy, {length} sentences"] = right / len(due)
-            return found
+                documents = long_documents("test", scaled_count(effort, TEST_DOCUMENTS, 10), length, seed=1)
+                results = task.predict(trained.run.model, [text for _, text in documents], options, None)
+                labels = [predictions[0].text for predictions in results]
+                correct = sum(label == true for label, (true, _) in zip(labels, documents, strict=True))
+                metrics[f"accuracy, {length} sentences"] = correct / len(documents)
+            return metrics
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """On the longest documents two levels are better with every seed, and by more than on the shortest."""
-    found = {length: means(figures, f"accuracy, {length} sentences") for length in LENGTHS}
+    """Check that every seed of two levels is better on the longest documents, and by more than on the shortest."""
+    accuracy = {length: means(figures, f"accuracy, {length} sentences") for length in LENGTHS}
     longest = seed_values(figures, f"accuracy, {LENGTHS[-1]} sentences")
-    taken, weights = means(figures, TIME), means(figures, "weights")
-    gain = {length: each["two levels"] - each["one level"] for length, each in found.items()}
-    told = "; ".join(
-        f"{kind} {', '.join(f'{found[length][kind]:.0%}' for length in LENGTHS)} ({weights[kind]:.0f} weights,"
-        f" {taken[kind]:.0f} ms a step)"
+    milliseconds, parameters = means(figures, TIME), means(figures, "parameters")
+    gain = {length: by_kind["two levels"] - by_kind["one level"] for length, by_kind in accuracy.items()}
+    details = "; ".join(
+        f"{kind} {', '.join(f'{accuracy[length][kind]:.0%}' for length in LENGTHS)} ({parameters[kind]:.0f}"
+        f" parameters, {milliseconds[kind]:.0f} ms per step)"
         for kind in VARIANTS
     )
     both = longest["one level"], longest["two levels"]
     unclear = is_inconclusive(*both, MIN_DIFFERENCE)
-    more = f" Seeds differ by more than the two do ({format_range(*both)} of the longest); {MORE}." if unclear else ""
+    more = f" Seeds differ more than models ({format_range(*both)} on the longest); {MORE}." if unclear else ""
     return ClaimResult(
         None if unclear else gain[LENGTHS[-1]] > gain[LENGTHS[0]] and is_separated(*both),
-        f"Documents of {', '.join(map(str, LENGTHS))} sentences that are labelled rightly: {told}."
+        f"Accuracy on documents of {', '.join(map(str, LENGTHS))} sentences: {details}."
         f" {describe_seeds(figures)}.{more}",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Accuracy against length."""
+    """Plot accuracy against length."""
     curves = {
         kind: {float(length): means(figures, f"accuracy, {length} sentences")[kind] for length in LENGTHS}
         for kind in VARIANTS
     }
-    plot_lines(axes, curves, x="sentences of a document", y="accuracy")
+    plot_lines(axes, curves, x="sentences per document", y="accuracy")
     axes.set_ylim(0.4, 1.02)
     axes.set_xticks(LENGTHS)

@@ -1,4 +1,4 @@
-"""Images by full, local 1-D and local 2-D attention: how good they are, and what they cost as the image grows."""
+"""Image generation with full, local 1-D and local 2-D attention: quality, and cost against the image size."""
 
 from __future__ import annotations
 
@@ -27,30 +27,32 @@ from regard.experiments._train_small import train_small
 from regard.models import image_transformer
 from regard.tasks.image_generation.generate import teacher_forcing_loss
 
-CLAIM = "Attention over local windows makes images affordable: the cost grows with the pixels, not with their square."
-WHERE = "Parmar et al. 2018, section 3.3"
+CLAIM = "Attention over local windows makes images affordable: the cost is linear in the pixels, not quadratic."
+REFERENCE = "Parmar et al. 2018, section 3.3"
 STEPS = 220
 VARIANTS = ("full", "local_1d", "local_2d")
 SIDES = (16, 24, 32, 48, 64, 96)
-NUM_FITTED_SIZES = 4  # of the largest sizes, where a step is mostly attention: there the power is fitted
+NUM_FITTED_SIZES = 4  # largest sizes, for which a step is mostly attention; the exponent is fitted to these
 LEVELS = 16
-MAX_BITS_RATIO = 1.1  # times the bits of full attention that a local one may need
-BITS, TIME = "bits a pixel", "milliseconds"
+MAX_BITS_RATIO = 1.1  # bits of local attention relative to full attention
+BITS, TIME = "bits per pixel", "milliseconds"
 
 
 def cells(effort: float) -> list[Cell]:
-    """Each kind trained on small digits, and timed on larger images."""
+    """Return cells for each kind: trained on small digits, and timed on larger images."""
     steps, seeds = budget(effort, STEPS)
     sides, repeats = (SIDES if effort >= 1 else SIDES[:2]), max(1, round(3 * effort))
     quality = [
-        cell for kind in VARIANTS for cell in cells_per_seed(f"{kind}, digits", seeds, partial(_train, kind, steps))
+        cell
+        for kind in VARIANTS
+        for cell in cells_per_seed(f"{kind}, digits", seeds, partial(_measure_quality, kind, steps))
     ]
     return quality + [
-        Cell(f"{kind}, side {side}", partial(_cost, kind, side, repeats)) for kind in VARIANTS for side in sides
+        Cell(f"{kind}, side {side}", partial(_measure_cost, kind, side, repeats)) for kind in VARIANTS for side in sides
     ]
 
 
-def _train(kind: str, steps: int, seed: int) -> dict[str, float]:
+def _measure_quality(kind: str, steps: int, seed: int) -> dict[str, float]:
     settings = [
         *(
             "data.batch_size=32",
@@ -63,28 +65,28 @@ def _train(kind: str, steps: int, seed: int) -> dict[str, float]:
         *(f"model.attention={kind}", "model.query_block=[2, 4]", "model.memory_block=[3, 4]", "model.block_1d=[8, 16]"),
         "training.optimizer.lr=0.004",
     ]
-    with train_small("images", settings, steps=steps, seed=seed) as made:
-        return {BITS: made.scores["bits"]}
+    with train_small("images", settings, steps=steps, seed=seed) as trained:
+        return {BITS: trained.scores["bits"]}
 
 
-def _cost(kind: Any, side: int, repeats: int) -> dict[str, float]:
-    """Processor time of loss and gradient of one image."""
+def _measure_cost(kind: Any, side: int, repeats: int) -> dict[str, float]:
+    """Return the processor time of loss and gradient of one image."""
     config = image_transformer.Config(
         layers=2, dim=32, heads=2, attention=kind, block_1d=(64, 64), query_block=(4, 8), memory_block=(4, 4)
     )
     model = image_transformer.build(config, ImageGenerationSpec(side, side, 1, levels=LEVELS))
     image = torch.randint(LEVELS, (1, side * side))
-    nothing = ImageCondition(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
-    taken = []
+    condition = ImageCondition(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
+    seconds = []
     for _ in range(repeats + 1):
-        begun = time.process_time()
-        teacher_forcing_loss(model, image, nothing, num_levels=LEVELS).backward()
-        taken.append(time.process_time() - begun)
-    return {"pixels": side**2, TIME: 1000 * median(taken[1:])}
+        started_at = time.process_time()
+        teacher_forcing_loss(model, image, condition, num_levels=LEVELS).backward()
+        seconds.append(time.process_time() - started_at)
+    return {"pixels": side**2, TIME: 1000 * median(seconds[1:])}
 
 
 def _costs(figures: Figures) -> dict[str, dict[float, float]]:
-    """Kind -> pixels -> milliseconds."""
+    """Return {kind: {pixels: milliseconds}}."""
     return {
         kind: {row["pixels"]: row[TIME] for name, row in figures.items() if name.startswith(f"{kind}, side")}
         for kind in VARIANTS
@@ -92,28 +94,28 @@ def _costs(figures: Figures) -> dict[str, dict[float, float]]:
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """Local kinds grow more slowly than full attention, and come near it in bits."""
+    """Check that the cost of local attention grows more slowly, with about the bits of full attention."""
     bits = {name.partition(",")[0]: value for name, value in means(figures, BITS).items()}
     costs = _costs(figures)
-    large = {kind: dict(sorted(each.items())[-NUM_FITTED_SIZES:]) for kind, each in costs.items()}
-    growth = {kind: exponent(each, each.values()) for kind, each in large.items()}
+    fitted = {kind: dict(sorted(curve.items())[-NUM_FITTED_SIZES:]) for kind, curve in costs.items()}
+    growth = {kind: exponent(curve, curve.values()) for kind, curve in fitted.items()}
     largest = max(costs["full"])
-    near = all(bits[kind] < MAX_BITS_RATIO * bits["full"] for kind in VARIANTS[1:])
+    similar = all(bits[kind] < MAX_BITS_RATIO * bits["full"] for kind in VARIANTS[1:])
     slower = all(growth[kind] < growth["full"] - 0.2 for kind in VARIANTS[1:])
-    last = {kind: each[largest] for kind, each in costs.items()}
+    last = {kind: curve[largest] for kind, curve in costs.items()}
     return ClaimResult(
-        near and slower,
-        f"Bits a pixel of digits: {format_values(bits, '.2f')}. From {min(large['full']):.0f} pixels on the time of a step"
-        f" grows with them to the power of {format_values(growth, '.2f')}; at {largest:.0f} pixels it is {format_values(last, '.0f')}"
-        f" milliseconds. {describe_seeds(figures)}.",
+        similar and slower,
+        f"Bits per pixel of digits: {format_values(bits, '.2f')}. Exponent of the pixels in the time of a step, from"
+        f" {min(fitted['full']):.0f} pixels on: {format_values(growth, '.2f')}. Milliseconds at {largest:.0f} pixels:"
+        f" {format_values(last, '.0f')}. {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Time against pixels, the quality in the legend."""
+    """Plot time against pixels, with the quality in the legend."""
     bits = {name.partition(",")[0]: value for name, value in means(figures, BITS).items()}
-    curves = {f"{kind} ({bits[kind]:.2f} bits a pixel of digits)": each for kind, each in _costs(figures).items()}
-    plot_lines(axes, curves, x="pixels", y="milliseconds of a training step")
+    curves = {f"{kind} ({bits[kind]:.2f} bits per pixel)": curve for kind, curve in _costs(figures).items()}
+    plot_lines(axes, curves, x="pixels", y="milliseconds per training step")
     sizes = [int(pixels) for pixels in _costs(figures)["full"]]
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -1,4 +1,4 @@
-"""How many operations wait for one another as a sequence grows, in training and in decoding, and what that costs."""
+"""Sequential operations against the sequence length, in training and in decoding, and their speed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from regard.experiments._experiment import Cell, ClaimResult, Figures, exponent,
 from regard.models import bahdanau, seq2seq, transformer
 
 CLAIM = (
-    "A Transformer is trained without a loop over time, all places at once, where a recurrent network goes from one to"
-    " the next; at test both make one token after the other."
+    "A Transformer is trained on all positions in parallel, whereas a recurrent network steps through time; both"
+    " generate token by token."
 )
-WHERE = "Vaswani et al. 2017, sections 1 and 3.1"
+REFERENCE = "Vaswani et al. 2017, sections 1 and 3.1"
 LENGTHS = (16, 32, 64, 128)
-BATCH_SIZE, TOKENS = 8, 100
+BATCH_SIZE, VOCAB_SIZE = 8, 100
 VARIANTS = ("seq2seq", "bahdanau", "transformer")
 
 
-def _model(kind: str) -> Any:
-    sizes = Seq2SeqSpec(TOKENS, TOKENS, max_length=2 * LENGTHS[-1])
+def _build_model(kind: str) -> Any:
+    sizes = Seq2SeqSpec(VOCAB_SIZE, VOCAB_SIZE, max_length=2 * LENGTHS[-1])
     if kind == "seq2seq":
         return seq2seq.build(seq2seq.Config(dim=64, embedding=64, dropout=0.0), sizes)
     if kind == "bahdanau":
@@ -36,61 +36,63 @@ def _model(kind: str) -> Any:
 
 
 def cells(effort: float) -> list[Cell]:
-    """Each kind at each length; nothing is trained, more effort repeats the timing more often."""
+    """Return each model at each length; nothing is trained, and more effort repeats the timing."""
     repeats, lengths = max(1, round(5 * effort)), LENGTHS if effort >= 1 else LENGTHS[:2]
     return [Cell(f"{kind}, n = {n}", partial(_measure, kind, n, repeats)) for kind in VARIANTS for n in lengths]
 
 
 def _measure(kind: str, n: int, repeats: int) -> dict[str, float]:
-    model, marks = _model(kind), SpecialTokens()
-    source = Padded(torch.randint(marks.first_regular_id, TOKENS, (BATCH_SIZE, n)), torch.full((BATCH_SIZE,), n))
-    target = torch.randint(marks.first_regular_id, TOKENS, (BATCH_SIZE, n + 1))
+    model, special_tokens = _build_model(kind), SpecialTokens()
+    source = Padded(
+        torch.randint(special_tokens.first_regular_id, VOCAB_SIZE, (BATCH_SIZE, n)), torch.full((BATCH_SIZE,), n)
+    )
+    target = torch.randint(special_tokens.first_regular_id, VOCAB_SIZE, (BATCH_SIZE, n + 1))
 
-    def learn() -> Tensor:
+    def train_step() -> Tensor:
         features, _ = model.features(target[:, :-1], model.start(source))
         loss: Tensor = model.readout.loss(features.flatten(0, 1), target[:, 1:].flatten())
         loss.backward()
         return loss
 
-    def tell() -> None:
+    def decode() -> None:
         search = decoder("greedy", min_length=n)
         with torch.no_grad():
-            search(model, model.start(source), special_tokens=marks, limits=torch.full((BATCH_SIZE,), n))
+            search(model, model.start(source), special_tokens=special_tokens, limits=torch.full((BATCH_SIZE,), n))
 
-    waits = longest_chain(learn())
-    seconds = {"training": _seconds(learn, repeats), "decoding": _seconds(tell, repeats)}
+    chain = longest_chain(train_step())
+    seconds = {"training": _seconds(train_step, repeats), "decoding": _seconds(decode, repeats)}
     return {
         "n": n,
-        "operations in a chain, training": waits,
-        "calls of the decoder, training": _calls(model, learn),
-        "calls of the decoder, decoding": _calls(model, tell),
-        **{f"tokens/s, {what}": BATCH_SIZE * n / taken for what, taken in seconds.items()},
+        "sequential operations, training": chain,
+        "decoder calls, training": _count_calls(model, train_step),
+        "decoder calls, decoding": _count_calls(model, decode),
+        **{f"tokens/s, {phase}": BATCH_SIZE * n / duration for phase, duration in seconds.items()},
     }
 
 
 def longest_chain(result: Tensor) -> int:
-    """A result with a gradient -> the most operations that it came about by, each waiting for the one before."""
+    """Return the number of operations in the longest chain of the autograd graph of a result."""
     depth: dict[Any, int] = {}
     stack = [result.grad_fn]
     while stack:
         node: Any = stack[-1]
-        before = [one for one, _ in node.next_functions if one is not None]
-        open_ones = [one for one in before if one not in depth]
-        if open_ones:
-            stack += open_ones
+        inputs = [function for function, _ in node.next_functions if function is not None]
+        pending = [function for function in inputs if function not in depth]
+        if pending:
+            stack += pending
         else:
-            depth[stack.pop()] = 1 + max((depth[one] for one in before), default=0)
+            depth[stack.pop()] = 1 + max((depth[function] for function in inputs), default=0)
     return depth[result.grad_fn]
 
 
-def _calls(model: Any, work: Any) -> int:
-    """How often the decoder is asked: once for a whole sequence, or once for each token."""
+def _count_calls(model: Any, work: Any) -> int:
+    """Count the calls of the decoder: one per sequence, or one per token."""
     count, inner = 0, model.features
 
-    def counted(*given: Any) -> Any:
+    def counted(*args: Any) -> Any:
         nonlocal count
         count += 1
-        return inner(*given)
+        return inner(*args)
 
     model.features = counted
     try:
@@ -102,12 +104,12 @@ def _calls(model: Any, work: Any) -> int:
 
 def _seconds(work: Any, repeats: int) -> float:
     work()
-    taken = []
+    durations = []
     for _ in range(repeats):
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - begun)
-    return median(taken)
+        durations.append(time.perf_counter() - started_at)
+    return median(durations)
 
 
 def _curve(figures: Figures, kind: str, figure: str) -> dict[float, float]:
@@ -115,29 +117,29 @@ def _curve(figures: Figures, kind: str, figure: str) -> dict[float, float]:
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """The chain of the Transformer does not grow in training, that of the others does; decoding takes n calls."""
-    chains = {kind: _curve(figures, kind, "operations in a chain, training") for kind in VARIANTS}
+    """Check that in training only the chains of recurrent models grow, and that decoding takes n calls."""
+    chains = {kind: _curve(figures, kind, "sequential operations, training") for kind in VARIANTS}
     growth = {kind: exponent(chain, chain.values()) for kind, chain in chains.items()}
-    calls = {kind: _curve(figures, kind, "calls of the decoder, decoding") for kind in VARIANTS}
+    calls = {kind: _curve(figures, kind, "decoder calls, decoding") for kind in VARIANTS}
     longest = max(chains["transformer"])
-    speed = {kind: _curve(figures, kind, "tokens/s, training")[longest] for kind in VARIANTS}
-    told = {kind: _curve(figures, kind, "tokens/s, decoding")[longest] for kind in VARIANTS}
-    step_by_step = all(count >= n for each in calls.values() for n, count in each.items())
+    training_speed = {kind: _curve(figures, kind, "tokens/s, training")[longest] for kind in VARIANTS}
+    decoding_speed = {kind: _curve(figures, kind, "tokens/s, decoding")[longest] for kind in VARIANTS}
+    step_by_step = all(count >= n for by_length in calls.values() for n, count in by_length.items())
     holds = growth["transformer"] < 0.1 and min(growth["seq2seq"], growth["bahdanau"]) > 0.7 and step_by_step
-    waits = ", ".join(f"{kind} {chains[kind][longest]:.0f} (n^{growth[kind]:.1f})" for kind in VARIANTS)
-    rates = ", ".join(f"{kind} {speed[kind]:.0f} and {told[kind]:.0f}" for kind in VARIANTS)
+    chain_details = ", ".join(f"{kind} {chains[kind][longest]:.0f} (n^{growth[kind]:.1f})" for kind in VARIANTS)
+    speeds = ", ".join(f"{kind} {training_speed[kind]:.0f} and {decoding_speed[kind]:.0f}" for kind in VARIANTS)
     return ClaimResult(
         holds,
-        f"At {longest:.0f} tokens so many operations wait for one another in a training step: {waits}. In decoding"
-        f" every one of them is asked {min(each[longest] for each in calls.values()):.0f} times for a token. Tokens a"
-        f" second in training and in decoding, {BATCH_SIZE} rows at once: {rates}.",
+        f"Sequential operations of a training step at {longest:.0f} tokens: {chain_details}. In decoding every model is"
+        f" called {min(by_length[longest] for by_length in calls.values()):.0f} times. Tokens per second in training"
+        f" and in decoding, batch size {BATCH_SIZE}: {speeds}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Chains against length."""
-    curves = {f"{kind}, training": _curve(figures, kind, "operations in a chain, training") for kind in VARIANTS}
-    curves["every one, decoding (calls)"] = _curve(figures, "transformer", "calls of the decoder, decoding")
-    plot_lines(axes, curves, x="tokens n", y="operations, one after the other")
+    """Plot sequential operations against length."""
+    curves = {f"{kind}, training": _curve(figures, kind, "sequential operations, training") for kind in VARIANTS}
+    curves["all models, decoding (calls)"] = _curve(figures, "transformer", "decoder calls, decoding")
+    plot_lines(axes, curves, x="tokens n", y="sequential operations")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

@@ -1,4 +1,4 @@
-"""A Vision Transformer and a small convolutional network as the training set grows."""
+"""A Vision Transformer against a small convolutional network for training sets of increasing size."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from regard.experiments._experiment import (
 )
 from regard.experiments._train_small import train_small
 
-CLAIM = "Transformers need much data, then they can replace convolution: with few images a convolution is far ahead."
-WHERE = "Dosovitskiy et al. 2021, section 4.3"
+CLAIM = "Transformers need much data to replace convolution: with few images a CNN is far better."
+REFERENCE = "Dosovitskiy et al. 2021, section 4.3"
 STEPS = 1000
 SIZES = (60, 250, 1000)
 VARIANTS = {
     "ViT": ("model=vit", "model.layers=2", "model.dim=48", "model.heads=4", "model.patch=2"),
     "CNN": ("model=cnn", "model.dim=16", "model.stages=2"),
 }
-MAX_ACCURACY_GAP = 3.0  # points of accuracy within which a rival counts as replaced
-SCORE = "accuracy"
+MAX_ACCURACY_GAP = 3.0  # percentage points within which the CNN counts as replaced
+ACCURACY = "accuracy"
 
 
 def cells(effort: float) -> list[Cell]:
-    """Each kind with each number of images and the same number of steps."""
+    """Return each model with each number of images and the same number of steps."""
     steps, seeds = budget(effort, STEPS)
     return [
         cell
@@ -42,30 +42,31 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(kind: str, size: int, steps: int, seed: int) -> dict[str, float]:
     settings = [f"data.examples={size}", *VARIANTS[kind], "training.optimizer.lr=0.003"]
-    with train_small("regard.experiments._digits_subset_task", settings, steps=steps, seed=seed) as made:
-        return {SCORE: made.scores["accuracy"], "weights": made.parameters}
+    with train_small("regard.experiments._digits_subset_task", settings, steps=steps, seed=seed) as trained:
+        return {ACCURACY: trained.scores["accuracy"], "parameters": trained.parameters}
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """With the fewest images the convolution leads clearly, with the most hardly."""
-    found = means(figures, SCORE)
-    lead = {size: found[f"CNN, {size} images"] - found[f"ViT, {size} images"] for size in SIZES}
-    told = "; ".join(
-        f"{size} images: ViT {found[f'ViT, {size} images']:.1f} %, CNN {found[f'CNN, {size} images']:.1f} %"
+    """Check that the CNN is clearly better with the fewest images, and hardly with the most."""
+    accuracy = means(figures, ACCURACY)
+    lead = {size: accuracy[f"CNN, {size} images"] - accuracy[f"ViT, {size} images"] for size in SIZES}
+    details = "; ".join(
+        f"{size} images: ViT {accuracy[f'ViT, {size} images']:.1f} %, CNN {accuracy[f'CNN, {size} images']:.1f} %"
         for size in SIZES
     )
     return ClaimResult(
         lead[SIZES[0]] > MAX_ACCURACY_GAP > lead[SIZES[-1]],
-        f"Digits recognised after the same number of steps, by images to learn from: {told}. The convolution leads by"
-        f" {lead[SIZES[0]]:.1f} points with the fewest and {lead[SIZES[-1]]:.1f} with the most. {describe_seeds(figures)}.",
+        f"Accuracy on digits after the same number of steps, by training images: {details}. The CNN leads by"
+        f" {lead[SIZES[0]]:.1f} points with the fewest and {lead[SIZES[-1]]:.1f} with the most."
+        f" {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Accuracy against the number of images."""
-    found = means(figures, SCORE)
-    curves = {kind: {float(size): found[f"{kind}, {size} images"] for size in SIZES} for kind in VARIANTS}
-    plot_lines(axes, curves, x="images to learn from", y="accuracy, %")
+    """Plot accuracy against the number of images."""
+    accuracy = means(figures, ACCURACY)
+    curves = {kind: {float(size): accuracy[f"{kind}, {size} images"] for size in SIZES} for kind in VARIANTS}
+    plot_lines(axes, curves, x="training images", y="accuracy, %")
     axes.set_xscale("log")
     axes.set_xticks(SIZES, list(map(str, SIZES)))
     axes.minorticks_off()

@@ -1,4 +1,4 @@
-"""Which position encodings keep what a position encoding is asked to be."""
+"""Requirements of position encodings, measured for every registered scheme."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from regard.experiments._position_requirements import DIM, MAX_LENGTH, measure_r
 from regard.layers.positions import build
 
 CLAIM = (
-    "A position encoding must tell every place apart, step equally in every length, stay bounded on longer input and be"
-    " deterministic; the index, a fraction of the length and binary numbers fail or waste, sinusoids do not."
+    "A position encoding must be unique per position, have equal distances at every length, stay bounded for longer"
+    " inputs and be deterministic. The index, a fraction of the length and binary numbers fail or waste features;"
+    " sinusoids do not."
 )
-WHERE = "Vaswani et al. 2017, section 3.5"
+REFERENCE = "Vaswani et al. 2017, section 3.5"
 REQUIREMENTS = ("unique", "equal_distance", "bounded", "deterministic")
 NAIVE = ("index", "fraction", "binary")
 
 
 def cells(effort: float) -> list[Cell]:
-    """A cell for each scheme; nothing is trained, so that effort does not matter."""
+    """Return a cell for each scheme; nothing is trained, so effort has no effect."""
     return [
         Cell(name, partial(_measure, name)) for name in registered_names("regard.layers.positions") if name != "none"
     ]
 
 
 def _measure(name: str) -> dict[str, float]:
-    kept = {asked: float(value) for asked, value in measure_requirements(name)._asdict().items()}
-    return kept | {"features_in_use": _in_use(name)}
+    requirements = {key: float(value) for key, value in measure_requirements(name)._asdict().items()}
+    return requirements | {"features_in_use": _features_in_use(name)}
 
 
-def _in_use(name: str) -> float:
-    """The share of the features that are not the same at every place; 1 for schemes inside the score."""
+def _features_in_use(name: str) -> float:
+    """Return the fraction of features that vary over positions; 1 for schemes inside the score."""
     try:
         added = build(name, DIM, max_length=MAX_LENGTH).encode_sequence(MAX_LENGTH)
     except ShapeError:
@@ -43,30 +44,26 @@ def _in_use(name: str) -> float:
     return 1.0 if added is None else float((added.std(dim=0) > 1e-6).float().mean())
 
 
-def _all_kept(numbers: Any) -> bool:
-    return all(numbers[asked] for asked in REQUIREMENTS)
-
-
 def verdict(figures: Figures) -> ClaimResult:
-    """Sinusoids keep all and use every feature; each naive way lacks something."""
-    lacks = {
-        name: [asked.replace("_", " ") for asked in REQUIREMENTS if not numbers[asked]]
-        + ([f"uses {numbers['features_in_use']:.0%} of the features"] if numbers["features_in_use"] < 1 else [])
-        for name, numbers in figures.items()
+    """Check that sinusoids meet all requirements with every feature in use, and that each naive scheme fails one."""
+    failures = {
+        name: [f"not {requirement.replace('_', ' ')}" for requirement in REQUIREMENTS if not values[requirement]]
+        + ([f"uses {values['features_in_use']:.0%} of the features"] if values["features_in_use"] < 1 else [])
+        for name, values in figures.items()
     }
-    holds = not lacks["sinusoidal"] and all(lacks[name] for name in NAIVE)
-    whole = ", ".join(name for name, lack in lacks.items() if not lack)
-    told = "; ".join(f"{name}: {', '.join(lack)}" for name, lack in lacks.items() if lack)
-    return ClaimResult(holds, f"All four kept, with every feature in use: {whole}. What the others lack: {told}.")
+    holds = not failures["sinusoidal"] and all(failures[name] for name in NAIVE)
+    complete = ", ".join(name for name, failed in failures.items() if not failed)
+    details = "; ".join(f"{name}: {', '.join(failed)}" for name, failed in failures.items() if failed)
+    return ClaimResult(holds, f"All four met, with every feature in use: {complete}. The others: {details}.")
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Schemes × requirements: filled where it is kept."""
+    """Plot schemes × requirements; cells that are met are filled."""
     columns = [*REQUIREMENTS, "features_in_use"]
-    values = torch.tensor([[numbers[column] for column in columns] for numbers in figures.values()])
+    values = torch.tensor([[row[column] for column in columns] for row in figures.values()])
     axes.imshow(values.numpy(), cmap="Blues", vmin=0, vmax=2.5, aspect="auto")
     axes.set_xticks(range(len(columns)), [column.replace("_", " ") for column in columns])
     axes.set_yticks(range(len(figures)), list(figures))
-    for row, numbers in enumerate(values.tolist()):
-        for column, value in enumerate(numbers):
+    for row, row_values in enumerate(values.tolist()):
+        for column, value in enumerate(row_values):
             axes.text(column, row, {0: "no", 1: "yes"}.get(value, f"{value:.0%}"), ha="center", va="center")

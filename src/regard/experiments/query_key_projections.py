@@ -1,6 +1,6 @@
-"""Why queries and keys are multiplied by learned matrices: likeness may attract in one feature and repel in another.
+"""Why queries and keys need learned projections: similarity may attract in one feature and repel in another.
 
-This file is also the model: users and items are compared by their profiles alone, as they are or after W_Q and W_K.
+This module is also the model: users and items are compared by their profiles alone, with or without W_Q and W_K.
 """
 
 from __future__ import annotations
@@ -34,31 +34,29 @@ from regard.experiments._experiment import (
 from regard.experiments._train_small import train_small
 
 CLAIM = (
-    "Queries and keys need learned matrices W_Q and W_K: where likeness means liking in one feature and disliking in"
-    " another, a plain comparison cannot tell, learned weights can."
+    "Queries and keys need learned projections W_Q and W_K: if similarity attracts in one feature and repels in"
+    " another, a plain dot product fails, and learned projections succeed."
 )
-WHERE = "Vaswani et al. 2017, section 3.2.2"
+REFERENCE = "Vaswani et al. 2017, section 3.2.2"
 STEPS = 400
 USERS, ITEMS, ITEMS_PER_USER, TOP = 400, 120, 12, 10
-PULL = 2.5  # how strongly a feature attracts or repels
-NUM_TRAIN_ITEMS = (
-    ITEMS_PER_USER - 2
-)  # films that are learned from; of the last two one is asked for in validation, one in the test
+ATTRACTION = 2.5  # logit by which a feature attracts or repels
+NUM_TRAIN_ITEMS = ITEMS_PER_USER - 2  # the last two are for validation and test
 CHANCE = TOP / (ITEMS - NUM_TRAIN_ITEMS)
-HIT = f"hit among {TOP}"
-VARIANTS = {"as they are": "none", "learned": "learned"}
-ORACLE = "who knows the taste"
+HIT = f"hit@{TOP}"
+VARIANTS = {"no projections": "none", "learned projections": "learned"}
+ORACLE = "oracle"
 
 
 @dataclass(frozen=True)
 class Config:
-    """What stands between profiles and their comparison."""
+    """Projections of the profiles before their comparison."""
 
-    weights: Literal["learned", "none"] = "learned"  # W_Q and W_K, or nothing
+    weights: Literal["learned", "none"] = "learned"  # W_Q and W_K, or none
 
 
 class ProfileRecommender(nn.Module):
-    """A `Chooser` in the sense of core.choosing: score = β · (W_Q user) · (W_K item), of the profiles alone."""
+    """A `RecommenderModel` of the profiles alone: score = β · (W_Q user) · (W_K item)."""
 
     fields = ()
 
@@ -71,62 +69,63 @@ class ProfileRecommender(nn.Module):
         self.weigh = Weigh(scores.build("scaled_dot", width))
 
     def states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
-        """(b 1+t p): the profile, whatever was chosen."""
+        """Return (b 1+t p): the profile, independent of the history."""
         return users.profiles[:, None].expand(-1, users.history.shape[1] + 1, -1)
 
     def gates(self, states: Tensor) -> Tensor:
-        """(m p) -> (m 1): there is one head."""
+        """(m p) -> (m 1): one head."""
         return states.new_zeros(len(states), 1)
 
     def scores(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
         """(m p) -> (m 1 n)."""
-        found = self.weigh.scores(self.q(states)[None, None], self.k(catalog.profiles)[None, None])
-        return self.sharpness * found[0].transpose(0, 1)
+        logits = self.weigh.scores(self.q(states)[None, None], self.k(catalog.profiles)[None, None])
+        return self.sharpness * logits[0].transpose(0, 1)
 
     def query_key_vectors(self, states: Tensor, catalog: ItemCatalog) -> None:
-        """Left out: scores are few."""
+        """Return None: there are few scores."""
 
 
 def build(config: Config, sizes: RecommendationSpec) -> ProfileRecommender:
-    """Choices and what the data decided -> a model."""
+    """Build the model."""
     return ProfileRecommender(config, sum(sizes.user_field_dims))
 
 
 class SyntheticUsers(NamedTuple):
-    """What is known of the users that were made."""
+    """Ground truth of the generated users."""
 
-    utility: np.ndarray[Any, np.dtype[np.float64]]  # (u i) of every film to every user
-    choices: np.ndarray[Any, np.dtype[np.int64]]  # (u c) films in the order in which they were chosen
+    utility: np.ndarray[Any, np.dtype[np.float64]]  # (u i) of every film for every user
+    choices: np.ndarray[Any, np.dtype[np.int64]]  # (u c) films in order of choice
 
 
 def write_dataset(folder: Path, users: int, *, seed: int) -> SyntheticUsers:
-    """Tables of users and films with the same two features, and what was chosen: who is merry likes merry films, whose
-    life is fast likes slow ones."""
-    chance = np.random.default_rng(seed)
-    people, films = chance.uniform(-1, 1, (users, 2)), chance.uniform(-1, 1, (ITEMS, 2))
-    worth = PULL * (people[:, :1] @ films[:, :1].T - people[:, 1:] @ films[:, 1:].T)
+    """Write tables of users and films with the same two features, and of choices.
+
+    Users prefer films with the same first feature and with the opposite second feature.
+    """
+    rng = np.random.default_rng(seed)
+    user_features, film_features = rng.uniform(-1, 1, (users, 2)), rng.uniform(-1, 1, (ITEMS, 2))
+    attraction = user_features[:, :1] @ film_features[:, :1].T - user_features[:, 1:] @ film_features[:, 1:].T
+    utility = ATTRACTION * attraction
     rows = ["user,item,rating,time"]
-    drawn = (worth + chance.gumbel(size=worth.shape)).argsort(axis=1)[:, ::-1][:, :ITEMS_PER_USER]
-    chosen = chance.permuted(drawn, axis=1)  # the best is not always first
-    for user, order in enumerate(chosen):
-        rows += [f"u{user},f{film},4,{1_600_000_000 + 86_400 * place}" for place, film in enumerate(order)]
+    best = (utility + rng.gumbel(size=utility.shape)).argsort(axis=1)[:, ::-1][:, :ITEMS_PER_USER]
+    choices = rng.permuted(best, axis=1)  # the best is not always first
+    for user, order in enumerate(choices):
+        rows += [f"u{user},f{film},4,{1_600_000_000 + 86_400 * day}" for day, film in enumerate(order)]
     (folder / "ratings.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    for name, key, table in (("users", "user", people), ("items", "item", films)):
-        listed = [
-            f"{key[0] if key == 'user' else 'f'}{i},{merry:.3f},{fast:.3f}" for i, (merry, fast) in enumerate(table)
-        ]
-        (folder / f"{name}.csv").write_text("\n".join([f"{key},merry,fast", *listed]) + "\n", encoding="utf-8")
-    return SyntheticUsers(worth, chosen)
+    for name, key, prefix, features in (("users", "user", "u", user_features), ("items", "item", "f", film_features)):
+        lines = [f"{prefix}{i},{merry:.3f},{fast:.3f}" for i, (merry, fast) in enumerate(features)]
+        (folder / f"{name}.csv").write_text("\n".join([f"{key},merry,fast", *lines]) + "\n", encoding="utf-8")
+    return SyntheticUsers(utility, choices)
 
 
 def cells(effort: float) -> list[Cell]:
-    """With and without the matrices, and what can be reached at all."""
+    """Return cells with and without projections, and the oracle."""
     steps, seeds = budget(effort, STEPS)
     users = scaled_count(effort, USERS, 40)
-    known = cells_per_seed(ORACLE, seeds, partial(_truth, users))
+    oracle = cells_per_seed(ORACLE, seeds, partial(_measure_oracle, users))
     return [
         cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, users, steps))
-    ] + known
+    ] + oracle
 
 
 def _measure(kind: str, users: int, steps: int, seed: int) -> dict[str, float]:
@@ -136,33 +135,34 @@ def _measure(kind: str, users: int, steps: int, seed: int) -> dict[str, float]:
             *(f"data.path={folder}", f"data.eval_k={TOP}", "data.batch_size=32", "training.optimizer.lr=0.02"),
             *(f"model={__name__}", f"model.weights={VARIANTS[kind]}"),
         ]
-        with train_small("recommendation", settings, steps=steps, seed=seed) as made:
-            return {HIT: made.scores[f"hr@{TOP}"], "loss": made.scores["loss"]}
+        with train_small("recommendation", settings, steps=steps, seed=seed) as trained:
+            return {HIT: trained.scores[f"hr@{TOP}"], "loss": trained.scores["loss"]}
 
 
-def _truth(users: int, seed: int) -> dict[str, float]:
-    """The same question, answered by what films are truly worth: films chosen before are left out, as for a model."""
+def _measure_oracle(users: int, seed: int) -> dict[str, float]:
+    """Rank films by their true utility; films of the history are excluded, as for a model."""
     with TemporaryDirectory() as folder:
-        worth, chosen = write_dataset(Path(folder), users, seed=seed)
-    np.put_along_axis(worth, chosen[:, :NUM_TRAIN_ITEMS], -np.inf, axis=1)
-    ranks = (worth > np.take_along_axis(worth, chosen[:, NUM_TRAIN_ITEMS : NUM_TRAIN_ITEMS + 1], axis=1)).sum(axis=1)
+        utility, choices = write_dataset(Path(folder), users, seed=seed)
+    np.put_along_axis(utility, choices[:, :NUM_TRAIN_ITEMS], -np.inf, axis=1)
+    target_utility = np.take_along_axis(utility, choices[:, NUM_TRAIN_ITEMS : NUM_TRAIN_ITEMS + 1], axis=1)
+    ranks = (utility > target_utility).sum(axis=1)
     return {HIT: float((ranks < TOP).mean())}
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """Learned matrices are far better than none, which do no better than chance."""
-    hit, chance = means(figures, HIT), CHANCE
+    """Check that learned projections are far better than none, which are no better than chance."""
+    hit = means(figures, HIT)
     plain, learned = (hit[kind] for kind in VARIANTS)
     return ClaimResult(
-        learned > 1.5 * max(plain, chance) and plain < 1.5 * chance,
-        f"Among the {TOP} films that suit best is the one that was chosen next in {learned:.0%} of cases with learned"
-        f" matrices, in {plain:.0%} with profiles compared as they are; chance has {chance:.0%}, who knows the taste"
-        f" {hit[ORACLE]:.0%}. {describe_seeds(figures)}.",
+        learned > 1.5 * max(plain, CHANCE) and plain < 1.5 * CHANCE,
+        f"The next film is among the {TOP} best-ranked films in {learned:.0%} of cases with learned projections and in"
+        f" {plain:.0%} without projections; chance is {CHANCE:.0%}, the oracle reaches {hit[ORACLE]:.0%}."
+        f" {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Hits of each, and chance as a line."""
-    plot_bars(axes, {HIT: seed_values(figures, HIT)}, y=f"chosen film among the best {TOP}")
+    """Plot the hit rate of each variant, with chance as a line."""
+    plot_bars(axes, {HIT: seed_values(figures, HIT)}, y=HIT)
     axes.axhline(CHANCE, color="#555555", linestyle="--", linewidth=1)
     axes.annotate("chance", (0.5, CHANCE), xytext=(0, 4), textcoords="offset points", ha="center")

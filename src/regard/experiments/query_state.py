@@ -1,6 +1,6 @@
-"""Which state of the decoder asks: the one before the step (Bahdanau) or that of the step (Luong), all else equal.
+"""The decoder state used as the query: the previous state (Bahdanau) against the current state (Luong).
 
-This file is also the first of the two models: Luong's, but for the state that asks.
+This module is also the first of the two models: Luong's model with the previous state as the query.
 """
 
 from __future__ import annotations
@@ -29,70 +29,71 @@ from regard.experiments._translation_models import MODELS, TASK, data_settings
 from regard.models.luong import Config, Luong, LuongState
 
 CLAIM = (
-    "Bahdanau's decoder asks with its state before the step, Luong's with the state of the step, which has read one"
-    " word more: it finds what it looks for better, and without input feeding all steps can ask at once."
+    "Bahdanau's decoder queries with its previous state, Luong's with its current state, which has read one more word."
+    " The current state aligns better, and without input feeding all steps can attend in parallel."
 )
-WHERE = "Luong et al. 2015, section 3.1"
+REFERENCE = "Luong et al. 2015, section 3.1"
 STEPS = 300
-MIN_BLEU = 20.0  # BLEU that the best must reach for a comparison
-MAX_TIME_RATIO = 0.8  # share of the time that asking at once may take
-SAME = (*MODELS["luong"][1:], "model.cell=gru")
+MIN_BLEU = 20.0  # of the best model, below which models are not compared
+MAX_TIME_RATIO = 0.8  # time of parallel queries relative to step-by-step queries
+COMMON_SETTINGS = (*MODELS["luong"][1:], "model.cell=gru")
 VARIANTS = {
-    "state before": (f"model={__name__}", *SAME),
-    "state of the step": ("model=luong", *SAME),
-    "state of the step, all at once": ("model=luong", *SAME, "model.input_feeding=false"),
+    "previous state": (f"model={__name__}", *COMMON_SETTINGS),
+    "current state": ("model=luong", *COMMON_SETTINGS),
+    "current state, parallel": ("model=luong", *COMMON_SETTINGS, "model.input_feeding=false"),
 }
-BLEU, ERROR, TIME = "BLEU", "alignment error", "milliseconds a step"
+BLEU, ERROR, TIME = "BLEU", "alignment error", "milliseconds per step"
 __all__ = ["Config"]
 
 
 class PreviousStateLuong(Luong):
-    """Luong's model, whose question is the state that the decoder had before the step."""
+    """Luong's model with the previous decoder state as the query."""
 
     def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
-        before = state.rnn_state.hidden[:, -1:]
-        hidden, memory = self.decoder(torch.cat([words, state.attentional_state[:, None]], dim=-1), state.rnn_state)
-        context = self._attend(before, state.source.value)
+        previous = state.rnn_state.hidden[:, -1:]
+        hidden, rnn_state = self.decoder(torch.cat([words, state.attentional_state[:, None]], dim=-1), state.rnn_state)
+        context = self._attend(previous, state.source.value)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))
-        return attentional, state._replace(rnn_state=memory, attentional_state=attentional[:, -1])
+        return attentional, state._replace(rnn_state=rnn_state, attentional_state=attentional[:, -1])
 
 
 def build(config: Config, sizes: Seq2SeqSpec) -> PreviousStateLuong:
-    """Choices and what the data decided -> the model that asks before the step."""
+    """Build the model that queries with the previous state."""
     return PreviousStateLuong(config, sizes)
 
 
 def cells(effort: float) -> list[Cell]:
-    """Each way to ask, trained alike."""
+    """Return a cell for each query, trained in the same way."""
     steps, seeds = budget(effort, STEPS)
     return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
-    with train_small(TASK, [*data_settings(effort), *VARIANTS[kind]], steps=steps, seed=seed) as made:
-        parts = made.parts
-        error = parts.task.extra_metrics(parts.model, "valid", parts.recipe.decoding)["aer"]
-        return {BLEU: made.scores["bleu"], ERROR: error, TIME: step_milliseconds(parts)}
+    with train_small(TASK, [*data_settings(effort), *VARIANTS[kind]], steps=steps, seed=seed) as trained:
+        run = trained.run
+        error = run.task.extra_metrics(run.model, "valid", run.recipe.decoding)["aer"]
+        return {BLEU: trained.scores["bleu"], ERROR: error, TIME: step_milliseconds(run)}
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """The state of the step aligns better, translates no worse, and is faster where all steps ask at once."""
-    bleu, error, taken = (means(figures, figure) for figure in (BLEU, ERROR, TIME))
-    before, of_step, at_once = VARIANTS
+    """Check that the current state aligns better, translates no worse, and is faster with parallel queries."""
+    bleu, error, milliseconds = (means(figures, figure) for figure in (BLEU, ERROR, TIME))
+    previous, current, parallel = VARIANTS
     errors = seed_values(figures, ERROR)
-    aligns, faster = is_separated(errors[of_step], errors[before]), taken[at_once] < MAX_TIME_RATIO * taken[before]
+    aligns_better = is_separated(errors[current], errors[previous])
+    faster = milliseconds[parallel] < MAX_TIME_RATIO * milliseconds[previous]
     weak = max(bleu.values()) < MIN_BLEU
-    more = " Too little is learned to judge; --minutes 15 trains longer." if weak else ""
-    holds = aligns and bleu[of_step] > bleu[before] - 1 and faster
-    told = "; ".join(
-        f"{kind}: {bleu[kind]:.1f} BLEU, alignment error {error[kind]:.2f}, {taken[kind]:.0f} ms a step"
+    more = " The models are undertrained; --minutes 15 trains longer." if weak else ""
+    holds = aligns_better and bleu[current] > bleu[previous] - 1 and faster
+    details = "; ".join(
+        f"{kind}: {bleu[kind]:.1f} BLEU, alignment error {error[kind]:.2f}, {milliseconds[kind]:.0f} ms per step"
         for kind in VARIANTS
     )
-    return ClaimResult(None if weak else holds, f"{told}. {describe_seeds(figures)}.{more}")
+    return ClaimResult(None if weak else holds, f"{details}. {describe_seeds(figures)}.{more}")
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """BLEU and alignment error of each."""
+    """Plot BLEU and alignment error of each query."""
     bleu, error = seed_values(figures, BLEU), seed_values(figures, ERROR)
-    shown = {kind: [value / 100 for value in values] for kind, values in bleu.items()}
-    plot_bars(axes, {"BLEU / 100": shown, ERROR: error}, y="share")
+    scaled_bleu = {kind: [value / 100 for value in values] for kind, values in bleu.items()}
+    plot_bars(axes, {"BLEU / 100": scaled_bleu, ERROR: error}, y="fraction")

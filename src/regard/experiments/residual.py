@@ -1,6 +1,6 @@
-"""Blocks without their residual connection, without their norm, without both: what is left of the input, at depths.
+"""Blocks without residual connections, without norms, and without both, at several depths.
 
-This file is also the model: a GPT whose blocks have one thing or another around their parts.
+This module is also the model: a GPT with a configurable wrapper around the sublayers of its blocks.
 """
 
 from __future__ import annotations
@@ -34,21 +34,23 @@ from regard.experiments._train_small import train_small
 from regard.layers.norm import PreNorm, Sublayer
 from regard.models import gpt
 
-CLAIM = "Residual connections and layer norms keep information and gradients alive; deep stacks do not learn without."
-WHERE = "Vaswani et al. 2017, section 3.1; He et al. 2016; Ba et al. 2016"
+CLAIM = (
+    "Residual connections and layer norms preserve information and gradients; deep stacks do not train without them."
+)
+REFERENCE = "Vaswani et al. 2017, section 3.1; He et al. 2016; Ba et al. 2016"
 STEPS = 90
 DEPTHS = (2, 6, 12)
-NATS, ALIKE = "nats a token", "likeness of places at the start"
-Around = Literal["both", "no residual", "no norm", "neither"]
-VARIANTS: tuple[Around, ...] = ("both", "no residual", "no norm", "neither")
+NATS, SIMILARITY = "nats per token", "similarity of positions at initialization"
+Wrapper = Literal["both", "no residual", "no norm", "neither"]
+VARIANTS: tuple[Wrapper, ...] = ("both", "no residual", "no norm", "neither")
 
 
 @dataclass(frozen=True)
 class Config:
-    """How deep, and what stands around the parts of a block."""
+    """Depth, and the wrapper of sublayers."""
 
     layers: int = 2
-    around: Around = "both"
+    around: Wrapper = "both"
 
 
 class NoResidual(nn.Module):
@@ -77,23 +79,27 @@ class Neither(nn.Module):
 
 
 def build(config: Config, sizes: LanguageSpec) -> Any:
-    """A GPT of width 32 with other things around the parts of its blocks."""
+    """Build a GPT of width 32 with another wrapper around the sublayers of its blocks."""
     model: Any = gpt.build(gpt.Config(layers=config.layers, dim=32, heads=2), sizes)
     for block in model.encoder.layers:
         for name in ("around_self", "around_feedforward"):
-            setattr(block, name, _around(config.around, getattr(block, name)))
+            setattr(block, name, _build_wrapper(config.around, getattr(block, name)))
     if config.around in ("no norm", "neither"):
         model.encoder.last = nn.Identity()
     return model
 
 
-def _around(kind: Around, usual: PreNorm) -> nn.Module:
-    others: dict[str, nn.Module] = {"no residual": NoResidual(usual.norm), "no norm": NoNorm(), "neither": Neither()}
-    return others.get(kind, usual)
+def _build_wrapper(kind: Wrapper, default: PreNorm) -> nn.Module:
+    wrappers: dict[str, nn.Module] = {
+        "no residual": NoResidual(default.norm),
+        "no norm": NoNorm(),
+        "neither": Neither(),
+    }
+    return wrappers.get(kind, default)
 
 
 def cells(effort: float) -> list[Cell]:
-    """Each kind at each depth."""
+    """Return each variant at each depth."""
     steps, seeds = budget(effort, STEPS)
     depths = DEPTHS if effort >= 1 else DEPTHS[:2]
     return [
@@ -104,11 +110,11 @@ def cells(effort: float) -> list[Cell]:
     ]
 
 
-def _measure(kind: Around, depth: int, effort: float, steps: int, seed: int) -> dict[str, float]:
+def _measure(kind: Wrapper, depth: int, effort: float, steps: int, seed: int) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         text = Path(folder) / "reviews.txt"
-        made = reviews.generate("train", scaled_count(effort, 1500, 40), language="en", seed=1)
-        text.write_text("\n".join(review.text for review in made) + "\n", encoding="utf-8")
+        generated = reviews.generate("train", scaled_count(effort, 1500, 40), language="en", seed=1)
+        text.write_text("\n".join(review.text for review in generated) + "\n", encoding="utf-8")
         settings = [
             *(
                 f'data.paths=["{text}"]',
@@ -119,52 +125,59 @@ def _measure(kind: Around, depth: int, effort: float, steps: int, seed: int) -> 
             ),
             *(f"model={__name__}", f"model.layers={depth}", f"model.around={kind}", "training.optimizer.lr=0.003"),
         ]
-        with train_small("language", settings, steps=steps, seed=seed) as learnt:
-            return {NATS: learnt.scores["nats"], ALIKE: _alike(kind, depth, seed)}
+        with train_small("language", settings, steps=steps, seed=seed) as trained:
+            return {NATS: trained.scores["nats"], SIMILARITY: _position_similarity(kind, depth, seed)}
 
 
 @torch.no_grad()
-def _alike(kind: Around, depth: int, seed: int) -> float:
-    """Before training: the mean cosine of the features of two places of a text, 1 where all places are the same. Also
-    of features that have all but vanished."""
+def _position_similarity(kind: Wrapper, depth: int, seed: int) -> float:
+    """Return the mean cosine between the features of two positions before training; 1 if all positions are equal.
+
+    Features are normalized in double precision, because they may have nearly vanished.
+    """
     torch.manual_seed(seed)
     model = build(Config(depth, kind), LanguageSpec(vocab_size=100, max_length=32))
     tokens = torch.randint(4, 100, (16, 32))
     x = model.encoder.read(tokens, model.encoder.empty(tokens))[0]
     unit = normalize(x.double(), dim=-1, eps=1e-200)
-    both = unit @ unit.mT  # (b t t)
-    return float((both.sum() - both.diagonal(dim1=1, dim2=2).sum()) / (both.numel() - both.shape[0] * both.shape[1]))
+    cosines = unit @ unit.mT  # (b t t)
+    off_diagonal = cosines.sum() - cosines.diagonal(dim1=1, dim2=2).sum()
+    return float(off_diagonal / (cosines.numel() - cosines.shape[0] * cosines.shape[1]))
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """At the greatest depth what lacks either is clearly worse than both together."""
-    nats, alike = means(figures, NATS), means(figures, ALIKE)
+    """Check that at the largest depth every variant without one of them is clearly worse than with both."""
+    nats, similarity = means(figures, NATS), means(figures, SIMILARITY)
     depths = sorted({int(name.split(", ")[1].split()[0]) for name in nats})
     low, high = depths[0], depths[-1]
     deep = {kind: nats[f"{kind}, {high} layers"] for kind in VARIANTS}
     shallow = {kind: nats[f"{kind}, {low} layers"] for kind in VARIANTS}
-    every = seed_values(figures, NATS)
+    nats_by_seed = seed_values(figures, NATS)
     worse = {
-        kind: is_separated(every[f"both, {high} layers"], every[f"{kind}, {high} layers"]) for kind in VARIANTS[1:]
+        kind: is_separated(nats_by_seed[f"both, {high} layers"], nats_by_seed[f"{kind}, {high} layers"])
+        for kind in VARIANTS[1:]
     }
     needed = [kind.removeprefix("no ") for kind in VARIANTS[1:3] if worse[kind]]
-    short = "both are needed" if len(needed) == 2 else f"only the {needed[0]} is needed" if needed else "neither is"
-    told = "; ".join(
-        f"{kind} {shallow[kind]:.2f} and {deep[kind]:.2f}, {alike[f'{kind}, {high} layers']:.2f}" for kind in VARIANTS
+    summary = (
+        "both are needed" if len(needed) == 2 else f"only the {needed[0]} is needed" if needed else "neither is needed"
+    )
+    details = "; ".join(
+        f"{kind} {shallow[kind]:.2f} and {deep[kind]:.2f}, {similarity[f'{kind}, {high} layers']:.2f}"
+        for kind in VARIANTS
     )
     return ClaimResult(
         all(worse.values()),
-        f"With {high} layers {short}. Nats a token with {low} and with {high} layers, and how alike the features of two"
-        f" places are after {high} layers before training (1: nothing is left of what tells them apart): {told}."
-        f" {describe_seeds(figures)}.",
+        f"With {high} layers {summary}. Nats per token with {low} and with {high} layers, and similarity of the"
+        f" features of two positions after {high} layers before training (1: positions cannot be distinguished):"
+        f" {details}. {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Nats against depth."""
+    """Plot nats against depth."""
     curves: dict[str, dict[float, float]] = {kind: {} for kind in VARIANTS}
     for name, value in means(figures, NATS).items():
         kind, depth = name.split(", ")
         curves[kind][float(depth.split()[0])] = value
-    plot_lines(axes, curves, x="layers", y="nats a token")
+    plot_lines(axes, curves, x="layers", y="nats per token")
     axes.set_xticks(sorted({depth for points in curves.values() for depth in points}))

@@ -1,4 +1,4 @@
-"""All score functions in the same place of the same model: what each is worth and what it costs."""
+"""All score functions in the same model: quality and cost."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from regard.experiments._train_small import step_milliseconds, train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings
 
 CLAIM = (
-    "Queries and keys can be compared in several ways (dot, scaled dot, general, additive, concat, cosine); those with"
-    " weights of their own cost more, and each serves in the same place."
+    "Queries and keys can be compared by several scores (dot, scaled dot, general, additive, concat, cosine). All of"
+    " them work in the same model; those with parameters cost more."
 )
-WHERE = "Luong et al. 2015, section 3.1; Bahdanau et al. 2015, appendix A.1.2; Vaswani et al. 2017, section 3.2.1"
+REFERENCE = "Luong et al. 2015, section 3.1; Bahdanau et al. 2015, appendix A.1.2; Vaswani et al. 2017, section 3.2.1"
 STEPS = 250
-MIN_BLEU_RATIO = 0.8  # share of the best BLEU that every score must reach
-MIN_TIME_RATIO = 1.05  # times the time of scores without a matrix
-PARAMETER_FREE = ("dot", "scaled_dot", "cosine")  # no matrix of their own
-BLEU, LOSS, TIME, WEIGHTS = "BLEU", "loss", "milliseconds a step", "weights of the score"
+MIN_BLEU_RATIO = 0.8  # of every score relative to the best
+MIN_TIME_RATIO = 1.05  # of scores with parameters relative to scores without
+PARAMETER_FREE = ("dot", "scaled_dot", "cosine")
+BLEU, LOSS, TIME, PARAMETERS = "BLEU", "loss", "milliseconds per step", "parameters of the score"
 
 
 def cells(effort: float) -> list[Cell]:
-    """Luong's model without input feeding, with each score."""
+    """Return Luong's model without input feeding, with each score."""
     steps, seeds = budget(effort, STEPS)
     return [
         cell
@@ -44,39 +44,40 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(score: str, effort: float, steps: int, seed: int) -> dict[str, float]:
     settings = [*data_settings(effort), *MODELS["luong"], "model.input_feeding=false", f"model.score={score}"]
-    with train_small(TASK, settings, steps=steps, seed=seed) as made:
-        attention: Any = made.parts.model.cross_attn
+    with train_small(TASK, settings, steps=steps, seed=seed) as trained:
+        attention: Any = trained.run.model.cross_attn
         return {
-            BLEU: made.scores["bleu"],
-            LOSS: made.scores["loss"],
-            TIME: step_milliseconds(made.parts),
-            WEIGHTS: sum(weight.numel() for weight in attention.parameters()),
+            BLEU: trained.scores["bleu"],
+            LOSS: trained.scores["loss"],
+            TIME: step_milliseconds(trained.run),
+            PARAMETERS: sum(weight.numel() for weight in attention.parameters()),
         }
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """Every score comes near the best, and those with matrices take longer on average."""
-    bleu, taken, weights = (means(figures, figure) for figure in (BLEU, TIME, WEIGHTS))
+    """Check that every score comes close to the best, and that those with parameters take longer on average."""
+    bleu, milliseconds, parameters = (means(figures, figure) for figure in (BLEU, TIME, PARAMETERS))
     best, worst = (choose(bleu, key=lambda score: bleu[score]) for choose in (max, min))
-    free = [taken[score] for score in taken if score in PARAMETER_FREE]
-    own = [taken[score] for score in taken if score not in PARAMETER_FREE]
-    dearer = sum(own) / len(own) / (sum(free) / len(free))
-    told = "; ".join(
-        f"{score} {bleu[score]:.1f} BLEU, {taken[score]:.0f} ms, {weights[score]:.0f} weights" for score in bleu
+    without = [milliseconds[score] for score in milliseconds if score in PARAMETER_FREE]
+    with_parameters = [milliseconds[score] for score in milliseconds if score not in PARAMETER_FREE]
+    time_ratio = sum(with_parameters) / len(with_parameters) / (sum(without) / len(without))
+    details = "; ".join(
+        f"{score} {bleu[score]:.1f} BLEU, {milliseconds[score]:.0f} ms, {parameters[score]:.0f} parameters"
+        for score in bleu
     )
     return ClaimResult(
-        bleu[worst] >= MIN_BLEU_RATIO * bleu[best] and dearer > MIN_TIME_RATIO,
-        f"{told}. Best is {best}, last {worst} with {bleu[worst] / max(bleu[best], 1e-9):.0%} of its BLEU; scores with"
-        f" matrices of their own take {dearer:.2f} times as long a training step. {describe_seeds(figures)}.",
+        bleu[worst] >= MIN_BLEU_RATIO * bleu[best] and time_ratio > MIN_TIME_RATIO,
+        f"{details}. The best is {best}, the worst {worst} with {bleu[worst] / max(bleu[best], 1e-9):.0%} of its BLEU."
+        f" A training step of scores with parameters takes {time_ratio:.2f} times as long. {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """BLEU against the time of a step."""
-    taken = means(figures, TIME)
+    """Plot BLEU against the time of a step."""
+    milliseconds = means(figures, TIME)
     for score, values in seed_values(figures, BLEU).items():
-        axes.scatter([taken[score]] * len(values), values, label=score)
+        axes.scatter([milliseconds[score]] * len(values), values, label=score)
     axes.margins(x=0.15)
-    axes.set_xlabel("milliseconds of a training step")
+    axes.set_xlabel("milliseconds per training step")
     axes.set_ylabel("BLEU")
     legend_above(axes, columns=3)

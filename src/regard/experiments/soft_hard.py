@@ -1,4 +1,4 @@
-"""Captions by soft attention, the mean of all cells, and by hard attention, one cell that is drawn."""
+"""Image captioning with soft attention, the weighted mean of all cells, and hard attention, one sampled cell."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from regard.experiments._train_small import step_milliseconds, train_small
 from regard.training.load_run import LoadedRun
 
 CLAIM = (
-    "Soft attention is easier to train than hard: its gradient is exact, where that of a drawn choice is a noisy guess."
+    "Soft attention is easier to train than hard attention: its gradient is exact, whereas the gradient of a sampled"
+    " choice is noisy."
 )
-WHERE = "Xu et al. 2015, section 4"
+REFERENCE = "Xu et al. 2015, section 4"
 STEPS = 1200
 VARIANTS = ("soft", "hard")
 NUM_GRADIENT_SAMPLES = 8  # gradients of one batch
-MIN_DIFFERENCE = 5.0  # BLEU-4: seeds that differ by more, and lie among each other, decide nothing
-BLEU, NOISE, TIME = "BLEU-4", "variance of the gradient", "milliseconds a step"
+MIN_DIFFERENCE = 5.0  # BLEU-4; overlapping seeds that differ by more are inconclusive
+BLEU, NOISE, TIME = "BLEU-4", "gradient variance", "milliseconds per step"
 
 
 def cells(effort: float) -> list[Cell]:
-    """Both, trained alike on scenes of coloured shapes."""
+    """Return a cell for each kind, trained in the same way on scenes of coloured shapes."""
     steps, seeds = budget(effort, STEPS)
     return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
@@ -61,56 +62,55 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
         ),
         "decoding=greedy",
     ]
-    with train_small("captioning", settings, steps=steps, seed=seed) as made:
+    with train_small("captioning", settings, steps=steps, seed=seed) as trained:
         return {
-            BLEU: made.scores["bleu4"],
-            "pointing": made.scores["pointing"],
-            NOISE: _noise(made.parts),
-            TIME: step_milliseconds(made.parts),
+            BLEU: trained.scores["bleu4"],
+            "pointing": trained.scores["pointing"],
+            NOISE: _gradient_variance(trained.run),
+            TIME: step_milliseconds(trained.run),
         }
 
 
-def _noise(parts: LoadedRun) -> float:
-    """The variance of the gradient of one batch, all weights together, as a share of its mean squared."""
-    task = parts.task
-    model: Any = parts.model
-    model.word_dropout = 0.0  # what is drawn is where to look, and no more
-    weights = [weight for weight in model.parameters() if weight.requires_grad]
-    batch, drawn = task.collate(task.epoch_batches(0, 1)[0]), []
+def _gradient_variance(run: LoadedRun) -> float:
+    """Return the variance of the gradient of one batch, over all parameters, relative to its squared mean."""
+    task = run.task
+    model: Any = run.model
+    model.word_dropout = 0.0  # only the attention is sampled
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    batch, samples = task.collate(task.epoch_batches(0, 1)[0]), []
     model.train()
     for seed in range(NUM_GRADIENT_SAMPLES):
         torch.manual_seed(seed)
-        slopes = torch.autograd.grad(task.loss(model, batch).total, weights, allow_unused=True)
-        drawn.append(torch.cat([slope.flatten() for slope in slopes if slope is not None]))
+        gradients = torch.autograd.grad(task.loss(model, batch).total, parameters, allow_unused=True)
+        samples.append(torch.cat([gradient.flatten() for gradient in gradients if gradient is not None]))
     model.eval()
-    every = torch.stack(drawn)
-    return float(every.var(dim=0).sum() / every.mean(dim=0).square().sum())
+    stacked = torch.stack(samples)
+    return float(stacked.var(dim=0).sum() / stacked.mean(dim=0).square().sum())
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """Soft attention tells better captions by gradients with less variance, with every seed."""
-    bleu, noise, taken, pointing = (means(figures, figure) for figure in (BLEU, NOISE, TIME, "pointing"))
-    told = "; ".join(
-        f"{kind}: {bleu[kind]:.1f} BLEU-4, looks at the right place for {pointing[kind]:.0f} % of the words, variance"
-        f" of the gradient {noise[kind]:.2g} of its square, {taken[kind]:.0f} ms a step"
+    """Check that every seed of soft attention has better captions and gradients of less variance."""
+    bleu, noise, milliseconds, pointing = (means(figures, figure) for figure in (BLEU, NOISE, TIME, "pointing"))
+    details = "; ".join(
+        f"{kind}: {bleu[kind]:.1f} BLEU-4, attends to the right region for {pointing[kind]:.0f} % of the words,"
+        f" gradient variance {noise[kind]:.2g} of its squared mean, {milliseconds[kind]:.0f} ms per step"
         for kind in VARIANTS
     )
-    told_well, noisy = seed_values(figures, BLEU), seed_values(figures, NOISE)
-    both = told_well["hard"], told_well["soft"]
+    bleu_by_seed, noise_by_seed = seed_values(figures, BLEU), seed_values(figures, NOISE)
+    both = bleu_by_seed["hard"], bleu_by_seed["soft"]
     unclear = is_inconclusive(*both, MIN_DIFFERENCE)
-    more = (
-        f" Seeds differ by more than the two do ({format_range(*both, form='.0f')} BLEU-4); {MORE}." if unclear else ""
-    )
-    holds = None if unclear else is_separated(*both) and is_separated(noisy["soft"], noisy["hard"])
-    return ClaimResult(holds, f"{told}. {describe_seeds(figures)}.{more}")
+    more = f" Seeds differ more than models ({format_range(*both, form='.0f')} BLEU-4); {MORE}." if unclear else ""
+    less_noise = is_separated(noise_by_seed["soft"], noise_by_seed["hard"])
+    holds = None if unclear else is_separated(*both) and less_noise
+    return ClaimResult(holds, f"{details}. {describe_seeds(figures)}.{more}")
 
 
 def draw(figures: Figures, axes: Any) -> None:
-    """Quality of both, and the variance below it."""
-    shares = {
+    """Plot the quality of both, with the gradient variance below."""
+    fractions = {
         figure: {kind: [value / 100 for value in values] for kind, values in seed_values(figures, figure).items()}
         for figure in (BLEU, "pointing")
     }
     noise = means(figures, NOISE)
-    plot_bars(axes, {f"{name} / 100": each for name, each in shares.items()}, y="share")
-    axes.set_xticks(range(len(VARIANTS)), [f"{kind}\nvariance of the gradient {noise[kind]:.2g}" for kind in VARIANTS])
+    plot_bars(axes, {f"{name} / 100": by_kind for name, by_kind in fractions.items()}, y="fraction")
+    axes.set_xticks(range(len(VARIANTS)), [f"{kind}\ngradient variance {noise[kind]:.2g}" for kind in VARIANTS])

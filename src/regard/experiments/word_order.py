@@ -1,4 +1,4 @@
-"""Does self-attention see order, and which positions give it, also on input longer than it was trained on?"""
+"""Self-attention with and without position encodings: sensitivity to order, at the training length and beyond."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.positions._base import PositionScheme
 
-CLAIM = "Self-attention encodes a set: permuting its input permutes its output; positions give it order."
-WHERE = "Vaswani et al. 2017, section 3.5"
+CLAIM = (
+    "Self-attention treats its input as a set: permuting the input permutes the output; position encodings add order."
+)
+REFERENCE = "Vaswani et al. 2017, section 3.5"
 SYMBOLS, DIM, HEADS, BATCH_SIZE = 20, 32, 2, 64
 STEPS = 300
-SHORT, LONG = 16, 48  # tokens of the training texts, and of texts that are longer
-
-MOVED = "moved by a permutation"
+SHORT, LONG = 16, 48  # tokens of training sequences, and of longer sequences
+PERMUTATION_CHANGE = "change under permutation"
+ACCURACIES = tuple(f"accuracy at {length} tokens" for length in (SHORT, LONG))
 
 
 class Reader(nn.Module):
-    """Tokens (b t) -> logits (b t v), by blocks of self-attention that look everywhere."""
+    """Tokens (b t) -> logits (b t v), with blocks of bidirectional self-attention."""
 
-    def __init__(self, position: str, longest: int) -> None:
+    def __init__(self, position: str, max_length: int) -> None:
         super().__init__()
-        scheme = positions.build(position, DIM, max_length=longest)
+        scheme = positions.build(position, DIM, max_length=max_length)
         self.embedding = Embedding(embedding_table(SYMBOLS, DIM, pad=0), scheme, dropout=0.0)
         self.layers = nn.ModuleList(self._block(scheme) for _ in range(2))
         self.readout = nn.Linear(DIM, SYMBOLS)
 
     @staticmethod
     def _block(scheme: PositionScheme) -> Block:
-        widths = HeadDims.split_evenly(DIM, HEADS)
-        place = scheme.position_bias(heads=HEADS, dim=widths.head_dim)
-        attend = Attend(scores.build("scaled_dot", widths.head_dim), position_bias=place)
-        return Block(
-            MultiHeadAttention(attend, widths), FeedForward(DIM, 2 * DIM), make_norm=partial(PreNorm, DIM, 0.0)
-        )
+        dims = HeadDims.split_evenly(DIM, HEADS)
+        position_bias = scheme.position_bias(heads=HEADS, dim=dims.head_dim)
+        attend = Attend(scores.build("scaled_dot", dims.head_dim), position_bias=position_bias)
+        return Block(MultiHeadAttention(attend, dims), FeedForward(DIM, 2 * DIM), make_norm=partial(PreNorm, DIM, 0.0))
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens)
@@ -69,7 +69,7 @@ class Reader(nn.Module):
 
 
 def cells(effort: float) -> list[Cell]:
-    """Each position scheme, trained to say at every place the token before it."""
+    """Return a cell for each position scheme, trained to predict the previous token at every position."""
     steps, seeds = budget(effort, STEPS)
     return [
         cell
@@ -80,9 +80,9 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(name: str, steps: int, seed: int) -> dict[str, float]:
     torch.manual_seed(seed)
-    model = Reader(name, longest=LONG)
+    model = Reader(name, max_length=LONG)
     generator = torch.Generator().manual_seed(seed)
-    found = {MOVED: _moved(model, generator)}
+    change = _permutation_change(model, generator)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(steps):
         tokens = torch.randint(1, SYMBOLS, (BATCH_SIZE, SHORT), generator=generator)
@@ -90,47 +90,44 @@ def _measure(name: str, steps: int, seed: int) -> dict[str, float]:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return found | {f"right at {length} tokens": _right(model, length, generator) for length in (SHORT, LONG)}
+    accuracies = (_accuracy(model, length, generator) for length in (SHORT, LONG))
+    return {PERMUTATION_CHANGE: change, **dict(zip(ACCURACIES, accuracies, strict=True))}
 
 
 @torch.no_grad()
-def _moved(model: Reader, generator: torch.Generator) -> float:
-    """How far the output of a permuted text is from the permuted output, at most; 0 for a set."""
+def _permutation_change(model: Reader, generator: torch.Generator) -> float:
+    """Return the largest difference between the output of a permuted input and the permuted output; 0 for a set."""
     tokens = torch.randint(1, SYMBOLS, (8, SHORT), generator=generator)
     order = torch.randperm(SHORT, generator=generator)
     return float((model(tokens[:, order]) - model(tokens)[:, order]).abs().max())
 
 
 @torch.no_grad()
-def _right(model: Reader, length: int, generator: torch.Generator) -> float:
+def _accuracy(model: Reader, length: int, generator: torch.Generator) -> float:
     tokens = torch.randint(1, SYMBOLS, (4 * BATCH_SIZE, length), generator=generator)
     try:
-        said = model(tokens)[:, 1:].argmax(dim=-1)
-    except ShapeError:  # a table that ends
+        predicted = model(tokens)[:, 1:].argmax(dim=-1)
+    except ShapeError:  # a table of fixed length
         return 0.0
-    return float((said == tokens[:, :-1]).float().mean())
+    return float((predicted == tokens[:, :-1]).float().mean())
 
 
 def verdict(figures: Figures) -> ClaimResult:
-    """Nothing moves without positions; with them it does, and the best scheme says what came before."""
-    moved, short, long = (means(figures, figure) for figure in (MOVED, *_rights()))
-    others = [name for name in moved if name != "none"]
-    best, far = (max(others, key=lambda name: found[name]) for found in (short, long))
-    set_like = moved["none"] < 1e-4 < min(moved[name] for name in others)
-    good = ", ".join(name for name in others if short[name] > 0.9) or "none"
+    """Check that the model is equivariant only without positions, and that the best scheme finds the previous token."""
+    change, short, long = (means(figures, figure) for figure in (PERMUTATION_CHANGE, *ACCURACIES))
+    schemes = [name for name in change if name != "none"]
+    best, best_long = (max(schemes, key=lambda name: accuracy[name]) for accuracy in (short, long))
+    is_set = change["none"] < 1e-4 < min(change[name] for name in schemes)
+    accurate = ", ".join(name for name in schemes if short[name] > 0.9) or "none"
     return ClaimResult(
-        set_like and short["none"] < 0.5 and short[best] > 0.9,
-        f"Without positions a permutation moves nothing but rounding ({moved['none']:.0e}), and the token before a"
-        f" place is known in {short['none']:.0%} of cases. Above 90 % at the trained length of {SHORT}: {good};"
-        f" at {LONG} tokens {far} is best with {long[far]:.0%}. {describe_seeds(figures)}.",
+        is_set and short["none"] < 0.5 and short[best] > 0.9,
+        f"Without positions a permutation changes the outputs only by rounding ({change['none']:.0e}), and the previous"
+        f" token is predicted in {short['none']:.0%} of cases. Above 90 % at the training length of {SHORT}:"
+        f" {accurate}; at {LONG} tokens {best_long} is best with {long[best_long]:.0%}. {describe_seeds(figures)}.",
     )
 
 
-def _rights() -> list[str]:
-    return [f"right at {length} tokens" for length in (SHORT, LONG)]
-
-
 def draw(figures: Figures, axes: Any) -> None:
-    """Bars of each scheme, at the trained length and beyond."""
-    named = {figure.removeprefix("right at "): seed_values(figures, figure) for figure in _rights()}
-    plot_bars(axes, named, y="token before it, share right")
+    """Plot the accuracy of each scheme at the training length and beyond."""
+    bars = {figure.removeprefix("accuracy at "): seed_values(figures, figure) for figure in ACCURACIES}
+    plot_bars(axes, bars, y="accuracy of the previous token")

@@ -8,7 +8,7 @@ from regard.data.builtin import english_korean as grammar
 
 @pytest.fixture(scope="module")
 def examples():
-    return grammar.generate("train", 6000, seed=1)
+    return grammar.generate("train", 8000, seed=1)
 
 
 def test_there_are_more_than_300_000_sentences():
