@@ -37,24 +37,24 @@ def models():
 @torch.no_grad()
 @pytest.mark.parametrize("model", list(models()), ids=[*(" ".join(change.values()) for change in CHANGES), "pixel_cnn"])
 def test_scores_equal_those_of_the_entire_image(model):
-    known = torch.full((2, 60), UNKNOWN)
-    images = generate_batch(model, condition(2), known, num_levels=4, sampling=SAMPLING)
+    known_levels = torch.full((2, 60), UNKNOWN)
+    images = generate_batch(model, condition(2), known_levels, num_levels=4, sampling=SAMPLING)
     assert images.levels.min() >= 0 and images.levels.max() < 4
     for row in range(2):
         alone = ImageCondition(*(part[row : row + 1] for part in condition(2)))
         score = -teacher_forcing_loss(model, images.levels[row : row + 1], alone, num_levels=4)
         assert float(images.scores[row]) == pytest.approx(float(score), rel=1e-4)
-    first = generate_batch(model, condition(1), known[:1], num_levels=4, sampling=SAMPLING)
+    first = generate_batch(model, condition(1), known_levels[:1], num_levels=4, sampling=SAMPLING)
     assert first.levels.equal(images.levels[:1])
 
 
 def test_known_levels_are_kept_at_every_position():
     model = next(models())
-    known = torch.full((2, 60), UNKNOWN)
-    known[0, :30] = torch.arange(30) % 4
-    known[1, 40:] = 2
-    levels = generate_batch(model, condition(2), known, num_levels=4, sampling=None).levels
-    assert levels[0, :30].equal(known[0, :30]) and levels[1, 40:].equal(known[1, 40:])
+    known_levels = torch.full((2, 60), UNKNOWN)
+    known_levels[0, :30] = torch.arange(30) % 4
+    known_levels[1, 40:] = 2
+    levels = generate_batch(model, condition(2), known_levels, num_levels=4, sampling=None).levels
+    assert levels[0, :30].equal(known_levels[0, :30]) and levels[1, 40:].equal(known_levels[1, 40:])
     complete = torch.arange(60)[None] % 4
     assert generate_batch(model, condition(1), complete, num_levels=4, sampling=SAMPLING).levels.equal(complete)
 

@@ -52,8 +52,10 @@ def generate(
         for low in range(0, count, BATCH_IMAGES):
             rows = slice(low, low + BATCH_IMAGES)
             batch = ImageCondition(*(x[rows] for x in condition)), known_levels[rows]
-            part, known = map_tensors(batch, lambda x: x.to(device))
-            images = generate_batch(model, part, known, num_levels=sizes.levels, sampling=sampling, on_step=on_step)
+            part, part_levels = map_tensors(batch, lambda x: x.to(device))
+            images = generate_batch(
+                model, part, part_levels, num_levels=sizes.levels, sampling=sampling, on_step=on_step
+            )
             parts.append(images.levels)
     return torch.cat(parts)
 
@@ -109,9 +111,9 @@ def _encode_prefix(
 ) -> tuple[Tensor, object]:
     """Encode all levels before a position at once -> the features of the position and the state there."""
     order = _as_matrix(model.order)
-    known = images[:, order[:position]]  # (b t c)
+    prefix = images[:, order[:position]]  # (b t c)
     start = torch.full_like(images[:, order[:1]], num_levels)
-    features, state = model.features(_tokens(torch.cat([start, known], dim=1), model.order), model.start(condition))
+    features, state = model.features(_tokens(torch.cat([start, prefix], dim=1), model.order), model.start(condition))
     return features[:, -1], state
 
 

@@ -36,8 +36,8 @@ def prepare(
     For upscaling, an image of the output size is downscaled first, so that the result can be compared with it.
     """
     if image is None or not min(sizes.low_res_size):
-        used, known = (None, None) if image is None else prepare_completion(image, sizes, keep_rows=keep_rows)
-        return PreparedRequest(used, image_condition(labels, np.zeros((len(labels), 0), np.uint8), sizes), known)
+        used, levels = (None, None) if image is None else prepare_completion(image, sizes, keep_rows=keep_rows)
+        return PreparedRequest(used, image_condition(labels, np.zeros((len(labels), 0), np.uint8), sizes), levels)
     height, width, channels = image.pixels.shape
     if (height, width) == (sizes.height, sizes.width):
         remark = f"{height}x{width} pixels, as the result has: made small first"

@@ -138,11 +138,11 @@ class RecommendationEvaluation:
             catalog = self.item_catalog(device)
             for batch in _batches(self.histories.test_cases(split_id)):
                 scores = self._log_probs(model, batch, catalog)
-                targets, seen = self.target_items(batch), self.seen_items(batch)
+                targets, previous = self.target_items(batch), self.seen_items(batch)
                 rows = torch.arange(len(batch))
                 noise = torch.rand(len(batch), num_items, generator=generator)
                 noise[rows, targets] = -1  # the target and items chosen before are not sampled
-                noise[rows[:, None].expand_as(seen)[seen >= 0], seen[seen >= 0]] = -1
+                noise[rows[:, None].expand_as(previous)[previous >= 0], previous[previous >= 0]] = -1
                 sampled = noise.topk(min(NUM_NEGATIVES, num_items), dim=1)
                 negatives = scores.gather(1, sampled.indices).masked_fill(sampled.values < 0, -torch.inf)
                 target_scores = scores[rows, targets]
@@ -289,8 +289,8 @@ class RecommendationEvaluation:
         return all_log_probabilities(model, states, catalog).float().cpu()
 
     def _rank(self, scores: Tensor, test_cases: Sequence[TestCase]) -> RankingResult:
-        targets, seen = self.target_items(test_cases), self.seen_items(test_cases)
-        return metrics.rank_targets(scores, targets, seen, top=self.config.eval_k)
+        targets, previous = self.target_items(test_cases), self.seen_items(test_cases)
+        return metrics.rank_targets(scores, targets, previous, top=self.config.eval_k)
 
     def _ranking_metrics(self, variant: str, ranks: Tensor) -> dict[str, float]:
         scores = metrics.ranking_metrics(ranks, top=self.config.eval_k)
