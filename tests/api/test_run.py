@@ -98,7 +98,7 @@ def test_errors_name_the_mistake(run):
     with pytest.raises(ConfigError, match=r"model\.dim=9: a trained run keeps its model"):
         regard.load(run.folder, {"model.dim": 9})
     with (
-        pytest.raises(ConfigError, match="PyTorch finds no CUDA GPU")
+        pytest.raises(ConfigError, match="PyTorch does not find a CUDA GPU")
         if not torch.cuda.is_available()
         else nullcontext()
     ):

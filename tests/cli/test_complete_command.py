@@ -1,4 +1,4 @@
-"""The verbs for images on the command line, with the files they write: generate, complete, upscale, classify, detect."""
+"""The verbs for images on the command line and the files they write: generate, complete, upscale, classify, detect."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_boxes_are_drawn(trained, image, tmp_path):
 @pytest.mark.parametrize(
     ("verb", "run", "verb_of_run"), [("complete", "upscaling", "upscale"), ("upscale", "image_generation", "generate")]
 )
-def test_the_error_names_the_verb_of_the_run(trained, image, capsys, verb, run, verb_of_run):
+def test_the_error_names_the_verb_of_the_run(trained, image, capsys, *, verb, run, verb_of_run):
     with pytest.raises(SystemExit):
         call(verb, trained / run, image)
     message = f"{run} was trained for image_generation, whose verb is {verb_of_run}; regard {verb_of_run} "

@@ -88,7 +88,7 @@ def test_the_invariants_hold(run, capsys):
         (["--out", "x.mid", "--prompt-seconds", "9"], "regard: prompt_seconds=9.0"),
     ],
 )
-def test_a_mistake_is_a_one_line_error(run, tmp_path, capsys, monkeypatch, args, message):
+def test_a_mistake_is_a_one_line_error(run, tmp_path, capsys, monkeypatch, *, args, message):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         call("generate", run, *args)

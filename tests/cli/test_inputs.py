@@ -65,7 +65,7 @@ def test_an_unreadable_line_has_an_error_and_the_others_are_read(pipe):
     os.write(pipe, b"one\ntw\xff\nthree\n")
     os.close(pipe)
     first, second, third = [line for line in inputs.standard_input().lines if line is not None]
-    assert second.error == "not UTF-8: byte 3 of the line is 0xff; correct the line or leave it out"
+    assert second.error == "not UTF-8: byte 3 of the line is 0xff; fix or remove the line"
     assert (first.error, third) == ("", InputLine(3, "three"))
 
 

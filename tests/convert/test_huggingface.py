@@ -102,7 +102,7 @@ def test_transformers_computes_the_same_logits(library, run, tmp_path):
     ],
 )
 def test_unsupported_settings_are_a_one_line_error_and_nothing_is_written(
-    library, trained, tmp_path, task, settings, message
+    library, trained, tmp_path, *, task, settings, message
 ):
     with pytest.raises(ConfigError, match=message):
         export_run(trained(task, *settings), "huggingface", tmp_path / "exported")

@@ -15,7 +15,7 @@ def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
     with pytest.raises(SystemExit):
         call("data", "check", tmp_path)
     out, err = capsys.readouterr()
-    assert "train.tsv:2: error: 1 column, but column 2 is asked for" in out and "1 error, 0 warnings" in out
+    assert "train.tsv:2: error: 1 column, but column 2 is required" in out and "1 error, 0 warnings" in out
     assert err == f"regard: {tmp_path}: 1 error; correct the errors above before training\n"
 
 

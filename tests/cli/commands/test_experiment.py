@@ -22,13 +22,13 @@ def test_all_experiments_are_listed_with_their_claims(capsys):
 
 def test_one_experiment_is_run(tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
-    call("experiment", "requirements", "--out", tmp_path)
+    call("experiment", "position-requirements", "--out", tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
     assert "Holds here. All four kept" in printed and "page.md" in printed
-    assert (tmp_path / "requirements" / "plot.png").exists()
+    assert (tmp_path / "position-requirements" / "plot.png").exists()
     call("experiment", "--out", tmp_path, "--page", tmp_path / "claims.md")
     page = (tmp_path / "claims.md").read_text(encoding="utf-8")
-    assert "| [`requirements`](#requirements) |" in page and "| `soft-hard` |" in page
+    assert "| [`position-requirements`](#position-requirements) |" in page and "| `soft-hard` |" in page
     assert "wrote" in capsys.readouterr().out
 
 
@@ -44,7 +44,7 @@ def test_all_experiments_are_run_except_those_without_their_extra(tmp_path, monk
     def run_experiment(experiment, name, out, **_):
         if name == "relative":
             raise MissingExtra("music21 is not installed")
-        return ClaimResult(name != "order", f"Of {name}.")
+        return ClaimResult(name != "word-order", f"Of {name}.")
 
     monkeypatch.setattr("regard.experiments._runner.run_experiment", run_experiment)
     with pytest.raises(SystemExit) as stop:
@@ -64,7 +64,7 @@ def test_mistakes_are_one_line_errors(capsys):
         (["gradient"], "unknown experiment 'gradient'; did you mean 'gradients'"),
         (["alll"], "unknown experiment 'alll'; did you mean 'all'"),
         (["nothing"], "unknown experiment 'nothing'; known: alignment, all, bidirectional,"),
-        (["order", "--minutes", "-1"], "--minutes -1: give more than 0 and less than a day"),
+        (["word-order", "--minutes", "-1"], "--minutes -1: give more than 0 and less than a day"),
     ):
         with pytest.raises(SystemExit) as stop:
             call("experiment", *args)

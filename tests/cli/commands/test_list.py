@@ -37,10 +37,14 @@ def test_one_name_with_its_settings(kind, name, capsys):
 
 @pytest.mark.parametrize(
     ("package", "name", "part"),
-    [(PACKAGES[kind], name, "Config") for kind in ("models", "tasks", "decoders") for name in registered_names(PACKAGES[kind])]
+    [
+        (PACKAGES[kind], name, "Config")
+        for kind in ("models", "tasks", "decoders")
+        for name in registered_names(PACKAGES[kind])
+    ]
     + [("regard.tasks", name, "Options") for name in registered_names("regard.tasks")]
     + [("regard.training", "config", "Config")],
-)  # fmt: skip
+)
 def test_every_setting_is_documented(package, name, part):
     rows = help.of_class(source_path(package, name), part)
     assert [row[0] for row in rows if not row[3]] == []

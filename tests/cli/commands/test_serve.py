@@ -62,7 +62,7 @@ def test_several_processes_serve_the_runs_that_load(small, free_port, tmp_path, 
     assert f"{tmp_path / 'none'} is not served: " in printed.err and printed.err.count("\n") == 1
     for args, message in (
         ([small, "--workers", "0"], "--workers 0: give the number of processes, 1 or more"),
-        ([tmp_path / "a", tmp_path / "b", "--workers", "2"], "there is no run to serve; name the folder of one"),
+        ([tmp_path / "a", tmp_path / "b", "--workers", "2"], "no run to serve; name a run folder"),
     ):
         with pytest.raises(SystemExit) as stop:
             call("serve", *args, "--port", free_port)
@@ -130,7 +130,7 @@ def test_several_processes_share_the_port_and_a_dead_one_is_replaced(small):
 def test_the_error_says_why_no_run_can_be_served(tmp_path, free_port, capsys):
     for args, message in (
         ([tmp_path / "a"], "no such run"),
-        ([tmp_path / "a", tmp_path / "b"], "there is no run to serve"),
+        ([tmp_path / "a", tmp_path / "b"], "no run to serve"),
     ):
         with pytest.raises(SystemExit) as stop:
             call("serve", *args, "--port", free_port)
@@ -152,8 +152,8 @@ def test_an_unavailable_port_is_reported_first(small, tmp_path, capsys):
         cases = {
             ("serve", small, "--port", port): f"port {port} of 127.0.0.1 is in use; choose another: --port ",
             ("look", small, "They sleep.", "--port", port): f"port {port} of 127.0.0.1 is in use; choose another",
-            ("serve", small, "--port", 70000): "port 70000: ports are numbers from 0 (any that is free) to 65535",
-            ("look", small, "They sleep.", "--port", 70000): "port 70000: ports are numbers from 0",
+            ("serve", small, "--port", 70000): "port 70000: must be between 0 (any free port) and 65535",
+            ("look", small, "They sleep.", "--port", 70000): "port 70000: must be between 0",
         }
         for args, message in cases.items():
             with pytest.raises(SystemExit) as stop:
