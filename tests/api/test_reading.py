@@ -33,7 +33,9 @@ def test_features_are_the_same(tmp_path, norm, segments):
     sizes = DocumentSpec(50, 3, max_length=12, max_sentence_length=12, max_sentences=1)
     model = bert.build(config, sizes).eval()
     export(model, sizes, tmp_path / "exported")
-    external, _ = models.with_ct2_encoder(model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32"))
+    external, _ = models.with_ct2_encoder(
+        model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32")
+    )
     text = Padded(torch.randint(4, 50, (3, 9)), torch.tensor([9, 4, 1]))
     expected, actual = model.encoder(text), external.encoder(text)
     assert actual.shape == expected.shape

@@ -97,5 +97,9 @@ def test_errors_name_the_mistake(run):
         run.predict(["x"], beam_width=2)
     with pytest.raises(ConfigError, match=r"model\.dim=9: a trained run keeps its model"):
         regard.load(run.folder, {"model.dim": 9})
-    with pytest.raises(ConfigError, match="PyTorch finds no CUDA GPU") if not torch.cuda.is_available() else nullcontext():
+    with (
+        pytest.raises(ConfigError, match="PyTorch does not find a CUDA GPU")
+        if not torch.cuda.is_available()
+        else nullcontext()
+    ):
         regard.load(run.folder, device="cuda")

@@ -1,4 +1,4 @@
-"""Tests of the command line share one way to call it, and one small run that they only read."""
+"""The tests of the command line share one way to call it, and one small run that they only read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHORT = ["training.steps=3", "training.evaluation.every=3", "data.max_length=40"
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory):
-    """A run of translation, trained by the command line."""
+    """A translation run trained by the command line; tests must not change it."""
     folder = tmp_path_factory.mktemp("runs") / "small"
     probe = ["--training.probe_input", "The cook reads a book."]
     call("train", "translation", "model=transformer", *SMALL, *SHORT, *probe, "--out", folder)

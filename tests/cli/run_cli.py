@@ -1,4 +1,4 @@
-"""The command line, called inside the test's own process."""
+"""Call the command line in the process of the test."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from regard.cli.main import main
 
 
-def call(*words: object) -> None:
-    """Run `regard` with these words; ending with an error is a SystemExit, ending well is none."""
-    before, sys.argv = sys.argv, ["regard", *map(str, words)]
+def call(*args: object) -> None:
+    """Run `regard` with these arguments; SystemExit is raised only if the exit code is not 0."""
+    before, sys.argv = sys.argv, ["regard", *map(str, args)]
     try:
         main()
-    except SystemExit as end:
-        if end.code:
+    except SystemExit as exit_:
+        if exit_.code:
             raise
     finally:
         sys.argv = before

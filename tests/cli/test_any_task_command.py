@@ -1,4 +1,4 @@
-"""`regard answer`: any task, without its verb."""
+"""`regard predict`: any task, without its verb."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import sys
 from run_cli import call
 
 
-def test_it_answers_as_the_verb_does(small, capsys):
+def test_predict_prints_the_same_as_the_verb(small, capsys):
     call("translate", small, "Please buy two apples.")
     by_verb = capsys.readouterr().out
     call("predict", small, "Please buy two apples.")
     assert capsys.readouterr().out == by_verb
 
 
-def test_json_lines_have_inputs_and_answers(small, capsys, monkeypatch):
+def test_json_lines_have_inputs_and_predictions(small, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("Please buy.\n\n"))
     call("predict", small, "--json", "n=2")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

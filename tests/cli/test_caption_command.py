@@ -1,4 +1,4 @@
-"""`regard caption` from a stranger's side: train on images with captions, tell new ones, see where was looked."""
+"""`regard caption`: train on images with captions, caption new ones, draw the attention."""
 
 import io
 import json
@@ -21,45 +21,46 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture
-def picture(tmp_path):
+def image(tmp_path):
     path = tmp_path / "x.png"
     Image.fromarray(np.zeros((40, 40, 4), np.uint8), "RGBA").save(path)
     return path
 
 
-def test_an_image_is_told_and_drawn(run, picture, tmp_path, capsys):
-    call("caption", run, picture, "--json")
-    told = json.loads(capsys.readouterr().out)
-    assert told["image"] == str(picture) and len(told["captions"]) == 1
-    assert "transparent: placed on a white background; 40x40 pixels: resized to 24x24" in " ".join(told["captions"][0]["remarks"])
+def test_an_image_is_captioned_and_drawn(run, image, tmp_path, capsys):
+    call("caption", run, image, "--json")
+    output = json.loads(capsys.readouterr().out)
+    assert output["image"] == str(image) and len(output["captions"]) == 1
+    remarks = " ".join(output["captions"][0]["remarks"])
+    assert "transparent: placed on a white background; 40x40 pixels: resized to 24x24" in remarks
     call("caption", run, run / "example.png", "n=2", "--out", tmp_path / "overlay.png")
     assert "wrote" in capsys.readouterr().out
     assert Image.open(io.BytesIO((tmp_path / "overlay-2.png").read_bytes())).width > 100
 
 
-def test_a_part_can_be_greyed_out(run, capsys):
+def test_a_part_can_be_occluded(run, capsys):
     call("caption", run, run / "example.png", "occlude=0,0,1,1", "--json")
-    grey = json.loads(capsys.readouterr().out)["captions"][0]["score"]
+    occluded = json.loads(capsys.readouterr().out)["captions"][0]["score"]
     call("caption", run, run / "example.png", "--json")
-    assert json.loads(capsys.readouterr().out)["captions"][0]["score"] != grey
+    assert json.loads(capsys.readouterr().out)["captions"][0]["score"] != occluded
     with pytest.raises(SystemExit):
         call("caption", run, run / "example.png", "occlude=0,0,2,1")
     assert "occlude='0,0,2,1': give left,top,right,bottom as fractions of the image" in capsys.readouterr().err
 
 
-def test_it_is_evaluated(run, capsys):
+def test_a_captioning_run_is_evaluated(run, capsys):
     call("evaluate", run)
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for name in ("bleu1", "bleu4", "exact", "pointing", "cider", "meteor", "more_exact"):
-        assert name in said
+        assert name in printed
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("gone.png", "no such file"), ("bad.png", "not an image that Pillow can read")]
+    ("name", "message"), [("gone.png", "no such file"), ("bad.png", "not an image that Pillow can read")]
 )
-def test_an_image_that_cannot_be_read_is_named(run, tmp_path, capsys, name, says):
+def test_an_image_that_cannot_be_read_is_named(run, tmp_path, capsys, name, message):
     if name == "bad.png":
-        (tmp_path / name).write_text("no image")
+        (tmp_path / name).write_text("not an image")
     with pytest.raises(SystemExit):
         call("caption", run, tmp_path / name)
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err

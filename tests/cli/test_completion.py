@@ -1,22 +1,19 @@
-"""What a shell offers: run folders, tasks, recipes, settings."""
+"""Shell completion: run folders, tasks, recipes, settings."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
+from run_cli import call
 
 from regard.cli import completion
 from regard.core.registry import registered_names
 
 
-class Called:
-    """A context that knows the words typed so far."""
+class Context:
+    """A command context with the arguments typed so far."""
 
-    def __init__(self, *words):
-        self.meta = {completion.ARGS_META_KEY: list(words)}
+    def __init__(self, *args):
+        self.meta = {completion.ARGS_META_KEY: list(args)}
 
 
 def test_run_folders(tmp_path, monkeypatch):
@@ -31,33 +28,29 @@ def test_run_folders(tmp_path, monkeypatch):
 def test_a_task_or_a_recipe_then_its_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text('task = "tagging"\n')
-    assert completion.complete_train(Called(), "t") == [
+    assert completion.complete_train(Context(), "t") == [
         name for name in registered_names("regard.tasks") if name.startswith("t")
     ]
-    assert completion.complete_train(Called(), "mi") == ["mine.toml"]
-    assert completion.complete_train(Called("translation"), "training.st") == ["training.steps="]
-    assert "data.format=" in completion.complete_train(Called("mine.toml"), "data.")
-    assert "model.window=" in completion.complete_train(Called("translation", "model=luong"), "model.")
-    assert completion.complete_train(Called("translation"), "model=lu") == ["model=luong"]
-    assert completion.complete_train(Called("translation"), "model.score=ad") == ["model.score=additive"]
-    assert "model.preset=small" in completion.complete_train(Called("translation"), "model.p")
-    assert completion.complete_train(Called("translation"), "data.path=x") == []
+    assert completion.complete_train(Context(), "mi") == ["mine.toml"]
+    assert completion.complete_train(Context("translation"), "training.st") == ["training.steps="]
+    assert "data.format=" in completion.complete_train(Context("mine.toml"), "data.")
+    assert "model.window=" in completion.complete_train(Context("translation", "model=luong"), "model.")
+    assert completion.complete_train(Context("translation"), "model=lu") == ["model=luong"]
+    assert completion.complete_train(Context("translation"), "model.score=ad") == ["model.score=additive"]
+    assert "model.preset=small" in completion.complete_train(Context("translation"), "model.p")
+    assert completion.complete_train(Context("translation"), "data.path=x") == []
 
 
-def test_what_can_be_asked_of_a_run(small):
-    assert completion.complete_predict(Called(str(small)), "nb") == ["n="]
-    assert completion.complete_compare(Called(str(small)), "nb") == ["n="]
+def test_options_of_a_run(small):
+    assert completion.complete_predict(Context(str(small)), "n") == ["n="]
+    assert completion.complete_compare(Context(str(small)), "n") == ["n="]
 
 
-@pytest.mark.parametrize(("words", "offered"), [("regard tra", "train"), ("regard train trans", "translation")])
-def test_a_shell_asks_the_program(words, offered):
-    """As bash does it; the script that it needs is printed by `regard --show-completion bash`."""
-    environment = {
-        **os.environ,
-        "_REGARD_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
-    }
-    code = "from regard.cli.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert offered in done.stdout.split()
+@pytest.mark.parametrize(("typed", "completed"), [("regard tra", "train"), ("regard train trans", "translation")])
+def test_a_shell_calls_the_program(typed, completed, monkeypatch, capsys):
+    """Set the variables that bash sets; its script is printed by `regard --show-completion bash`."""
+    monkeypatch.setenv("_REGARD_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    call()
+    assert completed in capsys.readouterr().out.split()

@@ -1,11 +1,15 @@
-"""Settings as they are listed: from the source, nested ones too, with a task's own defaults."""
+"""Help output: settings read from the source, with the defaults of the task, in plain language."""
 
 from __future__ import annotations
 
 import json
 
+import pytest
+
 from regard.cli import help
+from regard.cli.main import app
 from regard.core.describe import source_path
+from regard.core.registry import registered_names
 
 CODE = '''"""A thing."""
 
@@ -37,7 +41,7 @@ def test_columns_are_aligned(capsys):
     assert capsys.readouterr().out == "\nTitle\n  a     1   whole number  first\n  long  22  whole number  second\n"
 
 
-def test_a_training_has_data_model_training_and_decoding():
+def test_sections_of_a_task():
     names = [row[0] for section in help.task_sections("translation") for row in section.rows]
     assert {
         "data.path",
@@ -47,39 +51,84 @@ def test_a_training_has_data_model_training_and_decoding():
         "pretrained.run",
         "decoding.beam_width",
     } <= set(names)
-    other = [row[0] for section in help.task_sections("translation", "luong") for row in section.rows]
-    assert "model.feed" in other and "model.heads" not in other
+    names = [row[0] for section in help.task_sections("translation", "luong") for row in section.rows]
+    assert "model.input_feeding" in names and "model.heads" not in names
 
 
-def test_defaults_of_a_task_are_laid_over_those_of_its_model():
+def test_defaults_of_a_task_override_those_of_its_model():
     changed = help.model_section("luong", changed={"name": "luong", "dim": 7})
     assert {row[0]: row[1] for row in changed.rows}["model.dim"] == "7"
     assert {row[0]: row[1] for row in help.model_section("luong").rows}["model.dim"] != "7"
 
 
-def test_a_run_says_what_can_be_asked_of_it(tmp_path):
+def test_sections_of_a_run(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"task": "translation", "decoding": {"name": "greedy"}}))
-    options, search = help.run_sections(["--workers", "2", str(tmp_path), "text"])
-    assert "n" in [row[0] for row in options.rows] and "decoding.no_repeat_ngram_size" in [row[0] for row in search.rows]
+    options, decoding = help.run_sections(["--workers", "2", str(tmp_path), "text"])
+    assert "n" in [row[0] for row in options.rows]
+    assert "decoding.no_repeat_ngram_size" in [row[0] for row in decoding.rows]
     (tmp_path / "config.json").write_text(json.dumps({"task": "translation"}))
     assert len(help.run_sections([str(tmp_path)])) == 1
-    for damaged in ("{", "[]", '{"task": "nowhere.known"}', '{"task": "gone"}'):
+    for damaged in ("{", "[]", '{"task": "nowhere.unknown"}', '{"task": "gone"}'):
         (tmp_path / "config.json").write_text(damaged)
         assert help.run_sections([str(tmp_path)]) == []
     assert help.run_sections(["nothing", "here"]) == []
 
 
-def test_a_verb_has_the_options_of_its_tasks():
+def test_sections_of_a_verb():
     (section,) = help.verb_sections("translate")
     assert section == help.options_section("translation")
     assert help.verb_sections("sing") == []
 
 
-def test_a_task_without_options_says_so(tmp_path, monkeypatch):
+def test_a_task_without_options(tmp_path, monkeypatch):
     (tmp_path / "lab_of_tests").mkdir()
     (tmp_path / "lab_of_tests" / "plain.py").write_text('"""A task."""\n')
     monkeypatch.syspath_prepend(str(tmp_path))
     assert source_path("regard.tasks", "lab_of_tests.plain").name == "plain.py"
     assert help.options_section("lab_of_tests.plain").title == "lab_of_tests.plain has no options."
     (title, data, training, _) = help.task_sections("lab_of_tests.plain")
-    assert title.title == "lab_of_tests.plain: A task." and not data.batch_size and training.rows
+    assert title.title == "lab_of_tests.plain: A task." and not data.rows and training.rows
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        ("int", "whole number"),
+        ("float | None", "number"),
+        ("bool", "true or false"),
+        ("str | tuple[str, ...]", "text or list"),
+        ("Literal['adam', 'adamw']", "adam, adamw"),
+        ("Literal[1, 2]", "1, 2"),
+        ("Path | None", "path"),
+        ("Level", ""),
+        ("", ""),
+    ],
+)
+def test_types(annotation, text):
+    assert help.describe_type(annotation) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [("None", "none"), ("'auto'", "auto"), ("''", '""'), ("True", "true"), ("()", "[]"), ("(0.9, 0.98)", "0.9,0.98")],
+)
+def test_defaults(source, text):
+    assert help.describe_default(source) == text
+    assert help.describe_default("computed.SOMEWHERE") == ""
+
+
+def test_presets():
+    assert help.preset("Config(layers=2, bias=True)") == "layers=2 bias=true"
+    assert help.preset("Config()") == "the defaults"
+
+
+@pytest.mark.parametrize(
+    "args", [[], ["train"], ["translate"], *(["train", task] for task in registered_names("regard.tasks"))]
+)
+def test_no_help_text_has_python_syntax(args, capsys):
+    with pytest.raises(SystemExit) as stop:
+        app([*args, "--help"], prog_name="regard")
+    printed = capsys.readouterr().out
+    assert stop.value.code == 0
+    for text in ("<bool>", "<str>", "list[", "tuple[", "Literal", "None", "False", "True", "Config(", "''"):
+        assert text not in printed

@@ -1,4 +1,4 @@
-"""A new user's walk: a CSV from Excel in Korean, from the file to the picture, with no step by hand."""
+"""The steps of a new user with a Korean CSV file from Excel: check, train, translate, inspect, evaluate."""
 
 import csv
 import io
@@ -26,19 +26,22 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("excel")
     pairs = [(example.source, example.target) for example in english_korean.generate("train", 80, seed=3)]
     pairs[3] = ('He said "hello, world"\nand left.', '그는 "안녕, 세상"이라고 말하고\n떠났다.')
-    written = io.StringIO(newline="")
-    csv.writer(written, lineterminator="\r\n").writerows([("영어", "한국어"), *pairs])
-    (folder / "pairs.csv").write_bytes(written.getvalue().encode("cp949"))
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\r\n").writerows([("영어", "한국어"), *pairs])
+    (folder / "pairs.csv").write_bytes(text.getvalue().encode("cp949"))
     return folder
 
 
-def test_from_file_to_picture(folder, monkeypatch, capsys):
+def test_from_a_csv_file_to_an_inspection(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     call("data", "check", "pairs.csv")
-    said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ["pairs.csv: sentence pairs", "pairs.csv: read as CP949"]
-    assert said[-2:] == ["pairs.csv: 0 errors, 0 warnings", "train on it: regard train translation data.path=pairs.csv"]
-    call(*said[-1].split()[4:], *SMALL, *SHORT, "--out", "run")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["pairs.csv: sentence pairs", "pairs.csv: read as CP949"]
+    assert printed[-2:] == [
+        "pairs.csv: 0 errors, 0 warnings",
+        "train on it: regard train translation data.path=pairs.csv",
+    ]
+    call(*printed[-1].split()[4:], *SMALL, *SHORT, "--out", "run")
     monkeypatch.chdir("/")
     call("translate", folder / "run", "Yes, of course.", "--json")
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["translations"]

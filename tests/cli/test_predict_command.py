@@ -1,4 +1,4 @@
-"""Every task's verb is a command and a method of a run; every such command has the same arguments."""
+"""The verb of every task is a command and a method of a run; all these commands have the same options."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def test_the_verb_of_a_task_is_a_command_and_a_method(task, capsys):
     verb = read_constant(source_path("regard.tasks", task), "VERB")
     assert verb in predict_command.VERBS and hasattr(Verbs, verb)
     call(verb, "--help")
-    said = capsys.readouterr().out
-    assert f"Options of {task}, as key=value or --key value:" in said or f"{task} has no options." in said
+    printed = capsys.readouterr().out
+    assert f"Options of {task}, as key=value or --key value:" in printed or f"{task} has no options." in printed
 
 
 @pytest.mark.parametrize("verb", predict_command.COMMANDS)
 def test_every_verb_has_the_same_options(verb, capsys):
     assert predict_command.COMMANDS[verb].__doc__
     call(verb, "--help")
-    said = capsys.readouterr().out
-    assert all(option in said for option in ("--json", "--out", "--engine", "--workers"))
+    printed = capsys.readouterr().out
+    assert all(option in printed for option in ("--json", "--out", "--engine", "--workers"))

@@ -1,26 +1,33 @@
-"""Scores as tables: every score stands in exactly one of them."""
+"""Tables in the terminal: every metric is in exactly one table; attention maps have labels and percentages."""
 
 from __future__ import annotations
 
+import numpy as np
 from rich.console import Console
 
-from regard.cli.tables import tables
+from regard.cli.tables import MAX_MAP_SIDE, attention_table, tables
 
 
-def printed(scores, signatures=None):
-    console = Console(width=100, record=True, markup=False)
-    for table in tables(scores, signatures or {}, title="run on test"):
-        console.print(table)
-    return console.export_text()
+def render(*renderables):
+    """Return the text that a terminal would show."""
+    console = Console(width=200, record=True, markup=False, quiet=False)
+    with console.capture() as capture:
+        for renderable in renderables:
+            console.print(renderable)
+    return capture.get()
 
 
-def test_single_scores_stand_with_how_they_were_computed():
-    text = printed({"accuracy": 0.93512, "loss": 0.2}, {"accuracy": "share of right ones"})
-    assert "0.9351" in text and "share of right ones" in text and "kind" not in text
+def render_scores(scores, signatures=None):
+    return render(*tables(scores, signatures or {}, title="run on test"))
 
 
-def test_scores_of_kinds_are_a_table():
-    text = printed({"f1": 0.5, "f1.person": 0.25, "support.person": 4.0, "f1.place": 0.75})
+def test_single_metrics_have_their_signatures():
+    text = render_scores({"accuracy": 0.93512, "loss": 0.2}, {"accuracy": "share of correct ones"})
+    assert "0.9351" in text and "share of correct ones" in text and "per class" not in text
+
+
+def test_metrics_per_class_are_a_table():
+    text = render_scores({"f1": 0.5, "f1.person": 0.25, "support.person": 4.0, "f1.place": 0.75})
     row = next(line for line in text.splitlines() if "person" in line)
     assert row.split("│")[1:4] == [" person ", " 0.25 ", "       4 "]
     assert "f1.person" not in text and " place " in text
@@ -28,10 +35,24 @@ def test_scores_of_kinds_are_a_table():
 
 def test_confusions_are_a_matrix():
     cells = {f"confusion.{a}.{b}": value for (a, b), value in zip(["nn", "np", "pn", "pp"], [9, 1, 2, 8], strict=True)}
-    lines = printed({"accuracy": 0.85} | cells).splitlines()
+    lines = render_scores({"accuracy": 0.85} | cells).splitlines()
     assert any(line.split("│")[1:4] == [" n         ", " 9 ", " 1 "] for line in lines)
     assert any(line.split("│")[1:4] == [" p         ", " 2 ", " 8 "] for line in lines)
 
 
-def test_a_matrix_with_holes_stays_a_list():
-    assert "confusion.a.b" in printed({"confusion.a.b": 1.0, "confusion.a.c": 2.0})
+def test_an_incomplete_matrix_is_a_list():
+    assert "confusion.a.b" in render_scores({"confusion.a.b": 1.0, "confusion.a.c": 2.0})
+
+
+def test_weights_of_a_map_are_percentages():
+    text = render(attention_table(["책", "집"], ["the", "book"], np.array([[0.25, 0.75], [1.0, 0.001]])))
+    first, second = text.splitlines()[1:]
+    assert "25" in first and "75" in first and first.lstrip().startswith("책")
+    assert "100" in second and "·" in second
+
+
+def test_a_large_map_is_cut():
+    labels = [f"w{index}" for index in range(100)]
+    text = render(attention_table(labels, labels, np.zeros((100, 100))))
+    assert f"w{MAX_MAP_SIDE - 1}" in text and f"w{MAX_MAP_SIDE}" not in text
+    assert len(text.splitlines()) == MAX_MAP_SIDE + 1

@@ -101,7 +101,9 @@ def test_transformers_computes_the_same_logits(library, run, tmp_path):
         ("image_classification", [*TWO, "model.patch=3"], "images of 8x8 pixels cannot be divided into patches of 3"),
     ],
 )
-def test_unsupported_settings_are_a_one_line_error_and_nothing_is_written(library, trained, tmp_path, task, settings, message):
+def test_unsupported_settings_are_a_one_line_error_and_nothing_is_written(
+    library, trained, tmp_path, *, task, settings, message
+):
     with pytest.raises(ConfigError, match=message):
         export_run(trained(task, *settings), "huggingface", tmp_path / "exported")
     assert not (tmp_path / "exported").exists()
@@ -109,9 +111,7 @@ def test_unsupported_settings_are_a_one_line_error_and_nothing_is_written(librar
 
 def test_different_logits_are_refused(library, run, tmp_path, monkeypatch):
     monkeypatch.setattr("regard.convert.architectures.gpt2.difference", lambda *_: 0.5)
-    with pytest.raises(
-        CheckpointError, match=r"the logits of gpt differ from transformers by 0\.5; nothing"
-    ):
+    with pytest.raises(CheckpointError, match=r"the logits of gpt differ from transformers by 0\.5; nothing"):
         export_run(run("gpt2"), "huggingface", tmp_path / "exported")
     assert not (tmp_path / "exported").exists()
 

@@ -106,7 +106,9 @@ def test_a_missing_tokenizer_is_a_one_line_error(saved_model, tmp_path):
 def test_unsupported_models_are_a_one_line_error(library, saved_model, tmp_path):
     with pytest.raises(ConfigError, match="BERT with hidden_act='relu': regard supports 'gelu'"):
         import_model(str(saved_model("bert", hidden_act="relu")), tmp_path / "run")
-    with pytest.raises(ConfigError, match="BERT with separate input and output embeddings: the bert of regard ties them"):
+    with pytest.raises(
+        ConfigError, match="BERT with separate input and output embeddings: the bert of regard ties them"
+    ):
         import_model(str(saved_model("bert", tie_word_embeddings=False)), tmp_path / "run")
     bart = library.BartConfig(vocab_size=9, d_model=8, encoder_layers=1, decoder_layers=1)
     bart.save_pretrained(tmp_path / "bart")

@@ -85,7 +85,9 @@ def test_a_model_without_decoder_is_one_program(trained, tmp_path, task, setting
 def test_a_program_with_different_outputs_is_refused(trained, tmp_path, monkeypatch):
     folder = trained("image_classification", *TWO, "model.patch=2")
     monkeypatch.setattr(onnx, "LOGIT_TOLERANCE", -1.0)
-    with pytest.raises(CheckpointError, match=r"model\.onnx: logits for batch size 1 differs in onnxruntime by .*; nothing"):
+    with pytest.raises(
+        CheckpointError, match=r"model\.onnx: logits for batch size 1 differs in onnxruntime by .*; nothing"
+    ):
         export_run(folder, "onnx", tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
 

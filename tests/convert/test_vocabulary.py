@@ -45,7 +45,9 @@ def test_tables_are_reordered_and_missing_tokens_are_never_predicted(path):
 
 @pytest.mark.parametrize("token_id", [50256, -1, [], None])
 def test_a_special_token_beyond_the_tables_is_searched_by_name(path, token_id):
-    imported = vocabulary.read_vocabulary(path, size=7, special_token_ids=dict.fromkeys(("pad", "start", "end"), token_id))
+    imported = vocabulary.read_vocabulary(
+        path, size=7, special_token_ids=dict.fromkeys(("pad", "start", "end"), token_id)
+    )
     assert imported.source_ids.tolist() == [3, 1, -1, -1, 0, 2, 4, 5, 6] and imported.missing_special_tokens == (2, 3)
     assert imported.select_rows(torch.arange(7.0)[:, None]).shape == (9, 1)
 

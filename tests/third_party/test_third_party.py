@@ -106,7 +106,7 @@ def test_predictions_in_python(folder):
 
 def test_invariants_are_checked(call, folder):
     printed = call("check", folder)
-    assert "kept" in printed and "BROKEN" not in printed
+    assert "passed" in printed and "FAILED" not in printed
 
 
 def test_an_inspection_has_both_levels_and_the_third_party_view(call, folder, tmp_path):

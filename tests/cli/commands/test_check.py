@@ -1,4 +1,4 @@
-"""`regard check`: a line a law; a broken one is an error."""
+"""`regard check`: one line per invariant; a failed one is an error."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from regard.api.run import Run
 from regard.inspection.invariants import CheckResult
 
 
-def test_the_laws_are_kept(small, capsys):
+def test_the_invariants_hold(small, capsys):
     call("check", small)
     lines = capsys.readouterr().out.splitlines()
-    assert lines and all(line.startswith("kept") for line in lines)
+    assert lines and all(line.startswith("passed") for line in lines)
 
 
-def test_a_broken_law_is_an_error(small, capsys, monkeypatch):
-    verdicts = [CheckResult("1 cuts", True, "0"), CheckResult("2 padding", False, "largest difference 1")]
-    monkeypatch.setattr(Run, "check", lambda run: verdicts)
+def test_a_failed_invariant_is_an_error(small, capsys, monkeypatch):
+    results = [CheckResult("1 cuts", True, "0"), CheckResult("2 padding", False, "largest difference 1")]
+    monkeypatch.setattr(Run, "check", lambda run: results)
     with pytest.raises(SystemExit):
         call("check", small)
     printed = capsys.readouterr()

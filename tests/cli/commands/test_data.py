@@ -1,3 +1,5 @@
+"""`regard data`: check data, and print where a download is."""
+
 import hashlib
 
 import pytest
@@ -13,11 +15,11 @@ def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
     with pytest.raises(SystemExit):
         call("data", "check", tmp_path)
     out, err = capsys.readouterr()
-    assert "train.tsv:2: error: 1 column, but column 2 is asked for" in out and "1 error, 0 warnings" in out
+    assert "train.tsv:2: error: 1 column, but column 2 is required" in out and "1 error, 0 warnings" in out
     assert err == f"regard: {tmp_path}: 1 error; correct the errors above before training\n"
 
 
-def test_many_findings_of_a_kind_are_counted(tmp_path, capsys):
+def test_many_findings_of_one_kind_are_counted(tmp_path, capsys):
     (tmp_path / "train.tsv").write_text("\t\n" * 30 + "a\tb\nc\td\n", encoding="utf-8")
     call("data", "check", tmp_path, "--layout", "pairs")
     out = capsys.readouterr().out.splitlines()
@@ -37,12 +39,12 @@ def test_an_unknown_download_is_an_error():
         data.get("x")
 
 
-def test_where_a_download_is_and_its_terms_are_printed(tmp_path, capsys, monkeypatch):
+def test_the_folder_and_terms_of_a_download_are_printed(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     (tmp_path / "tinyshakespeare").mkdir()
     (tmp_path / "tinyshakespeare" / "input.txt").write_text("To be", encoding="utf-8")
     checksum = hashlib.sha256(b"To be").hexdigest()
-    known = download.SETS["tinyshakespeare"]._replace(files={"input.txt": checksum})
-    monkeypatch.setitem(download.SETS, "tinyshakespeare", known)
+    dataset = download.SETS["tinyshakespeare"]._replace(files={"input.txt": checksum})
+    monkeypatch.setitem(download.SETS, "tinyshakespeare", dataset)
     data.get("tinyshakespeare")
     assert capsys.readouterr().out == f"{tmp_path / 'tinyshakespeare'}\nterms: text in the public domain\n"

@@ -1,4 +1,4 @@
-"""The demo: every task has one, and it runs from start to end."""
+"""`regard demo`: every task has a demo, and it runs from start to end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TINY = {
     "captioning": ["data.scenes=24", "data.height=24", "data.width=24", "model.dim=16"],
     "detection": ["data.scenes=24", "data.height=32", "model.dim=16"],
 }
-SHORT = ["training.steps=2", "training.evaluation.every=2"]
+SHORT = ["training.steps=1", "training.evaluation.every=1"]
 
 
 @pytest.mark.parametrize("task", registered_names("regard.tasks"))
@@ -29,13 +29,13 @@ def test_every_task_has_a_demo_that_is_a_recipe(task):
     assert recipes.read(task, settings=find("regard.tasks", task).DEMO).task.name == task
 
 
-def test_what_is_trained_first_is_the_recipe_of_the_repository(root):
-    written = recipes.read(demo.DEFAULT_TASK, root / "recipes" / "demo.toml")
-    assert recipes.read(demo.DEFAULT_TASK, settings=find("regard.tasks", demo.DEFAULT_TASK).DEMO) == written
+def test_the_demo_of_the_default_task_is_the_recipe_of_the_repository(root):
+    recipe = recipes.read(demo.DEFAULT_TASK, root / "recipes" / "demo.toml")
+    assert recipes.read(demo.DEFAULT_TASK, settings=find("regard.tasks", demo.DEFAULT_TASK).DEMO) == recipe
 
 
 @pytest.mark.parametrize("task", registered_names("regard.tasks"))
-def test_it_scores_answers_draws_and_says_how_to_go_on(task, tmp_path, capsys, monkeypatch):
+def test_the_demo_evaluates_predicts_draws_and_prints_next_commands(task, tmp_path, capsys, monkeypatch):
     if task == "music":
         pytest.importorskip("music21", reason="the extra music is not installed")
     monkeypatch.setenv("COLUMNS", "160")
@@ -47,11 +47,11 @@ def test_it_scores_answers_draws_and_says_how_to_go_on(task, tmp_path, capsys, m
     assert "On the test data: " in text
     assert f"regard {module.VERB} {folder}" in text and f"regard evaluate {folder}" in text
     assert f"regard train {task} --help" in text
-    drawn = any(mark in text for mark in ("in percent, layers and heads together", "│", "─", "█"))
-    assert drawn or not attention_modules(load(folder).model)  # where there is attention, something is to be seen
+    drawn = any(part in text for part in ("in percent, averaged over layers and heads", "│", "─", "█"))
+    assert drawn or not attention_modules(load(folder).model)  # a model with attention has a drawing
 
 
-def test_commands_are_given_as_the_demo_was_called(monkeypatch, tmp_path):
+def test_commands_start_with_the_program_that_was_called(monkeypatch, tmp_path):
     program = tmp_path / "bin" / "regard"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")

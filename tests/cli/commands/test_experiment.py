@@ -1,4 +1,4 @@
-"""`regard experiment`: what there is, one of them, and what cannot be."""
+"""`regard experiment`: list experiments, run one or all, and error messages."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from regard.core.registry import registered_names
 from regard.experiments._experiment import ClaimResult
 
 
-def test_all_are_listed_with_what_they_claim(capsys):
+def test_all_experiments_are_listed_with_their_claims(capsys):
     call("experiment", "--list")
-    said = capsys.readouterr().out
-    assert [line.split()[0] for line in said.splitlines()] == [
+    printed = capsys.readouterr().out
+    assert [line.split()[0] for line in printed.splitlines()] == [
         name.replace("_", "-") for name in registered_names("regard.experiments")
     ]
     call("experiment")
-    assert capsys.readouterr().out == said
+    assert capsys.readouterr().out == printed
 
 
-def test_one_is_measured(tmp_path, capsys):
+def test_one_experiment_is_run(tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
-    call("experiment", "requirements", "--out", tmp_path)
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Holds here. All four kept" in said and "page.md" in said
-    assert (tmp_path / "requirements" / "plot.png").exists()
+    call("experiment", "position-requirements", "--out", tmp_path)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Holds here. All four kept" in printed and "page.md" in printed
+    assert (tmp_path / "position-requirements" / "plot.png").exists()
     call("experiment", "--out", tmp_path, "--page", tmp_path / "claims.md")
     page = (tmp_path / "claims.md").read_text(encoding="utf-8")
-    assert "| [`requirements`](#requirements) |" in page and "| `soft-hard` |" in page
+    assert "| [`position-requirements`](#position-requirements) |" in page and "| `soft-hard` |" in page
     assert "wrote" in capsys.readouterr().out
 
 
-def test_an_underscore_is_as_good_as_a_hyphen(tmp_path, monkeypatch, capsys):
+def test_an_underscore_means_a_hyphen(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         "regard.experiments._runner.run_experiment", lambda experiment, name, out, **_: ClaimResult(True, f"{out}")
     )
     call("experiment", "soft_hard", "--out", tmp_path)
-    assert "soft-hard: Soft attention" in (said := capsys.readouterr().out) and "soft_hard" not in said
+    assert "soft-hard: Soft attention" in (printed := capsys.readouterr().out) and "soft_hard" not in printed
 
 
-def test_all_are_measured_but_for_those_that_lack_an_extra(tmp_path, monkeypatch, capsys):
-    def conduct(experiment, name, out, **given):
+def test_all_experiments_are_run_except_those_without_their_extra(tmp_path, monkeypatch, capsys):
+    def run_experiment(experiment, name, out, **_):
         if name == "relative":
             raise MissingExtra("music21 is not installed")
-        return ClaimResult(name != "order", f"Of {name}.")
+        return ClaimResult(name != "word-order", f"Of {name}.")
 
-    monkeypatch.setattr("regard.experiments._runner.run_experiment", conduct)
+    monkeypatch.setattr("regard.experiments._runner.run_experiment", run_experiment)
     with pytest.raises(SystemExit) as stop:
         call("experiment", "all", "--quick", "--out", tmp_path)
-    said = capsys.readouterr()
-    assert stop.value.code == 1 and "regard: relative: music21 is not installed" in said.err
+    printed = capsys.readouterr()
+    assert stop.value.code == 1 and "regard: relative: music21 is not installed" in printed.err
     assert all(
-        f"Of {name.replace('_', '-')}." in said.out
+        f"Of {name.replace('_', '-')}." in printed.out
         for name in registered_names("regard.experiments")
         if name != "relative"
     )
-    assert said.out.count("Does not hold here.") == 1
+    assert printed.out.count("Does not hold here.") == 1
 
 
-def test_mistakes_are_one_line(capsys):
-    for words, said in (
+def test_mistakes_are_one_line_errors(capsys):
+    for args, message in (
         (["gradient"], "unknown experiment 'gradient'; did you mean 'gradients'"),
         (["alll"], "unknown experiment 'alll'; did you mean 'all'"),
         (["nothing"], "unknown experiment 'nothing'; known: alignment, all, bidirectional,"),
-        (["order", "--minutes", "-1"], "--minutes -1: give more than 0 and less than a day"),
+        (["word-order", "--minutes", "-1"], "--minutes -1: give more than 0 and less than a day"),
     ):
         with pytest.raises(SystemExit) as stop:
-            call("experiment", *words)
-        assert stop.value.code == 1 and said in capsys.readouterr().err
+            call("experiment", *args)
+        assert stop.value.code == 1 and message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`regard import`: a folder of transformers becomes a run, and its verb is told."""
+"""`regard import`: a folder of transformers becomes a run, and the next commands are printed."""
 
 import pytest
 from run_cli import call
@@ -9,9 +9,9 @@ def test_a_folder_becomes_a_run(capsys, tmp_path):
     library.logging.set_verbosity_error()
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
     config = library.ViTConfig(image_size=8, patch_size=4, num_channels=1, **shape)
-    library.ViTForImageClassification(config).save_pretrained(tmp_path / "theirs")
+    library.ViTForImageClassification(config).save_pretrained(tmp_path / "saved")
     capsys.readouterr()
-    call("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    call("import", tmp_path / "saved", "--out", tmp_path / "run")
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{tmp_path / 'run'}: vit for image_classification, ")
     assert first.endswith(" parameters, the same logits as in transformers")
@@ -20,7 +20,7 @@ def test_a_folder_becomes_a_run(capsys, tmp_path):
     assert capsys.readouterr().out
 
 
-def test_what_cannot_be_read_is_one_line(capsys, tmp_path):
+def test_a_missing_folder_is_a_one_line_error(capsys, tmp_path):
     pytest.importorskip("transformers", reason="the extra huggingface is not installed")
     with pytest.raises(SystemExit):
         call("import", tmp_path / "nowhere", "--out", tmp_path / "run")

@@ -1,4 +1,4 @@
-"""`regard info`: what a run is."""
+"""`regard info`: task, model, settings and sizes of a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ def test_facts_as_json_and_as_a_table(small, capsys, monkeypatch):
     facts = json.loads(capsys.readouterr().out)
     assert facts["task"] == "translation" and facts["verb"] == "translate"
     assert facts["model"]["name"] == "transformer" and facts["parameters"] > 0
-    assert facts["spec"]["source"] == 300 and facts["step"] == 3
+    assert facts["spec"]["source_vocab_size"] == 300 and facts["step"] == 3
     call("info", small)
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert all(
-        name in said for name in ("seed", "training.optimizer.lr", "training.steps", "checksum.train", "data.dataset")
+        name in printed
+        for name in ("seed", "training.optimizer.lr", "training.steps", "checksum.train", "data.dataset")
     )
-    assert "True" not in said and "False" not in said and "None" not in said
-    assert re.search(r"data\.joint +│ no ", said) and re.search(r"data\.path +│ – ", said)
-    assert "model.dim" in said and "sizes.longest" in said and f"{facts['parameters']:,}" in said
+    assert "True" not in printed and "False" not in printed and "None" not in printed
+    assert re.search(r"data\.joint +│ no ", printed) and re.search(r"data\.path +│ – ", printed)
+    assert "model.dim" in printed and "spec.max_length" in printed and f"{facts['parameters']:,}" in printed

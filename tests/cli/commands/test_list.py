@@ -1,4 +1,4 @@
-"""`regard list`: all there is to choose from, with its settings; every setting has a meaning."""
+"""`regard list`: all registered names with their settings; every setting is documented."""
 
 from __future__ import annotations
 
@@ -15,41 +15,45 @@ from regard.core.registry import registered_names
 
 
 @pytest.mark.parametrize("kind", PACKAGES)
-def test_everything_that_is_registered_is_listed(kind, capsys):
+def test_every_registered_name_is_listed(kind, capsys):
     call("list")
     everything = capsys.readouterr().out
     call("list", kind)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == registered_names(PACKAGES[kind])
-    assert all(len(line.split()) > 3 for line in lines)  # each says what it is
+    assert all(len(line.split()) > 3 for line in lines)  # every line has a description
     assert all(name in everything for name in registered_names(PACKAGES[kind]))
 
 
 @pytest.mark.parametrize(
     ("kind", "name"), [(kind, name) for kind, package in PACKAGES.items() for name in registered_names(package)]
 )
-def test_one_of_them_with_its_settings(kind, name, capsys):
+def test_one_name_with_its_settings(kind, name, capsys):
     call("list", kind.removesuffix("s"), name)
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     rows = help.of_class(source_path(PACKAGES[kind], name), "Config")
-    assert name in said and all(row[0] in said and row[3] in said for row in rows)
+    assert name in printed and all(row[0] in printed and row[3] in printed for row in rows)
 
 
 @pytest.mark.parametrize(
     ("package", "name", "part"),
-    [(PACKAGES[kind], name, "Config") for kind in ("models", "tasks", "decoders") for name in registered_names(PACKAGES[kind])]
+    [
+        (PACKAGES[kind], name, "Config")
+        for kind in ("models", "tasks", "decoders")
+        for name in registered_names(PACKAGES[kind])
+    ]
     + [("regard.tasks", name, "Options") for name in registered_names("regard.tasks")]
     + [("regard.training", "config", "Config")],
-)  # fmt: skip
-def test_every_setting_has_a_meaning(package, name, part):
+)
+def test_every_setting_is_documented(package, name, part):
     rows = help.of_class(source_path(package, name), part)
     assert [row[0] for row in rows if not row[3]] == []
 
 
 def test_a_task_has_its_verb_and_options(capsys):
     call("list", "task", "translation")
-    said = capsys.readouterr().out
-    assert "Verb: regard translate RUN …" in said and "n" in said and "training.optimizer.lr" in said
+    printed = capsys.readouterr().out
+    assert "Verb: regard translate RUN …" in printed and "n" in printed and "training.optimizer.lr" in printed
 
 
 def test_recipes(root, capsys, monkeypatch, tmp_path):
@@ -65,7 +69,7 @@ def test_recipes(root, capsys, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (["modls"], "cannot list 'modls'; did you mean 'models'?"),
         (["model", "transfrmer"], "unknown model 'transfrmer'; did you mean 'transformer'?"),
@@ -73,18 +77,18 @@ def test_recipes(root, capsys, monkeypatch, tmp_path):
         (["model", "nowhere.at_all"], "no module 'nowhere.at_all' to describe"),
     ],
 )
-def test_mistakes_are_one_line(words, said, capsys, root, monkeypatch):
+def test_mistakes_are_one_line_errors(args, message, capsys, root, monkeypatch):
     monkeypatch.chdir(root)
     with pytest.raises(SystemExit):
-        call("list", *words)
-    assert capsys.readouterr().err == f"regard: {said}\n"
+        call("list", *args)
+    assert capsys.readouterr().err == f"regard: {message}\n"
 
 
-def test_nothing_of_torch_is_needed():
+def test_torch_is_not_imported():
     code = (
         "import sys; from regard.cli.main import app\n"
-        "for words in (['list'], ['list', 'tasks'], ['list', 'model', 'transformer'], ['list', 'decoders']):\n"
-        "    app(words, standalone_mode=False)\n"
+        "for args in (['list'], ['list', 'tasks'], ['list', 'model', 'transformer'], ['list', 'decoders']):\n"
+        "    app(args, standalone_mode=False)\n"
         "print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

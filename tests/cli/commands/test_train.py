@@ -1,4 +1,4 @@
-"""`regard train`: by a task, by a recipe, resumed, and the mistakes one can make."""
+"""`regard train`: with a task, with a recipe, resumed; and error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUICK = ["training.steps=4", "training.optimizer.lr=0.01", "training.schedule.wa
 
 
 @pytest.fixture(autouse=True)
-def here(root, tmp_path, monkeypatch):
+def working_folder(root, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(root / "tests" / "training")
     monkeypatch.chdir(tmp_path)
 
@@ -28,21 +28,21 @@ def test_train_then_resume(tmp_path, capsys):
 
 def test_a_recipe_names_its_task(tmp_path):
     (tmp_path / "r.toml").write_text('task = "toys.summing"\n[training]\nsteps = 3\n[model]\nname = "toys.gated"\n')
-    for words in (["r.toml"], ["toys.summing", "r.toml"], ["training.steps=2", "r.toml"]):
-        call("train", *words, "training.schedule.warmup=4", "--out", tmp_path / str(len(words[0])))
+    for args in (["r.toml"], ["toys.summing", "r.toml"], ["training.steps=2", "r.toml"]):
+        call("train", *args, "training.schedule.warmup=4", "--out", tmp_path / str(len(args[0])))
     steps = [
         json.loads((tmp_path / name / "config.json").read_text())["training"]["steps"] for name in ("6", "12", "16")
     ]
     assert steps == [3, 3, 2]
 
 
-def test_only_the_first_process_speaks(tmp_path, capsys, monkeypatch):
+def test_only_the_first_process_prints(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     call("train", "toys.summing", *QUICK, "--out", tmp_path / "run")
     assert capsys.readouterr().out == ""
 
 
-def test_a_free_folder_is_found(tmp_path):
+def test_a_free_folder_is_chosen(tmp_path):
     recipe = recipes.read("toys.summing")
     assert str(free_folder(recipe)) == "runs/toys.summing-toys.gated"
     call("train", "toys.summing", *QUICK)
@@ -55,7 +55,7 @@ def test_a_free_folder_is_found(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         ([], "name a task (see: regard list tasks), a recipe, or --resume RUN"),
         (["--resume", "x", "--out", "y"], "--resume x uses the recipe and folder of the run; leave out"),
@@ -68,34 +68,35 @@ def test_a_free_folder_is_found(tmp_path):
         (["translation", "training.steps"], "'training.steps' is not of the form key=value"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_line_and_exit_code_1(words, said, capsys, tmp_path):
+def test_a_mistake_is_a_one_line_error_with_exit_code_1(args, message, capsys, tmp_path):
     (tmp_path / "empty.toml").write_text("")
-    with pytest.raises(SystemExit) as end:
-        call("train", *words)
-    message = capsys.readouterr().err.strip()
-    assert end.value.code == 1
-    assert message.startswith("regard: ") and said in message and "\n" not in message
+    with pytest.raises(SystemExit) as stop:
+        call("train", *args)
+    error = capsys.readouterr().err.strip()
+    assert stop.value.code == 1
+    assert error.startswith("regard: ") and message in error and "\n" not in error
     files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in ("lock", "empty.toml")]
     assert files == []
 
 
 def test_two_recipes_are_a_usage_error(capsys):
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit) as stop:
         call("train", "a.toml", "b.toml")
-    assert end.value.code == 2 and "two recipes, a.toml and b.toml; give one" in capsys.readouterr().err
+    assert stop.value.code == 2 and "two recipes, a.toml and b.toml; give one" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["translation"], ["r.toml"], ["--out", "x", "translation"]])
-def test_help_has_the_settings_of_the_task(words, capsys, tmp_path):
+@pytest.mark.parametrize("args", [["translation"], ["r.toml"], ["--out", "x", "translation"]])
+def test_help_has_the_settings_of_the_task(args, capsys, tmp_path):
     (tmp_path / "r.toml").write_text('task = "translation"')
-    call("train", *words, "model=luong", "--help")
-    said = capsys.readouterr().out
-    assert all(name in said for name in ("data.vocab_size", "model.feed", "training.optimizer.lr", "decoding.beam_width"))
+    call("train", *args, "model=luong", "--help")
+    printed = capsys.readouterr().out
+    names = ("data.vocab_size", "model.input_feeding", "training.optimizer.lr", "decoding.beam_width")
+    assert all(name in printed for name in names)
     call("train", "--help")
     assert "regard train TASK --help" in capsys.readouterr().out
 
 
-def test_quiet_says_where_the_run_is_and_nothing_else(tmp_path, capsys):
+def test_quiet_prints_only_the_run_folder(tmp_path, capsys):
     sizes = ["model.preset=small", "data.pairs=40", "data.vocab_size=300", "training.steps=1"]
     call("train", "translation", *sizes, "--out", tmp_path / "run", "--quiet")
     printed = capsys.readouterr()

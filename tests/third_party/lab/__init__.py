@@ -1,1 +1,1 @@
-"""A package of somebody else's: a task, a model, a score and a view, used by dotted names."""
+"""A third-party package: a task, a model, a score and a view, used by dotted names."""

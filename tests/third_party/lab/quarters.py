@@ -1,4 +1,4 @@
-"""A third-party task: find the quarter of a generated 8 × 8 image with the bright diagonal; the metric is the error rate."""
+"""A third-party task: find the quarter with the bright diagonal in 8 × 8 images; the metric is the error."""
 
 from __future__ import annotations
 

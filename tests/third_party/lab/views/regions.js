@@ -1,4 +1,4 @@
-// The image as numbers: a view from another package.
+// The pixels of the image: a view of a third-party package.
 import { make } from "../dom.js";
 
 export const view = {
