@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-import torch
 
-from regard.api.run import Run
 from regard.core.errors import ConfigError, RegardError
 from regard.decoding.strategies import greedy
 from regard.decoding.strategy import DecodingStrategy
@@ -16,7 +15,6 @@ from regard.inspection.interventions import Interventions
 from regard.serve import requests
 from regard.serve.model_runtime import ServedRun
 from regard.serve.requests import OptionSchema, parse_decoding, parse_inspection_request, read_json
-from regard.training.train import LoadedRun
 
 
 @pytest.mark.parametrize(
@@ -142,7 +140,6 @@ def test_decoding_is_a_strategy_or_settings_of_the_run_s_own(loaded_run):
     assert parse_decoding(served, None) is loaded_run.recipe.decoding
     expected = DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=2))
     assert parse_decoding(served, {"no_repeat_ngram_size": 2}) == expected
-    recipe = replace(loaded_run.recipe, decoding=None)
-    served.run = Run(LoadedRun(loaded_run.folder, recipe, loaded_run.task, torch.nn.Identity()))
+    served.run = SimpleNamespace(recipe=replace(loaded_run.recipe, decoding=None))
     with pytest.raises(ConfigError, match="run has no decoding strategy; leave decoding out"):
         parse_decoding(served, "beam")
