@@ -85,7 +85,7 @@ def test_invalid_input_is_named_counted_and_ignored(folder):
     more = "".join(f"{name}.png\tsomething\n" for name in ("large", "clear", "broken", "gone", "lost"))
     (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + more + "0.png\t \n")
     remarks = "\n".join(dataset.read_files(folder, TARGET_SHAPE, seed=1).remarks)
-    assert "images/large.png: another size: brought to 8x8" in remarks
+    assert "images/large.png: another size: resized to 8x8" in remarks
     assert "images/clear.png: transparent: laid on white" in remarks
     assert "1 images cannot be read and are ignored: images/broken.png: " in remarks
     assert "3 images that have captions do not exist or cannot be read: broken.png, gone.png, lost.png" in remarks

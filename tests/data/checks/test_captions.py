@@ -88,7 +88,7 @@ def test_too_few_images_to_hold_some_out_are_an_error_as_in_training(folder):
         (folder / "images" / f"{name}.png").unlink()
     assert finding_lines(folder) == [": error: 2 images are too few to hold some out for test; give more"]
     (folder / "captions.tsv").rename(folder / "captions_test.tsv")
-    assert finding_lines(folder) == [": error: there are no training images; found test"]
+    assert finding_lines(folder) == [": error: there are no training images; the splits are: test"]
 
 
 def test_unreadable_captions_are_the_only_finding(folder):

@@ -74,7 +74,7 @@ def test_arrays_are_checked(tmp_path):
 def test_an_empty_class_folder_is_a_finding(tmp_path):
     save(tmp_path / "a" / "1.png", 1)
     (tmp_path / "b").mkdir()
-    assert ["a class folder without an image" in finding.text for finding in check(tmp_path)] == [True]
+    assert ["a class folder without images" in finding.text for finding in check(tmp_path)] == [True]
 
 
 def test_nothing_to_check(tmp_path):

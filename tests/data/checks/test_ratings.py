@@ -80,11 +80,14 @@ def test_unknown_column_names_are_given_as_options(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("4,6,5", "4,,5"), "r.csv:25: error: no item; tell who or what it is, or leave the line out"),
-        (("4,6,5", "4,6,nan"), "r.csv:25: error: rating='nan' is no number; mend it, or leave the line out"),
-        ((",1600000600", ",31/12/2020"), "r.csv:7: error: time='31/12/2020' is no number and no date; write seconds"),
+        (("4,6,5", "4,,5"), "r.csv:25: error: item is empty; fill it in, or remove the line"),
+        (("4,6,5", "4,6,nan"), "r.csv:25: error: rating='nan' is not a number; correct it, or remove the line"),
+        (
+            (",1600000600", ",31/12/2020"),
+            "r.csv:7: error: time='31/12/2020' is neither a number nor a date; write seconds",
+        ),
         (("4,6,5", "4,5,5"), "r.csv: warning: 1 ratings are of an item that the same user rated again"),
-        (("4,6,5,", "4,6,5,7,"), "r.csv:25: error: 5 cells, but there are 4 columns; mend the line"),
+        (("4,6,5,", "4,6,5,7,"), "r.csv:25: error: 5 cells, but there are 4 columns; correct the line"),
         (("user,item,rating,time", "user,item,time,rating,"), "r.csv:2: error: 4 cells, but there are 5 columns"),
     ],
 )
@@ -97,17 +100,18 @@ def test_too_few_ratings_of_each_user(tmp_path):
     path = write(tmp_path / "r.csv", "user,item,rating,time\n" + "".join(f"{n},{n},3,{n}\n" for n in range(5)))
     findings = [str(finding) for finding in detect_layout.check(path)]
     assert findings == [
-        f"{path}: error: no rating is held out for 'valid': users have too few; give more, or split=time"
+        f"{path}: error: no rating is held out for 'valid': users have too few ratings; give more, or choose split=time"
     ]
 
 
 def test_unmatched_profiles_are_an_error_and_missing_ones_a_warning(tmp_path):
     write(tmp_path / "ratings.csv", lines())
     users = write(tmp_path / "users.csv", "user,age\n" + "".join(f"{n:03d},30\n" for n in range(1, 5)))
-    text = f"{users}: error: none of the users that have ratings is in it: '1' … there, '001' … here; write ids alike"
+    text = f"{users}: error: contains none of the users that have ratings: '1' … in the ratings, "
+    text += "'001' … in the table; write ids in the same way"
     assert [str(finding) for finding in detect_layout.check(tmp_path)] == [text]
     write(users, "user,age\n1,30\n2,40\n2,41\n")
     assert [finding.text for finding in detect_layout.check(tmp_path)] == [
         f"2 users with ratings are not in {users} ('3' …): no profile",
-        f"1 users stand in {users} again; the last line counts",
+        f"1 users are repeated in {users}; the last line counts",
     ]
