@@ -143,7 +143,7 @@ class Unattended(Task):
 
 
 def test_bad_input_is_one_clear_line(subject, documents):
-    with pytest.raises(DataError, match=r"has 202 tokens with the end mark; the model was trained for at most 12"):
+    with pytest.raises(DataError, match=r"has 202 tokens .*; the model was trained for at most 12"):
         collect(subject(), "word " * 200)
     with pytest.raises(DataError, match=r"there is no sentence"):
         collect(subject(), "  ")

@@ -147,7 +147,7 @@ def test_the_training_view_names_the_probe_and_its_rows(browser, tmp_path):
 
 
 def test_numbers_that_are_not_in_the_file_are_said_to_be_elsewhere(browser, tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.inspection.json_format.ROOM", 0)
+    monkeypatch.setattr("regard.inspection.json_format.MAX_STEP_NUMBERS", 0)
     with opened(browser, write(tmp_path, to_json(FOUND)), fragment="#view=steps") as page:
         page.locator(".wrong").wait_for()
         assert "not in the file" in page.locator(".wrong").inner_text()

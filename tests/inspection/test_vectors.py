@@ -19,7 +19,7 @@ def shown(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     (folder / "x.txt").write_text("king queen man woman apple pear plum cherry dog cat " * 60)
     task = embeddings.build(embeddings.Config(paths=(str(folder),), min_frequency=1, length=8))
-    model = skipgram.build(skipgram.Config(dim=32), EmbeddingSpec(task.spec.size)).eval()
+    model = skipgram.build(skipgram.Config(dim=32), EmbeddingSpec(task.spec.vocab_size)).eval()
     inspection = inspect(InspectionTarget(task, model, None, RunInfo("embeddings", "skipgram")), "king")
     path = folder / "x.html"
     path.write_text(bundle(to_json(inspection)), encoding="utf-8")

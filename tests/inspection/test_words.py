@@ -33,7 +33,7 @@ def test_every_entry_is_korean_and_takes_the_same_values():
 def test_what_tasks_call_their_axes_has_a_korean_name():
     titles = {
         title
-        for path in TASKS.glob("*.py")
+        for path in TASKS.rglob("*.py")
         for title in re.findall(r"Axis\(.*?, \"([a-z ]+)\"", path.read_text(encoding="utf-8"))
     }
     assert titles and titles <= set(table("TERMS"))

@@ -146,7 +146,7 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
 
 
 @pytest.mark.parametrize(
-    ("settings", "console"),
+    ("settings", "message"),
     [
         (
             ['pretrained.params="blcks.*"'],
@@ -162,8 +162,8 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
         (["pretrained.weights=1"], r"pretrained: no setting 'weights'"),
     ],
 )
-def test_a_wrong_setting_is_named(first, toy, tmp_path, settings, console):
-    with pytest.raises(ConfigError, match=console):
+def test_a_wrong_setting_is_named(first, toy, tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=message):
         train(started(first, toy, *settings), tmp_path / "run", console=SilentConsole())
     assert not (tmp_path / "run" / "config.json").exists()
 
@@ -233,7 +233,7 @@ def test_word_vectors_may_be_combined_with_a_run_and_frozen(first, toy, spelt, t
 
 
 @pytest.mark.parametrize(
-    ("vector_settings", "console"),
+    ("vector_settings", "message"),
     [
         (
             (7, "pretrained.embedding=embedding.weight"),
@@ -250,9 +250,9 @@ def test_word_vectors_may_be_combined_with_a_run_and_frozen(first, toy, spelt, t
         ),
     ],
 )
-def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, vector_settings, console):
+def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, vector_settings, message):
     width, setting = vector_settings
-    with pytest.raises((ConfigError, DataError), match=console):
+    with pytest.raises((ConfigError, DataError), match=message):
         train(
             toy(f"pretrained.word_vectors={vector_file(tmp_path, width)}", setting),
             tmp_path / "run",

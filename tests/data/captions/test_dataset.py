@@ -86,7 +86,7 @@ def test_invalid_input_is_named_counted_and_ignored(folder):
     (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + more + "0.png\t \n")
     remarks = "\n".join(dataset.read_files(folder, TARGET_SHAPE, seed=1).remarks)
     assert "images/large.png: another size: resized to 8x8" in remarks
-    assert "images/clear.png: transparent: laid on white" in remarks
+    assert "images/clear.png: transparent: placed on a white background" in remarks
     assert "1 images cannot be read and are ignored: images/broken.png: " in remarks
     assert "3 images that have captions do not exist or cannot be read: broken.png, gone.png, lost.png" in remarks
     assert "1 images have no caption and are ignored: images/silent.png" in remarks
