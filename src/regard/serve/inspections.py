@@ -212,5 +212,5 @@ def _modified_at(path: Path) -> int:
 def _surplus(stored: list[tuple[Any, bool]]) -> list[Any]:
     """(key, has an upload) from the oldest to the newest -> keys to remove."""
     uploads = [key for key, has_upload in stored if has_upload][:-MAX_STORED_UPLOADS]
-    others = [key for key, _ in stored if key not in uploads]
-    return [*uploads, *others[: max(0, len(others) - MAX_STORED_REQUESTS)]]
+    remaining = [key for key, _ in stored if key not in uploads]
+    return [*uploads, *remaining[: max(0, len(remaining) - MAX_STORED_REQUESTS)]]

@@ -120,8 +120,8 @@ def _type_schema(hint: Any, name: str, schema: OptionSchema) -> dict[str, Any]:
 
 
 def _verb(verb: str, runs: Sequence[ServedRun]) -> dict[str, Any]:
-    several = len(runs) > 1
-    bodies = [_predict_body(served, run_required=several) for served in runs]
+    run_required = len(runs) > 1
+    bodies = [_predict_body(served, run_required=run_required) for served in runs]
     tasks = ", ".join(dict.fromkeys(served.run.recipe.task.name for served in runs))
     return {
         "summary": f"{verb.capitalize()} ({tasks})",
@@ -132,7 +132,7 @@ def _verb(verb: str, runs: Sequence[ServedRun]) -> dict[str, Any]:
             "required": True,
             "content": {
                 JSON: {
-                    "schema": {"oneOf": bodies} if several else bodies[0],
+                    "schema": {"oneOf": bodies} if run_required else bodies[0],
                     "examples": {served.name: {"value": example(served)} for served in runs},
                 }
             },
@@ -227,13 +227,13 @@ def _responses(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _components() -> dict[str, Any]:
-    number = {"type": ["number", "null"]}
+    optional_number = {"type": ["number", "null"]}
     prediction = {
         "type": "object",
         "properties": {
             "text": {"type": "string", "description": "the prediction as one line of text"},
-            "score": {**number, "description": "log probability, or null"},
-            "rank": {**number, "description": "value by which the predictions are sorted, best first"},
+            "score": {**optional_number, "description": "log probability, or null"},
+            "rank": {**optional_number, "description": "value by which the predictions are sorted, best first"},
             "remarks": {"type": "array", "items": {"type": "string"}, "description": "corrections of the input"},
             "files": {"type": "object", "description": "suffix -> base64, if files were requested"},
         },
