@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 
 import regard
 from regard.api.run import Run
 from regard.decoding.strategy import build
-from regard.tasks.translation import metrics
+from regard.tasks.translation import Translation, metrics
 
 NAMES = ("beam", "full_beam")
 
@@ -25,13 +26,13 @@ def measure(
     run: Run, name: str, *, width: int, sources: list[str], truth: list[str]
 ) -> tuple[float, list[float], float]:
     """BLEU, the rank score of the best of each source, and processor seconds."""
-    begin = time.process_time()
-    decoding = build(name, width=width, length_penalty=1.0)
-    answers = run.task.predict(
+    begin, task = time.process_time(), cast(Translation, run.task)
+    decoding = build(name, beam_width=width, length_penalty=1.0)
+    answers = task.predict(
         run.model, [run.parse_input(source) for source in sources], run.parse_request({})[0], decoding
     )
     best = [several[0] for several in answers]
-    bleu = metrics.compute_metrics([answer.text for answer in best], truth, tokenize=run.task.tokenize)["bleu"]
+    bleu = metrics.compute_metrics([answer.text for answer in best], truth, tokenize=task.bleu_tokenizer)["bleu"]
     return bleu, [answer.rank for answer in best], time.process_time() - begin
 
 
@@ -46,7 +47,7 @@ def main() -> None:
     print("| run | width | beam | full_beam | full ranks higher | lower | seconds |\n|---|---|---|---|---|---|---|")
     for folder in options.runs:
         run = regard.load(folder)
-        pairs = run.task.split("test")[: options.sources]
+        pairs = cast(Translation, run.task).split("test")[: options.sources]
         sources, truth = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         for width in options.widths:
             (bleu, ranks, seconds), (full_bleu, full_ranks, full_seconds) = (

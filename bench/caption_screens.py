@@ -31,8 +31,8 @@ def example(run: regard.Run, folder: Path) -> Path:
     task: Any = run.task
     part = task.collection.split("test")
     rows = [row for row, texts in enumerate(part.captions) if len(texts[0].split()) > 4 * LONGEST - 2][:60]
-    told = task.texts(run.model, part.images(np.array(rows)), run.recipe.decoding)
-    right = [row for row, text in zip(rows, told, strict=True) if text in part.captions[row]]
+    captions = task.best_captions(run.model, part.images(np.array(rows)), run.recipe.decoding)
+    right = [row for row, text in zip(rows, captions, strict=True) if text in part.captions[row]]
     path = folder / "example.png"
     path.write_bytes(encode_png(part.images(np.array([*right, rows[0]]))[0]))
     return path
@@ -51,7 +51,7 @@ def shoot(browser: Browser, runs: dict[str, regard.Run], folder: Path, made: Pat
     """The view of one run with a word chosen, the what-if with a part greyed out, and runs side by side."""
     image = str(example(runs["soft"], made))
     page_file = made / "page.html"
-    runs["soft"].inspect(image).save(page_file)
+    runs["soft"].look(image).save(page_file)
     page = opened(browser, page_file, "&row=3", width=1000)
     page.locator("[data-key^='grey:']").focus()
     for _ in range(6):

@@ -140,7 +140,7 @@ def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> 
 def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
     """Captions/s with a beam of five."""
     pixels = task.collection.split("valid").images(np.arange(IMAGES))
-    beam, longest = decoder("beam", width=BEAM, length_penalty=0.0), task.spec.longest
+    beam, longest = decoder("beam", beam_width=BEAM, length_penalty=0.0), task.spec.max_length
     images = task.image_encoder(pixels)
     model.eval()
     plain.eval()

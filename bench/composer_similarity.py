@@ -87,7 +87,7 @@ def main() -> None:
     found |= {"seconds": given.seconds, "each": given.each, "taken": {}}
     for name in [*composers, ""]:
         pieces = [
-            run.generate(like=[name] if name else [], seconds=given.seconds, seed=seed)[0]
+            run.generate(condition=[name] if name else [], seconds=given.seconds, seed=seed)[0]
             for seed in range(1, given.each + 1)
         ]
         found["taken"][name or "none"] = taken_for(judge, pieces, given.seconds)

@@ -54,7 +54,7 @@ def train(folder: Path) -> list[Path]:
     """A tiny run of every task."""
     for task in registered_names("regard.tasks"):
         if not (folder / task / "model.safetensors").is_file():
-            model = compatible_models(find("regard.tasks", task).SIZES)[0]
+            model = compatible_models(find("regard.tasks", task).SPEC)[0]
             tiny = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
             whole = recipes.read(task, settings=[f"model={model}", *SMALL.get(task, []), *STEPS]).to_dict()
             runs.train(recipes.from_dict(configs.merge(whole, tiny)), folder / task, console=SilentConsole())

@@ -72,7 +72,7 @@ def main(runs: str, *tasks: str) -> None:
             if given.endswith(".json"):
                 page.write_text(site_hooks.page_of_figure(ROOT / "docs" / "figures" / given), encoding="utf-8")
             elif (Path(runs) / task / "model.safetensors").exists():
-                regard.load(Path(runs) / task).inspect(given).save(page)
+                regard.load(Path(runs) / task).look(given).save(page)
             else:
                 continue
             shoot(browser, page, PICTURES[task].view, images / f"gallery_{task}.png")

@@ -46,7 +46,7 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
     task: Any = run.task
     labels = torch.arange(10).repeat_interleave(count)
     subject = ImageCondition(labels, torch.zeros(len(labels), 0, dtype=torch.long))
-    images = decode(generate(run.model, subject, None, sizes=task.sizes, sampling=WARM), task.sizes)
+    images = decode(generate(run.model, subject, None, sizes=task.spec, sampling=WARM), task.spec)
     keep("digits_samples", images.reshape(10, count, 8, 8, 1)[:, :10].reshape(-1, 8, 8, 1), columns=10, scale=4)
     completed(run)
     if not (runs / "digits_vit").exists():
@@ -69,12 +69,12 @@ def completed(run: Run) -> None:
     truth, labels = task.split("test")
     chosen = [list(labels).index(label) for label in (2, 5, 8)]
     truth = truth[chosen]
-    known, subject = encode(truth, np.full(len(truth), -1), task.sizes)
+    known, subject = encode(truth, np.full(len(truth), -1), task.spec)
     known[:, known.shape[1] // 2 :] = UNKNOWN
     upper = truth.copy()
     upper[:, truth.shape[1] // 2 :] = GREY
     made = [
-        decode(generate(run.model, subject, known, sizes=task.sizes, sampling=replace(WARM, seed=seed)), task.sizes)
+        decode(generate(run.model, subject, known, sizes=task.spec, sampling=replace(WARM, seed=seed)), task.spec)
         for seed in (1, 2, 3)
     ]
     rows = np.stack([upper, *made, truth], axis=1)
@@ -86,12 +86,12 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
     task: Any = run.task
     truth, _ = task.split("test")
     truth = truth[:: max(1, len(truth) // SHOWN)][:SHOWN]
-    subject = encode(truth, np.full(len(truth), -1), task.sizes).condition
-    small = decode(subject.low_res, task.sizes, size=task.sizes.small)
-    times = task.sizes.height // task.sizes.small[0]
-    ways = [small.repeat(times, axis=1).repeat(times, axis=2), upscale_bicubic(small, task.sizes)]
+    subject = encode(truth, np.full(len(truth), -1), task.spec).condition
+    small = decode(subject.low_res, task.spec, size=task.spec.low_res_size)
+    times = task.spec.height // task.spec.low_res_size[0]
+    ways = [small.repeat(times, axis=1).repeat(times, axis=2), upscale_bicubic(small, task.spec)]
     ways += [
-        decode(generate(run.model, subject, None, sizes=task.sizes, sampling=how), task.sizes) for how in (None, WARM)
+        decode(generate(run.model, subject, None, sizes=task.spec, sampling=how), task.spec) for how in (None, WARM)
     ]
     rows = np.stack([*ways, truth], axis=1)  # (n 5 h w c)
     keep(f"{run.folder.name}", rows.reshape(-1, *truth.shape[1:]), columns=5, scale=8 if len(truth[0]) < 16 else 3)
@@ -102,13 +102,13 @@ def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """Samples from nothing, and completed lower halves of real images."""
     task: Any = run.task
     nothing = ImageCondition(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
-    fresh = decode(generate(run.model, nothing, None, sizes=task.sizes, sampling=WARM), task.sizes)
+    fresh = decode(generate(run.model, nothing, None, sizes=task.spec, sampling=WARM), task.spec)
     truth = task.split("test")[0][:SHOWN]
-    known = encode(truth, np.full(SHOWN, -1), task.sizes).pixels
+    known = encode(truth, np.full(SHOWN, -1), task.spec).pixels
     half = known.clone()
     half[:, half.shape[1] // 2 :] = -1
-    completed = decode(generate(run.model, nothing, half, sizes=task.sizes, sampling=WARM), task.sizes)
-    rows = np.concatenate([fresh, decode(known, task.sizes), completed])
+    completed = decode(generate(run.model, nothing, half, sizes=task.spec, sampling=WARM), task.spec)
+    rows = np.concatenate([fresh, decode(known, task.spec), completed])
     keep(f"{run.folder.name}", rows, columns=SHOWN, scale=3)
     return {"rows": ["from nothing", "real", "upper half given"]}
 

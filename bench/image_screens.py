@@ -55,7 +55,7 @@ def example(task: Any, folder: Path) -> Path:
     """The first image of the test data as a file."""
     part = task.collection.split("test")
     path = folder / "example.png"
-    path.write_bytes(encode_png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0]))
+    path.write_bytes(encode_png(part.pixels[part.indices[0]] if hasattr(part, "indices") else part.pixels[0]))
     return path
 
 

@@ -29,8 +29,8 @@ from regard.models import image_transformer, vit
 from regard.tasks.image_generation.generate import UNKNOWN, generate_batch
 
 EVERY = 96  # positions between two recomputations of the prefix
-SHAPE = {"layers": 6, "dim": 128, "heads": 4, "hidden": 256, "patch": 4}
-SMALL = {"layers": 2, "dim": 16, "heads": 2, "hidden": 32, "patch": 4}
+SHAPE = {"layers": 6, "dim": 128, "heads": 4, "ffn_dim": 256, "patch": 4}
+SMALL = {"layers": 2, "dim": 16, "heads": 2, "ffn_dim": 32, "patch": 4}
 
 
 def vit_training(quick: bool) -> Systems:
@@ -53,8 +53,8 @@ def vit_training(quick: bool) -> Systems:
 def painter(quick: bool, attention: str) -> tuple[image_transformer.ImageTransformer, int]:
     """A model of images of 32x32x3 with an untrained head, and the number of its places."""
     side = 6 if quick else 32
-    small = {"layers": 1, "dim": 16, "query": (2, 2), "memory": (1, 1)}
-    large = {"layers": 4, "dim": 128, "query": (4, 8), "memory": (4, 4)}
+    small = {"layers": 1, "dim": 16, "query_block": (2, 2), "memory_block": (1, 1)}
+    large = {"layers": 4, "dim": 128, "query_block": (4, 8), "memory_block": (4, 4)}
     config = image_transformer.Config(attention=attention, **(small if quick else large))
     model = image_transformer.build(config, ImageGenerationSpec(side, side, 3, levels=256)).eval()
     return model, side * side * 3

@@ -109,7 +109,7 @@ def looked(figure: Figure, folder: Path) -> Inspection:
     if not given:
         part = run.task.collection.split("test")
         (folder / "given.png").write_bytes(
-            encode_png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0])
+            encode_png(part.pixels[part.indices[0]] if hasattr(part, "indices") else part.pixels[0])
         )
         given = str(folder / "given.png")
     print(run.evaluate("valid"), flush=True)

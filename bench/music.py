@@ -37,11 +37,13 @@ BUCKET = 128
 class Gathered(Relative):
     """The same score by a vector for every pair, as in Shaw et al. 2018: a (t s d) tensor."""
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
-        reach = self.table.shape[1] - 1
-        queries = torch.arange(first, first + q.shape[-2])[:, None]
-        steps = (queries - torch.arange(k.shape[-2])).clamp(0, reach)
-        vectors = self.table[:, reach - steps]  # (h t s d)
+    def score(
+        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+    ) -> Tensor:
+        farthest = self.table.shape[1] - 1
+        queries = torch.arange(query_offset, query_offset + q.shape[-2])[:, None]
+        steps = (queries - torch.arange(k.shape[-2])).clamp(0, farthest)
+        vectors = self.table[:, farthest - steps]  # (h t s d)
         found: Tensor = score(q, k) + torch.einsum("bhtd,htsd->bhts", q * q.shape[-1] ** -0.5, vectors)
         return found
 
@@ -62,8 +64,10 @@ def peak() -> float:
 def measure_attention(way: str, length: int) -> tuple[float, float]:
     """One head, forward and backward -> MB above what was there before, and seconds (the best of three)."""
     torch.manual_seed(0)
-    place = (Gathered if way == "gather" else Relative)(1, HEAD, reach=length, ahead=0)
-    attend = (Attend if way == "skewing in chunks" else Whole)(build_score("scaled_dot", HEAD), place=place)
+    position_bias = (Gathered if way == "gather" else Relative)(1, HEAD, max_distance=length, max_ahead=0)
+    attend = (Attend if way == "skewing in chunks" else Whole)(
+        build_score("scaled_dot", HEAD), position_bias=position_bias
+    )
     q, k, v = (torch.randn(1, 1, length, HEAD, requires_grad=True) for _ in range(3))
     before, times = peak(), []
     for _ in range(3):
@@ -90,8 +94,8 @@ def sampling(folder: Path, length: int) -> dict[str, Any]:
     found = load(folder)
     model, task = found.model.eval(), found.task
     none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
-    tokens = torch.randint(5, task.spec.tokens, (1, length), generator=torch.Generator().manual_seed(0))
-    tokens[0, 0] = task.marks.start
+    tokens = torch.randint(5, task.spec.vocab_size, (1, length), generator=torch.Generator().manual_seed(0))
+    tokens[0, 0] = task.special_tokens.bos
     state, begin = model.start(none), time.perf_counter()
     for place in range(length):
         logits, state = model(tokens[:, place : place + 1], state)
@@ -113,7 +117,7 @@ def sampling(folder: Path, length: int) -> dict[str, Any]:
 
 def joined(task, length: int) -> np.ndarray:
     """Pieces of valid and test, in whole bars, end to end -> rows (n length): equal music at every position."""
-    bar = task.encoding.bar
+    bar = task.encoding.tokens_per_bar
     rows = [task.encoding.encode(piece.content) for split in ("valid", "test") for piece in task.split(split)]
     flat = np.concatenate([row[: len(row) // bar * bar] for row in rows])
     return flat[: len(flat) // length * length].reshape(-1, length)
@@ -127,7 +131,7 @@ def nats_by_position(folder: Path, length: int) -> np.ndarray:
     rows = torch.from_numpy(joined(task, length))
     total = np.zeros(length)
     for row in rows:
-        tokens = torch.cat([torch.tensor([task.marks.start]), row])[None]
+        tokens = torch.cat([torch.tensor([task.special_tokens.bos]), row])[None]
         none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
         logits, _ = model(tokens[:, :-1], model.start(none))
         total += -logits[0].log_softmax(-1).gather(-1, tokens[0, 1:, None])[:, 0].double().numpy()

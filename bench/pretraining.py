@@ -46,9 +46,9 @@ TEXT = {
     "training.schedule": "cosine",
     "training.schedule.warmup": 60,
 }
-SIZE = {"model.layers": 2, "model.dim": 128, "model.heads": 4, "model.hidden": 512}
+SIZE = {"model.layers": 2, "model.dim": 128, "model.heads": 4, "model.ffn_dim": 512}
 ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {  # name -> the task that trains it, its settings
-    "bert": ("masked_language", {"model": "bert", "model.position": "rotary", "data.pairs": "next"}),
+    "bert": ("masked_language", {"model": "bert", "model.position": "rotary", "data.sentence_pairs": "next"}),
     "roberta": ("masked_language", {"model": "bert", "model.position": "rotary", "model.segments": 0}),
     "albert": (
         "masked_language",
@@ -57,7 +57,7 @@ ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {  # name -> the task that tra
             "model.position": "rotary",
             "model.share_layers": True,
             "model.embedding": 64,
-            "data.pairs": "order",
+            "data.sentence_pairs": "order",
         },
     ),
     "xlnet": ("masked_language", {"model": "xlnet"}),
@@ -105,8 +105,8 @@ def text_file(folder: Path) -> Path:
         films = classification.Config(path=DATA / "movie_reviews", valid="cv8*", test="cv9*")
         reviews = labelled_sources.open_documents(films.data_source, films.layout)["train"]
         tweets = tagging.Config(path=DATA / "wnut17").open_splits()["train"]
-        brown = plain_text.open_text(PlainTextSource((str(DATA / "brown" / "brown.zip"),), ""))["train"]
-        imdb = plain_text.open_text(PlainTextSource((f"{DATA / 'imdb' / 'train.tsv.xz'}#4",), ""))["train"]
+        brown = plain_text.open_text(PlainTextSource((DATA / "brown" / "brown.zip",), ""))["train"]
+        imdb = plain_text.open_text(PlainTextSource((DATA / "imdb" / "train.tsv.xz#4",), ""))["train"]
         own = [*(document.text for document in reviews), *(sentence.text for sentence in tweets)]
         lines = [" ".join(text.split()) for text in (*own, *brown, *islice(imdb, 0, None, 32))]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -143,7 +143,7 @@ def pretrain(name: str, out: Path, quick: bool, *, steps: int | None = None) -> 
 def tune(name: str, data: str, seed: int, *, start: Path, out: Path, quick: bool) -> dict[str, Any]:
     """Teach an encoder a task -> its score on the test data and what it took."""
     task, own = TASKS[data]
-    begun = {"start.run": str(start), "start.only": "encoder.*", "start.vocabulary": True}
+    begun = {"pretrained.run": str(start), "pretrained.params": "encoder.*", "pretrained.vocabulary": True}
     same = {"data.tokenizer": "bpe", "data.lowercase": False, "model.dropout": 0.1, "seed": seed}
     given = own | TUNING | shape(name) | same | begun | (TINY if quick else {})
     clock = time.process_time()

@@ -50,11 +50,11 @@ def plain_paths() -> Iterator[None]:
             "regard.layers.dropout.Dropout.forward": lambda self, x: functional.dropout(
                 x, self.probability, self.training
             ),
-            "regard.layers.dropout.Dropout.add": lambda self, x, y: x + self(y),
-            "regard.attention.attend.is_short": lambda q, k: False,
-            "regard.layers.linear.is_large": lambda x, weight: False,
+            "regard.layers.dropout.Dropout.dropout_add": lambda self, x, y: x + self(y),
+            "regard.attention.attend.use_short_kernel": lambda q, k: False,
+            "regard.layers.linear.use_one_dnn": lambda x, weight: False,
             "regard.layers.readout.linear_cross_entropy": whole_cross_entropy,
-            "regard.models.transformer.optimised": lambda model, precision: model,
+            "regard.models.transformer.optimize_for_decoding": lambda model, precision: model,
         }.items():
             held.enter_context(patch(name, other))
         yield
@@ -83,8 +83,8 @@ def eight_bits(run: Any) -> float:
     """BLEU of the test data, translated with 8-bit weights."""
     pairs = run.task.split("test")
     found = regard.load(run.folder, engine="int8").translate([source for source, _ in pairs])
-    scores = metrics.compute_metrics(found, [target for _, target in pairs], language=run.task.config.target)
-    return scores[run.task.goal.metric]
+    scores = metrics.compute_metrics(found, [target for _, target in pairs], tokenize=run.task.bleu_tokenizer)
+    return scores[run.task.target_metric]
 
 
 def page(found: dict[str, list[float]], steps: int, settings: list[str]) -> str:
@@ -125,11 +125,11 @@ def main() -> None:
     found: dict[str, list[float]] = {"with": [], "without": [], "with, int8": []}
     for seed in SEEDS:
         run = train(arguments.out / f"with-{seed}", seed, settings)
-        found["with"].append(run.evaluate("test")[run.task.goal.metric])
+        found["with"].append(run.evaluate("test")[run.task.target_metric])
         found["with, int8"].append(eight_bits(run))
         with plain_paths():
             run = train(arguments.out / f"without-{seed}", seed, settings)
-            found["without"].append(run.evaluate("test")[run.task.goal.metric])
+            found["without"].append(run.evaluate("test")[run.task.target_metric])
         print(seed, {name: round(scores[-1], 2) for name, scores in found.items()}, flush=True)
     arguments.page.write_text(page(found, arguments.steps, arguments.settings), encoding="utf-8")
 

@@ -61,9 +61,11 @@ def ranking(runs: Path) -> None:
         run = load(folder)
         scores = _scores(run)
         config: Any = run.recipe.task.config
-        if config.objective == "next" and not (config.held_users or config.held_items):  # others have their own
+        if config.objective == "next" and not (config.cold_users or config.cold_items):  # others have their own
             baselines |= {key: value for key, value in scores.items() if key.startswith(BASELINES)}
-        own = {key: value for key, value in scores.items() if config.objective != "next" or not key.startswith(BASELINES)}
+        own = {
+            key: value for key, value in scores.items() if config.objective != "next" or not key.startswith(BASELINES)
+        }
         minutes = sum(row["seconds"] for row in _rows(folder / "timing.jsonl")) / 60
         found.setdefault(name, []).append({**own, "seed": int(seed), "minutes": minutes, "parameters": run.parameters})
         print(name, seed, {key: round(value, 4) for key, value in own.items()}, flush=True)
@@ -94,6 +96,7 @@ def scoring(folder: Path) -> None:
     """Every item for every user of the run, exactly, with what was seen left out."""
     run = load(folder)
     task: Any = run.task
+    model: Any = run.model
     users = np.arange(len(task.data.users.ids))
     seconds = []
     for _ in range(ROUNDS):
@@ -101,11 +104,13 @@ def scoring(folder: Path) -> None:
         with torch.no_grad():
             for low in range(0, len(users), 256):
                 some = users[low : low + 256].tolist()
-                rows = [np.arange(task.data.starts[u], task.data.starts[u + 1])[-task.config.longest :] for u in some]
-                people = task.histories.people(some, rows)
-                shelf = task.histories.shelf
-                states = run.model.states(people, shelf)[torch.arange(len(some)), people.lengths]
-                item_softmax.top_items(run.model, states, shelf, count=TOP)
+                rows = [
+                    np.arange(task.data.starts[u], task.data.starts[u + 1])[-task.config.max_history :] for u in some
+                ]
+                batch = task.histories.user_batch(some, rows)
+                catalog = task.histories.catalog
+                states = model.states(batch, catalog)[torch.arange(len(some)), batch.lengths]
+                item_softmax.top_items(model, states, catalog, count=TOP)
         seconds.append(time.perf_counter() - begun)
     found = {"users": len(users), "items": len(task.data.items.ids), "seconds": statistics.median(seconds)}
     print(found)
@@ -121,17 +126,19 @@ def million() -> None:
     with torch.no_grad():
         model.items.own.weight[1:] = groups[torch.randint(2000, (ITEMS,))] + 0.7 * torch.randn(ITEMS, WIDTH)
         states = groups[torch.randint(2000, (USERS,))] + 0.7 * torch.randn(USERS, WIDTH)
-        shelf, before, begun = (
+        catalog, before, begun = (
             ItemCatalog(torch.arange(1, ITEMS + 1), torch.zeros(ITEMS, 0)),
             peak(),
             time.perf_counter(),
         )
-        exact = torch.cat([item_softmax.top_items(model, part, shelf, count=TOP).indices for part in states.split(500)])
+        exact = torch.cat(
+            [item_softmax.top_items(model, part, catalog, count=TOP).indices for part in states.split(500)]
+        )
         seconds = time.perf_counter() - begun
         memory = peak() - before
         print(f"exact: {USERS / seconds:,.0f} users/s, {memory:,.0f} MB more", flush=True)
         begun = time.perf_counter()
-        index, queries = recommend.build_index(model, states, shelf)
+        index, queries = recommend.build_index(model, states, catalog)
         built = time.perf_counter() - begun
         print(f"index: {built:,.0f} s", flush=True)
         begun = time.perf_counter()
@@ -157,7 +164,7 @@ def training(path: Path, recbole: Path | None) -> None:
     task = recommendation.build(recommendation.Config(path=path, loss="one_negative"))
     shape = {"dim": 64, "layers": 2, "heads": 1, "dropout": 0.2}
     ours = sasrec.build(sasrec.Config(ffn_dim=64, **shape), task.spec).train()
-    plain = PlainSASRec(task.spec.items, longest=task.config.max_history, **shape).train()
+    plain = PlainSASRec(task.spec.num_items, longest=task.config.max_history, **shape).train()
     work = {"regard": lambda: _our_epoch(task, ours), "plain PyTorch": lambda: _plain_epoch(task, plain)}
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(ROUNDS):
@@ -188,8 +195,8 @@ def _recbole(task: Any, python: Path) -> float:
 
 def _our_epoch(task: Any, model: Any) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    for examples in task.plan(0, 1):
-        loss = task.loss(model, task.batch(examples))
+    for examples in task.epoch_batches(0, 1):
+        loss = task.loss(model, task.collate(examples))
         optimizer.zero_grad(set_to_none=True)
         (loss.total / loss.count).backward()
         optimizer.step()
@@ -197,15 +204,15 @@ def _our_epoch(task: Any, model: Any) -> None:
 
 def _plain_epoch(task: Any, model: PlainSASRec) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    windows, longest = task.histories.windows, task.config.longest
+    windows, longest = task.histories.windows, task.config.max_history
     order = np.random.default_rng(0).permutation(len(windows))
-    for low in range(0, len(order), task.config.rows):
-        some = [task.data.events.items[windows[i].rows] + 1 for i in order[low : low + task.config.rows]]
+    for low in range(0, len(order), task.config.batch_size):
+        some = [task.data.events.items[windows[i].rows] + 1 for i in order[low : low + task.config.batch_size]]
         history, chosen = (np.zeros((len(some), longest), np.int64) for _ in range(2))
         for row, items in enumerate(some):
             if len(items) > 1:
                 history[row, -(len(items) - 1) :], chosen[row, -(len(items) - 1) :] = items[:-1], items[1:]
-        others = np.random.default_rng(low).integers(1, task.sizes.items + 1, chosen.shape)
+        others = np.random.default_rng(low).integers(1, task.spec.num_items + 1, chosen.shape)
         loss = model.loss(*map(torch.from_numpy, (history, chosen, others)))
         optimizer.zero_grad()
         loss.backward()

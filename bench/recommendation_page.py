@@ -28,7 +28,9 @@ def lines(head: list[str], rows: list[list[str]]) -> str:
 def ranking(found: dict[str, list[dict[str, Any]]], baselines: dict[str, float]) -> str:
     """Recipes and baselines, one per line; columns with at least one value."""
     own = [{name: [one[name] for one in runs if name in one] for name in COLUMNS} for runs in found.values()]
-    others = [{name: [baselines[f"{who}_{name}"]] for name in COLUMNS if f"{who}_{name}" in baselines} for who in BASELINES]
+    others = [
+        {name: [baselines[f"{who}_{name}"]] for name in COLUMNS if f"{who}_{name}" in baselines} for who in BASELINES
+    ]
     shown = [name for name in COLUMNS if any(row.get(name) for row in [*own, *others])]
     rows = [
         [f"[{recipe}](../recipes/{recipe}.toml)", str(len(runs)), f"{statistics.mean(r['minutes'] for r in runs):.1f}"]

@@ -43,9 +43,10 @@ def chorales(run: Run) -> dict[str, Any]:
     if run.recipe.task.config.encoding == "events":
         return {split: run.evaluate(split) for split in ("valid", "test")}
     found: dict[str, Any] = {split: run.evaluate(split) for split in ("train", "valid", "test")}
-    whole = run.task.token_nats(run.model, "valid", window=0)
+    task: Any = run.task
+    whole = task.token_nats(run.model, "valid", window=0)
     found["whole"] = {"nats": sum(nats.sum() for nats in whole) / sum(map(len, whole))}
-    found["sight"] = run.task.lower_nats(run.model, "valid")
+    found["sight"] = task.lower_voice_nats(run.model, "valid")
     return found
 
 
@@ -56,7 +57,8 @@ def measure(folder: Path) -> dict[str, Any]:
         return {"task": "music", "encoding": run.recipe.task.config.encoding, **basics(run), **chorales(run)}
     if run.recipe.task.name != "translation":
         return {"task": run.recipe.task.name, **basics(run), **held_out(run)}
-    pairs = run.task.split("test")
+    task: Any = run.task
+    pairs = task.split("test")
     begin = time.perf_counter()
     found = run.translate([source for source, _ in pairs])
     seconds = time.perf_counter() - begin
@@ -68,12 +70,12 @@ def measure(folder: Path) -> dict[str, Any]:
         "task": "translation",
         "pair": f"{run.recipe.task.config.source} -> {language}",
         **basics(run),
-        "test": metrics.compute_metrics(found, references, language=language),
+        "test": metrics.compute_metrics(found, references, tokenize=task.bleu_tokenizer),
         "signatures": run.task.signatures(),
         "lowercase": run.recipe.task.config.lowercase,
         "sentences": len(pairs),
         "decoding_seconds": round(seconds, 1),
-        "by_length": by_length(pairs, found, references, language=language),
+        "by_length": by_length(pairs, found, references, tokenize=task.bleu_tokenizer),
     }
 
 
@@ -108,14 +110,14 @@ def basics(run: Run) -> dict[str, Any]:
     }
 
 
-def by_length(pairs: list[Any], found: list[str], references: list[str], *, language: str) -> list[dict[str, float]]:
+def by_length(pairs: list[Any], found: list[str], references: list[str], *, tokenize: str) -> list[dict[str, float]]:
     """BLEU of the sentences of like source length."""
     rows = []
     for low, high in pairwise(EDGES):
         chosen = [i for i, (source, _) in enumerate(pairs) if low <= len(source.split()) < high]
         if chosen:
             scores = metrics.compute_metrics(
-                [found[i] for i in chosen], [references[i] for i in chosen], language=language
+                [found[i] for i in chosen], [references[i] for i in chosen], tokenize=tokenize
             )
             rows.append({"from": low, "below": high, "sentences": len(chosen), "bleu_lc": scores["bleu_lc"]})
     return rows

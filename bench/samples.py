@@ -36,7 +36,7 @@ def main() -> None:
     seed.write_bytes(to_midi(task.encoding.notes(chorale), task.encoding))
     wishes: dict[str, dict[str, Any]] = {
         "unconditional": {},
-        "continued": {"prompt": seed, "keep": KEPT},
+        "continued": {"prompt": seed, "prompt_seconds": KEPT},
         "harmonised": {"harmonise": seed},
     }
     found: dict[str, Any] = {"the chorale itself": statistics.describe([chorale])}

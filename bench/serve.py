@@ -85,7 +85,7 @@ def used(pid):
 def inputs_of(run):
     """Examples and parts of them, so that lengths differ; files as they are."""
     found = list(run.task.examples)
-    if not run.task.opens:
+    if not run.task.input_suffixes:
         words = [text.split() for text in found if text]
         found += [" ".join(each[:length]) for each in words for length in range(2, len(each))]
     return list(dict.fromkeys(found))[:KINDS]
@@ -106,7 +106,7 @@ class Subject:
                 answers = [answer.text for answer in run.predict([text], **self.options)[0]]
             except regard.RegardError:
                 continue  # a part of an example may be no input
-            body = json.dumps(client._asked([text], self.options)).encode()
+            body = json.dumps(client._predict_body([text], self.options)).encode()
             self.asked.append(Asked(request(address, client.verb, body), answers))
             texts.append(text)
         corpus = (texts * (512 // len(texts) + 1))[:512]

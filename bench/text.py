@@ -30,7 +30,7 @@ from alternating_timing import Bench, Race, Systems, Work, training
 from regard.core.data_specs import DocumentSpec, LanguageSpec, MaskedLMSpec, SpecialTokens
 from regard.core.protocols.masked_lm import MaskedBatch
 from regard.decoding import strategy
-from regard.engines.ctranslate2 import models
+from regard.engines.ctranslate2 import generation as generation_engine
 from regard.engines.ctranslate2.export import export
 from regard.models import bert, gpt, hierarchical, skipgram
 from regard.tasks import embeddings
@@ -69,7 +69,9 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
 
 
 def generation(quick: bool) -> Systems:
-    return _generation(quick, lambda model, sizes: (model, strategy.build("sample", forbid=(SpecialTokens.eos,))))
+    return _generation(
+        quick, lambda model, sizes: (model, strategy.build("sample", suppress_tokens=(SpecialTokens.eos,)))
+    )
 
 
 def exported_generation(quick: bool) -> Systems:
@@ -77,8 +79,9 @@ def exported_generation(quick: bool) -> Systems:
 
     def exported(model: gpt.GPT, sizes: LanguageSpec) -> tuple[Any, strategy.DecodingStrategy]:
         export(model, sizes, folder)
-        search = strategy.build("sample", forbid=(SpecialTokens.eos,))
-        return models.CT2LanguageModel(model), models.GoOn(search.name, search.config, ctranslate2, folder)
+        search = strategy.build("sample", suppress_tokens=(SpecialTokens.eos,))
+        factory = generation_engine.GeneratorFactory(ctranslate2, folder, "float32")
+        return generation_engine.CT2LanguageModel(model), generation_engine.ct2_generation(search, factory)
 
     return _generation(quick, exported)
 
@@ -117,7 +120,7 @@ def bert_training(quick: bool) -> Systems:
     seen, lengths = tokens.masked_fill(chosen, mask), torch.full((rows,), shape.context)
 
     def ours() -> Work:
-        size = {"layers": shape.layers, "dim": shape.dim, "heads": shape.heads, "hidden": 4 * shape.dim}
+        size = {"layers": shape.layers, "dim": shape.dim, "heads": shape.heads, "ffn_dim": 4 * shape.dim}
         config = bert.Config(**size, dropout=shape.dropout, norm="post")
         model = bert.build(config, MaskedLMSpec(shape.vocabulary, shape.context, SpecialTokens(mask=mask)))
         gaps = MaskedBatch(seen, tokens, lengths, chosen, chosen.long(), torch.zeros_like(tokens))
@@ -157,7 +160,7 @@ def hierarchical_training(quick: bool) -> Systems:
 
 
 def word2vec(quick: bool) -> Systems:
-    paths = () if quick else (str(DATA / "brown" / "brown.zip"), f"{DATA / 'imdb' / 'train.tsv.xz'}#4")
+    paths = () if quick else (DATA / "brown" / "brown.zip", DATA / "imdb" / "train.tsv.xz#4")
     task = embeddings.build(embeddings.Config(paths=paths))
     words, names = task.stream("train").tokens, task.token_texts()
 

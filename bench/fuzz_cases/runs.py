@@ -20,7 +20,7 @@ from regard.training.average import average
 from regard.training.console import SilentConsole
 
 ZEROS = b"0" * 64
-ACTIONS = {"load": 30, "answer": 30, "info": 12, "average": 8, "evaluate": 4, "resume": 4, "look": 1}
+ACTIONS = {"load": 30, "predict": 30, "info": 12, "average": 8, "evaluate": 4, "resume": 4, "look": 1}
 TARGETS = ("/dev/zero", "/etc/passwd", "../outside/file", "../outside", "nowhere", ".")
 
 
@@ -51,7 +51,7 @@ def _use(action: str, path: Path, sample: Sample) -> Any:
     run = regard.load(path)
     uses = {
         "load": lambda: run,
-        "answer": lambda: run.predict([sample.text]),
+        "predict": lambda: run.predict([sample.text]),
         "evaluate": lambda: run.evaluate("test"),
         "look": lambda: run.look(sample.text),
     }
@@ -81,7 +81,7 @@ def _spoil(rng: random.Random, path: Path) -> str:
     else:
         told = "bytes"
         chosen.write_bytes(mutate.data(rng, chosen.read_bytes()))
-    _list_anew(config, name, chosen)
+    _update_checksum(config, name, chosen)
     return f"{name} {told}"
 
 
@@ -110,7 +110,7 @@ def _seal_json(path: Path, table: dict[str, Any]) -> None:
     path.write_bytes(data.replace(ZEROS, hashlib.sha256(data).hexdigest().encode()))
 
 
-def _list_anew(config: Path, name: str, changed: Path) -> None:
+def _update_checksum(config: Path, name: str, changed: Path) -> None:
     """The checksum of a changed file in config.json."""
     table = _read(config) if config.is_file() and not config.is_symlink() else {}
     if isinstance(table, dict) and isinstance(table.get("files"), dict) and name in table["files"]:

@@ -117,7 +117,7 @@ def _packed(rng: random.Random, data: bytes) -> bytes:
 def _build(path: Path, encoding: str) -> None:
     settings = [f"data.path={path}", f"data.encoding={encoding}", "data.crop=64", "data.window=64", "data.batch_size=2"]
     config = recipes.read("music", settings=settings).task
-    made = config.module("tasks").build(config.config)
-    batches = made.plan(0, 1)
+    task = config.module("tasks").build(config.config)
+    batches = task.epoch_batches(0, 1)
     if len(batches):
-        made.batch(batches[0])
+        task.collate(batches[0])

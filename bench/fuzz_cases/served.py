@@ -53,7 +53,7 @@ class Maker:
         elif choice < 0.55:
             body["inputs"] = [mutate.text(rng, "The cook reads a book.")] * rng.choice([1, 1, 3, 65])
         elif choice < 0.65:
-            body["decoding"] = {rng.choice(["name", "width", "samples", "seed"]): mutate.value(rng)}
+            body["decoding"] = {rng.choice(["name", "beam_width", "num_samples", "seed"]): mutate.value(rng)}
         else:
             mutate.tree(rng, body)
         if rng.random() < 0.1:

@@ -40,7 +40,7 @@ class Kind:
         if run.recipe.decoding is not None and rng.random() < 0.3:
             body["decoding"] = {
                 "name": rng.choice(["beam", "greedy", "sample", "os.path"]),
-                "width": rng.choice([2, 64]),
+                "beam_width": rng.choice([2, 64]),
             }
         if rng.random() < 0.2:
             sent = base64.b64encode(rng.randbytes(rng.choice([0, 1, 100]))).decode()

@@ -21,12 +21,12 @@ class Kind:
     def make(self, rng: random.Random, folder: Path) -> Case:
         sample = rng.choice(self.samples)
         run, text = self.runs[sample.name], mutate.text(rng, sample.text)
-        how = rng.choices(["answer", "look", "pipe"], [85, 5, 10])[0]
+        how = rng.choices(["predict", "look", "pipe"], [85, 5, 10])[0]
         what = f"{sample.name}: {text[:40]!r} ({len(text)} letters) -> {how}"
-        if how == "answer":
+        if how == "predict":
             texts = [text] if rng.random() < 0.7 else [text, sample.text, ""]
             return Case(what, lambda: run.predict(texts))
         if how == "look":
             return Case(what, lambda: run.look(text))
         lines = mutate.data(rng, f"{sample.text}\n{sample.text}\n".encode())
-        return Case(what, lambda: call("answer", str(sample.path), "--workers", "1", given=lines))
+        return Case(what, lambda: call("predict", str(sample.path), "--workers", "1", given=lines))

@@ -39,7 +39,7 @@ def measure(job: Job, lines: list[str]) -> dict[str, Any]:
 class Numbers:
     """A vocabulary whose tokens are written as numbers."""
 
-    size = workload.VOCABULARY
+    vocab_size = workload.VOCABULARY
 
     def encode(self, texts: Sequence[str]) -> workload.Rows:
         return [[int(token) for token in text.split()] for text in texts]
@@ -53,18 +53,19 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     from regard.api.run import Run
     from regard.cli import predict_loop
     from regard.core.cpu import available_cores
-    from regard.tasks.translation import Translation, Vocabularies
+    from regard.data.text.tokenizer import TokenizerPair
+    from regard.tasks.translation import Translation
     from regard.training import recipe as recipes
     from regard.training.device import keep_freed_memory
     from regard.training.load_run import LoadedRun
-    from systems import ours
+    from systems import regard_system
 
     keep_freed_memory()
     settings = ["decoding=greedy"] if width == 1 else ["decoding=beam", f"decoding.beam_width={width}"]
     recipe = recipes.read("translation", settings=[*settings, f"data.max_length={LONGEST}"])
     numbers: Any = Numbers()
-    task = Translation(recipe.task.config, Vocabularies(numbers, numbers))
-    run = Run(LoadedRun(folder, recipe, task, ours.load(folder, paths.ENDING)), engine=engine)
+    task = Translation(recipe.task.config, TokenizerPair(numbers, numbers))
+    run = Run(LoadedRun(folder, recipe, task, regard_system.load(folder, paths.ENDING)), engine=engine)
 
     def job(lines: list[str]) -> list[str]:
         work = lambda piece: [answers[0].text for answers in run.predict(piece)]  # noqa: E731  # an argument

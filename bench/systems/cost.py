@@ -57,11 +57,11 @@ def _rows(count: int, length: int) -> workload.Rows:
 
 
 def _regard() -> Decode:
-    from systems import ours
+    from systems import regard_system
 
-    ours.begin()
-    net = ours.model("tiny").prepared()
-    return lambda rows, length: ours.decoder(net, length=length)(rows)
+    regard_system.begin()
+    net = regard_system.model("tiny").for_decoding()
+    return lambda rows, length: regard_system.decoder(net, length=length)(rows)
 
 
 def _ctranslate2(system: str, folder: Path) -> Decode:

@@ -48,12 +48,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """There is nothing in it."""
 
 
-def timm_vit(side: int, *, layers: int, dim: int, heads: int, hidden: int, patch: int) -> nn.Module:
+def timm_vit(side: int, *, layers: int, dim: int, heads: int, ffn_dim: int, patch: int) -> nn.Module:
     """Images (b 3 side side) -> logits of ten classes, with a class token as ours has."""
     if importlib.util.find_spec(NAME) is None:
         sys.meta_path.append(Finder())
     from timm.models.vision_transformer import VisionTransformer
 
-    shape = {"embed_dim": dim, "depth": layers, "num_heads": heads, "mlp_ratio": hidden / dim}
+    shape = {"embed_dim": dim, "depth": layers, "num_heads": heads, "mlp_ratio": ffn_dim / dim}
     model: nn.Module = VisionTransformer(img_size=side, patch_size=patch, num_classes=10, **shape)
     return model

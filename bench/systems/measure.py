@@ -57,14 +57,14 @@ def train(shape: str, system: str, sentences: workload.Sentences, *, seconds: fl
     tokens = workload.SHAPES[shape].tokens if shape in workload.SHAPES else 2048
     batches = sentences.batches(tokens)
     if system == "regard":
-        from systems import ours
+        from systems import regard_system
 
-        return workload.rate(ours.trainer(shape, batches), seconds=seconds, least=2)
-    from systems import marian, plain
+        return workload.rate(regard_system.trainer(shape, batches), seconds=seconds, least=2)
+    from systems import marian, pytorch_baseline
 
-    net: Any = plain.model(shape) if system == "PyTorch loop" else marian.model(shape)
+    net: Any = pytorch_baseline.model(shape) if system == "PyTorch loop" else marian.model(shape)
     forward = net if system == "PyTorch loop" else marian.forward(net)
-    return workload.rate(plain.trainer(forward, net, batches), seconds=seconds, least=2)
+    return workload.rate(pytorch_baseline.trainer(forward, net, batches), seconds=seconds, least=2)
 
 
 def decode(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
@@ -73,11 +73,11 @@ def decode(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> 
         return _ctranslate2(shape, system, groups, **how)
     if system.startswith("regard"):
         return _regard(shape, system, groups, **how)
-    from systems import marian, plain
+    from systems import marian, pytorch_baseline
 
     if system == "PyTorch loop":
-        net = plain.model(shape).eval()
-        return _passes(lambda rows: plain.greedy(net, rows), groups, seconds=how["seconds"])
+        net = pytorch_baseline.model(shape).eval()
+        return _passes(lambda rows: pytorch_baseline.greedy(net, rows), groups, seconds=how["seconds"])
     net = marian.model(shape).eval()
     return _passes(lambda rows: marian.decode(net, rows, width=how["width"]), groups, seconds=how["seconds"])
 
@@ -92,23 +92,23 @@ def _passes(one: Any, groups: list[Any], *, seconds: float) -> float:
 
 
 def _regard(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
-    from systems import ours
+    from systems import regard_system
 
-    ours.begin()  # before the fork: no threads yet
-    net = ours.model(shape).for_decoding("int8" if "int8" in system else "float32")
-    run = ours.decoder(net, width=how["width"])
+    regard_system.begin()  # before the fork: no threads yet
+    net = regard_system.model(shape).for_decoding("int8" if "int8" in system else "float32")
+    run = regard_system.decoder(net, width=how["width"])
     if len(groups[0]) == 1:
-        ours.use_threads(net)
+        regard_system.use_threads(net)
         return _passes(run, groups, seconds=how["seconds"])
-    return ours.steady(run, groups, processes=CORES, seconds=how["seconds"])
+    return regard_system.steady(run, groups, processes=CORES, seconds=how["seconds"])
 
 
 def _ctranslate2(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
     """All sentences of a pass at once: CTranslate2 sorts them, cuts them into the same batches, shares them out."""
-    from systems import ct2, names
+    from systems import ct2, paths
 
     setting, size, width = ct2.Setting.read(system), len(groups[0]), how["width"]
-    engine = ct2.translator(names.exported(how["folder"], shape), setting)
+    engine = ct2.translator(paths.exported(how["folder"], shape), setting)
     rows = [ct2.named(group) for group in groups]
     if size > 1:
         some = [row for group in rows[: setting.workers] for row in group]

@@ -43,14 +43,14 @@ def model(name: str) -> Any:
 
 def config(shape: Shape) -> transformer.Config:
     """A Transformer of that shape."""
-    sizes = {"layers": shape.layers, "dim": shape.dim, "hidden": shape.hidden, "heads": shape.heads}
+    sizes = {"layers": shape.layers, "dim": shape.dim, "ffn_dim": shape.hidden, "heads": shape.heads}
     return transformer.Config(**sizes, dropout=shape.dropout)
 
 
 def untied(name: str) -> Any:
-    """The same with an output of its own, as `endings.fit` needs it."""
+    """The same with an output of its own, as `length_matched_model.fit` needs it."""
     torch.manual_seed(1)
-    return transformer.build(replace(config(SHAPES[name]), share=False), SIZES).eval()
+    return transformer.build(replace(config(SHAPES[name]), tie_embeddings=False), SIZES).eval()
 
 
 def load(folder: Path, name: str) -> Any:
@@ -70,7 +70,7 @@ class Given:
     def __init__(self) -> None:
         self.rows: tuple[Rows, Rows] = ([], [])
 
-    def batch(self, examples: Any) -> PairBatch:
+    def collate(self, examples: Any) -> PairBatch:
         source, target = self.rows
         return PairBatch(
             batching.pad([[*row, END] for row in source]), batching.pad([[START, *row, END] for row in target])
@@ -104,14 +104,14 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
 def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows], int]:
     """An optimised model -> (rows -> how many); every output takes `length` steps, the last one for its end mark."""
     tokens = length - 1  # the peers stop after their last token; regard asks how likely it is to end there
-    settings = {} if width == 1 else {"width": width}
+    settings = {} if width == 1 else {"beam_width": width}
     search = build_decoding("greedy" if width == 1 else "beam", min_length=tokens, **settings)
 
     @torch.inference_mode()
     def decode(rows: Rows) -> int:
         source: Padded = batching.pad(rows)
         limits = torch.full((len(rows),), tokens)
-        found = search(net, net.start(source), marks=SpecialTokens(), limits=limits)
+        found = search(net, net.start(source), special_tokens=SpecialTokens(), limits=limits)
         if any(len(best.tokens) != tokens for best, *_ in found):
             raise SystemExit("regard: an output has another length than was asked for")
         return len(rows)

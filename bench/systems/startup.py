@@ -38,18 +38,18 @@ def note(run: Path, words: list[str]) -> None:
     """That greedy search was compared."""
     from regard.engines.ctranslate2 import cache
 
-    decoding = {"name": "greedy", "min_length": 0, "no_repeat": 0, "forbid": []}
+    decoding = {"name": "greedy", "min_length": 0, "no_repeat_ngram_size": 0, "suppress_tokens": []}
     agreed = cache.EquivalenceCache(cache.cache_path(run)[0])
-    agreed.put("bench 1", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
+    agreed.put("bench 1", {"why": "", "options": {"n": 1}, "decoding": decoding})
     agreed.put_command(cache.command_key(run / "config.json", words), "bench 1")
 
 
 def _regard(system: str, folder: Path) -> None:
     from regard.cli import predict_loop  # noqa: F401  # what `regard translate` imports
-    from systems import ours
+    from systems import regard_system
 
-    ours.begin()
-    ours.decoder(ours.load(folder, paths.LOADED).for_decoding())([SENTENCE])
+    regard_system.begin()
+    regard_system.decoder(regard_system.load(folder, paths.LOADED).for_decoding())([SENTENCE])
 
 
 def _marian(system: str, folder: Path) -> None:

@@ -33,12 +33,12 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     from regard.training import checkpoint, tensor_files
     from regard.training import recipe as recipes
     from regard.training.run_folder import RunFolder, file_checksums, new_identity, write_config
-    from systems import ours
+    from systems import regard_system
 
     shape = workload.SHAPES["tiny"]
-    sizes = {"layers": shape.layers, "dim": shape.dim, "hidden": shape.hidden, "heads": shape.heads}
+    sizes = {"layers": shape.layers, "dim": shape.dim, "ffn_dim": shape.hidden, "heads": shape.heads}
     model = [f"model.{name}={value}" for name, value in sizes.items()]
-    data = ["data.joint=true", f"data.max_length={ours.SIZES.max_length}", "decoding=greedy"]
+    data = ["data.joint=true", f"data.max_length={regard_system.SIZES.max_length}", "decoding=greedy"]
     recipe = recipes.read("translation", settings=[*model, "model.tie_embeddings=false", "model.bias=true", *data])
     run = RunFolder(paths.run(folder))
     run.path.mkdir(parents=True)
@@ -48,7 +48,7 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     facts: dict[str, Any] = {"run": identity.run_id, "step": 0, "metrics": {}}
     tensor_files.write_tensors(run.model, checkpoint.model_weights(net), facts)
     place, weights = cache.cache_path(run.path)
-    export.export(net, ours.SIZES, place, weights=weights)
+    export.export(net, regard_system.SIZES, place, weights=weights)
     write_text(folder / "texts.json", json.dumps(texts))
 
 
@@ -85,11 +85,11 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     from regard.engines.ctranslate2 import cache
 
     place, _ = cache.cache_path(run)
-    plain = {"min_length": 0, "no_repeat": 0, "forbid": []}
-    beam = {"name": "beam", "width": width, "nbest": 1, "length_penalty": 1.0}
+    plain = {"min_length": 0, "no_repeat_ngram_size": 0, "suppress_tokens": []}
+    beam = {"name": "beam", "beam_width": width, "nbest": 1, "length_penalty": 1.0}
     decoding = {**(beam if width > 1 else {"name": "greedy"}), **plain}
     words = [f"decoding.beam_width={width}" if width > 1 else "decoding=greedy"]
-    cache.EquivalenceCache(place).put(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
+    cache.EquivalenceCache(place).put(f"bench {width}", {"why": "", "options": {"n": 1}, "decoding": decoding})
     cache.EquivalenceCache(place).put_command(cache.command_key(run / "config.json", words), f"bench {width}")
     verb, how = Verb("translate", "source", "translations"), PredictOptions()
     found = predict_torch_free.find_torch_free(run, words, verb=verb, predict_options=how, few_inputs=few)
@@ -115,12 +115,12 @@ def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str)
     import tokenizers
 
     from regard.engines.ctranslate2 import cache
-    from regard.engines.ctranslate2 import search as ours
+    from regard.engines.ctranslate2 import search
 
     tokenizer = tokenizers.Tokenizer.from_file(str(run / "tokenizer.json"))
     engine = ct2.translator(cache.cache_path(run)[0], ct2.Setting.read(system.removeprefix("patient ")))
     more = {"length_penalty": 1.0} if width > 1 else {}
-    more |= {"patience": ours.PATIENCE} if system.startswith("patient") else {}
+    more |= {"patience": search.PATIENCE} if system.startswith("patient") else {}
 
     def job(lines: list[str], batch: tuple[int, str]) -> list[str]:
         rows = [[*map(str, each.ids), str(workload.END)] for each in tokenizer.encode_batch_fast(lines)]

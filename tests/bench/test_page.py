@@ -82,8 +82,8 @@ def test_figures_are_kept_unless_measured_anew_or_of_another_machine(tmp_path, m
     path = tmp_path / "speed.json"
     path.write_text(json.dumps({"machine": {"processor": "this"}, "works": WORKS}))
     chosen = {"train-tiny": ["regard"]}
-    assert translation.begin(path, chosen, anew=False)["works"]["train-tiny"] == WORKS["train-tiny"]
-    anew = translation.begin(path, chosen, anew=True)["works"]
-    assert anew["train-tiny"] == {} and anew["startup-tiny"] == WORKS["startup-tiny"]
+    assert translation.begin(path, chosen, remeasure=False)["works"]["train-tiny"] == WORKS["train-tiny"]
+    measured_again = translation.begin(path, chosen, remeasure=True)["works"]
+    assert measured_again["train-tiny"] == {} and measured_again["startup-tiny"] == WORKS["startup-tiny"]
     monkeypatch.setattr(translation, "machine", lambda: {"processor": "another"})
-    assert not any(translation.begin(path, chosen, anew=False)["works"].values())
+    assert not any(translation.begin(path, chosen, remeasure=False)["works"].values())

@@ -19,8 +19,7 @@ from regard.attention.scores import scaled_dot
 from regard.layers import linear, readout
 from regard.layers.dropout import Dropout
 from regard.training import checkpoint, tensor_files
-from systems import corpus, paths, pytorch_baseline, workload
-from systems import ours as systems
+from systems import corpus, paths, pytorch_baseline, regard_system, workload
 
 
 class Calls(TorchDispatchMode):
@@ -46,7 +45,7 @@ def calls(way):
 @pytest.fixture(autouse=True)
 def products_that_are_counted(monkeypatch):
     """oneDNN's products are not among the operations that PyTorch counts."""
-    monkeypatch.setattr(linear, "LARGE", 10**12)
+    monkeypatch.setattr(linear, "MIN_ONEDNN_WORK", 10**12)
 
 
 def operations(way):
@@ -65,8 +64,8 @@ def test_dropout_draws_a_word_for_eight_numbers():
 
 
 def test_the_chunked_loss_is_no_more_work_and_never_has_all_logits(monkeypatch):
-    monkeypatch.setattr(readout, "LOGITS", 2**20)
-    monkeypatch.setattr(readout, "ROWS", 64)
+    monkeypatch.setattr(readout, "MAX_CHUNK_LOGITS", 2**20)
+    monkeypatch.setattr(readout, "MIN_CHUNK_ROWS", 64)
     x, weight = torch.randn(1024, 64, requires_grad=True), torch.randn(4000, 64, requires_grad=True)
     labels = torch.randint(0, 4000, (1024,))
 
@@ -84,7 +83,7 @@ def test_the_chunked_loss_is_no_more_work_and_never_has_all_logits(monkeypatch):
 @pytest.mark.parametrize("wide", [False, True])
 def test_short_attention_is_few_calls(wide, monkeypatch):
     """Over few keys it is the calls that cost: the kernel, what the mask is made of, and what is looked at for NaN."""
-    monkeypatch.setattr("regard.attention.kernels.short_keys.WIDE", wide)
+    monkeypatch.setattr("regard.attention.kernels.short_keys.HAS_AVX512", wide)
     q, k, v = (torch.randn(64, 4, 15, 32) for _ in range(3))
     attend, mask = Attend(scaled_dot.Score(32)), Mask.lengths(torch.full((64,), 14), 15)
     asked = calls(lambda: attend(q, k, v, mask))
@@ -117,7 +116,7 @@ def batches():
 def test_a_training_step_of_tiny_is_less_work_than_the_plain_loop():
     net = pytorch_baseline.model("tiny")
     ours, theirs = (
-        operations(systems.trainer("tiny", batches())),
+        operations(regard_system.trainer("tiny", batches())),
         operations(pytorch_baseline.trainer(net, net, batches())),
     )
     assert ours < 0.8 * theirs  # nothing is computed for padding
@@ -126,7 +125,7 @@ def test_a_training_step_of_tiny_is_less_work_than_the_plain_loop():
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # nn.Transformer's own
 def test_greedy_decoding_of_tiny_is_less_work_than_the_plain_loop():
     sentences = [[*row, workload.END] for row in rows(16, 3)]
-    ours, net = systems.decoder(systems.model("tiny").for_decoding()), pytorch_baseline.model("tiny").eval()
+    ours, net = regard_system.decoder(regard_system.model("tiny").for_decoding()), pytorch_baseline.model("tiny").eval()
     assert 2 * operations(lambda: ours(sentences)) < operations(
         lambda: pytorch_baseline.greedy(net, sentences)
     )  # it has no cache
@@ -135,7 +134,7 @@ def test_greedy_decoding_of_tiny_is_less_work_than_the_plain_loop():
 def test_a_corpus_job_takes_lines_and_gives_lines(tmp_path):
     """The benchmark's job is the path of `regard translate`; of other weights than its own, to be quick."""
     checkpoint_file = paths.weights(tmp_path, paths.ENDING)
-    tensor_files.write_tensors(checkpoint_file, checkpoint.model_weights(systems.untied("tiny")), {})
+    tensor_files.write_tensors(checkpoint_file, checkpoint.model_weights(regard_system.untied("tiny")), {})
     lines = [" ".join(map(str, row)) for row in rows(5, 4)]
     found = corpus.regard_job(tmp_path, width=1)(lines)
     assert len(found) == 5 and all(0 < int(token) < workload.VOCABULARY for line in found for token in line.split())
