@@ -94,7 +94,7 @@ class RatingsCollection:
     def save(self, folder: Path) -> None:
         """Write the collection, so that a run can be used and evaluated without its training files."""
         entities = {"users": self.users, "items": self.items}
-        table = {name: _to_json(entity_table) for name, entity_table in entities.items()}
+        table: dict[str, Any] = {name: _to_json(entity_table) for name, entity_table in entities.items()}
         table |= {"scale": self.scale, "notes": self.remarks}
         write_text(folder / CATALOG_FILE, json.dumps(table, ensure_ascii=False) + "\n")
         arrays = {**self.events._asdict(), "parts": self.split_ids}
