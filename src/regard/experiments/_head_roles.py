@@ -15,10 +15,10 @@ from regard.data import batching
 from regard.data.text import pair_sources
 from regard.data.text.alignment import Links, word_indices
 from regard.data.text.pair_files import Pair
-from regard.data.text.tokenizer import Tokenizer
 from regard.training.train import LoadedRun
 
 if TYPE_CHECKING:
+    from regard.data.text.tokenizer import Tokenizer
     from regard.tasks.translation.task import Translation
 
 ROLES = ("previous token", "same word", "delimiter", "alignment")
