@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from regard.data.text import pair_sources
 from regard.data.text.alignment import Links, word_indices
 from regard.data.text.pair_files import Pair
 from regard.training.load_run import LoadedRun
+
+if TYPE_CHECKING:
+    from regard.data.text.tokenizer import Tokenizer
+    from regard.tasks.translation.task import Translation
 
 ROLES = ("previous token", "same word", "delimiter", "alignment")
 NUM_PAIRS = 32
@@ -32,10 +36,10 @@ class Side(NamedTuple):
 
 def roles(run: LoadedRun) -> dict[tuple[str, int], dict[str, float]]:
     """(attention module, head) -> the mean weight of each role over the queries of held-out pairs."""
-    task: Any = run.task
+    task = cast("Translation", run.task)
     model: Any = run.model
     pairs = task.split("valid")[:NUM_PAIRS]
-    truth = pair_sources.true_links(task.config.origin, "valid")
+    truth = pair_sources.true_links(task.config.data_source, "valid")
     assert truth is not None
     source, target = ([_encode_side(task.vocabularies[n], pair[n]) for pair in pairs] for n in (0, 1))
     values: dict[tuple[str, int], dict[str, list[float]]] = {}
@@ -58,10 +62,10 @@ def roles(run: LoadedRun) -> dict[tuple[str, int], dict[str, float]]:
     return {key: {role: fmean(means) for role, means in by_role.items()} for key, by_role in values.items()}
 
 
-def _encode_side(tokenizer: Any, text: str) -> Side:
-    pieces = tokenizer.pieces(text)
-    is_delimiter = [not any(map(str.isalnum, piece.text)) for piece in pieces]
-    return Side([piece.token for piece in pieces], word_indices(text, pieces), is_delimiter)
+def _encode_side(tokenizer: Tokenizer, text: str) -> Side:
+    spans = tokenizer.encode_with_offsets(text)
+    is_delimiter = [not any(map(str.isalnum, span.text)) for span in spans]
+    return Side([span.token for span in spans], word_indices(text, spans), is_delimiter)
 
 
 def _role_weights(weights: Array, axes: tuple[str, str], sides: tuple[Side, Side], links: Links) -> dict[str, float]:
@@ -95,6 +99,4 @@ def _mean(weights: Array, selected: Sequence[Sequence[bool]] | Any) -> float:
 
 def example_pairs(run: LoadedRun) -> list[Pair]:
     """Return the pairs on which heads are analyzed."""
-    task: Any = run.task
-    pairs: list[Pair] = task.split("valid")[:NUM_PAIRS]
-    return pairs
+    return cast("Translation", run.task).split("valid")[:NUM_PAIRS]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from regard.data.text.pair_files import Pair
 from regard.experiments._experiment import scaled_count
 from regard.training.load_run import LoadedRun
+
+if TYPE_CHECKING:
+    from regard.core.protocols import Decoder
+    from regard.tasks.translation.task import Translation
 
 TASK = "translation"
 RECURRENT = ("model.dim=128", "model.embedding=64", "model.dropout=0.1", "training.optimizer.lr=0.008")
@@ -33,13 +37,12 @@ def data_settings(effort: float) -> tuple[str, ...]:
 
 def held_out(run: LoadedRun) -> list[Pair]:
     """Return the test pairs, which are used neither for training nor for the validation scores."""
-    task: Any = run.task
-    pairs: list[Pair] = task.split("test")
-    return pairs
+    return cast("Translation", run.task).split("test")
 
 
 def translate(run: LoadedRun, texts: Sequence[str]) -> list[str]:
     """Return the best translation of each text."""
-    task: Any = run.task
+    task, model, decoding = cast("Translation", run.task), cast("Decoder", run.model), run.recipe.decoding
+    assert decoding is not None
     options = run.recipe.task.module("tasks").Options()
-    return [predictions[0].text for predictions in task.predict(run.model, texts, options, run.recipe.decoding)]
+    return [predictions[0].text for predictions in task.predict(model, texts, options, decoding)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from regard.inspection import faithfulness
 from regard.inspection.collect import InspectionTarget, RunInfo
 from regard.inspection.maps import to_maps
 from regard.training.load_run import LoadedRun
+
+if TYPE_CHECKING:
+    from regard.tasks.translation.task import Translation
 
 CLAIM = "Attention weights show which input word the model uses for an output word."
 REFERENCE = "Bahdanau et al. 2015, section 5.2.1; against it Jain and Wallace 2019, section 4"
@@ -57,8 +60,8 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
 
 def _diagonal_error(run: LoadedRun) -> float:
     """Return the error of aligning each word with the one at the same relative position."""
-    task: Any = run.task
-    truth = pair_sources.true_links(task.config.origin, "valid")
+    task = cast("Translation", run.task)
+    truth = pair_sources.true_links(task.config.data_source, "valid")
     assert truth is not None
     guesses = []
     for source, target in task.split("valid"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from regard.experiments._train_small import train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings, held_out, translate
 from regard.tasks.translation.metrics import compute_metrics
 
+if TYPE_CHECKING:
+    from regard.tasks.translation.task import Translation
+
 CLAIM = "A vector of fixed size cannot encode a long sentence; with attention, long sentences lose less quality."
 REFERENCE = "Bahdanau et al. 2015, sections 1 and 5.1, figure 2"
 STEPS = 350
@@ -37,14 +40,14 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
     with train_small(TASK, [*data_settings(effort), *MODELS[kind]], steps=steps, seed=seed) as trained:
-        task: Any = trained.run.task
+        task = cast("Translation", trained.run.task)
         pairs = sorted(held_out(trained.run), key=lambda pair: len(pair[0].split()))
         translations = translate(trained.run, [source for source, _ in pairs])
         metrics: dict[str, float] = {"parameters": trained.parameters}
         for index, group in enumerate(np.array_split(np.arange(len(pairs)), GROUPS), start=1):
             length = np.mean([len(pairs[i][0].split()) for i in group])
             hypotheses, references = [translations[i] for i in group], [pairs[i][1] for i in group]
-            bleu = compute_metrics(hypotheses, references, tokenize=task.tokenize)["bleu"]
+            bleu = compute_metrics(hypotheses, references, tokenize=task.bleu_tokenizer)["bleu"]
             metrics |= {f"words, group {index}": float(length), f"BLEU, group {index}": bleu}
         return metrics
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from torch import Tensor
@@ -24,6 +24,9 @@ from regard.experiments._experiment import (
 from regard.experiments._train_small import train_small
 from regard.experiments._translation_models import MODELS, TASK, data_settings, held_out
 from regard.training.load_run import LoadedRun
+
+if TYPE_CHECKING:
+    from regard.tasks.translation.task import Translation
 
 CLAIM = (
     "Training and testing differ: predictions from the model's own output are worse than from the true words, and"
@@ -60,7 +63,7 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
 
 def _predict(run: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
     """Return the true tokens of each held-out pair, and the predicted tokens by mode."""
-    task: Any = run.task
+    task = cast("Translation", run.task)
     model: Any = run.model
     corpus = pair_corpus.encode_in_memory(held_out(run)[:NUM_PAIRS], *task.vocabularies)
     batch = corpus.batch(np.arange(corpus.num_pairs), task.special_tokens)
@@ -68,7 +71,7 @@ def _predict(run: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
         target: Tensor = batch.target.tokens
         logits, _ = model(target[:, :-1], model.start(batch.source))
         forced = logits.argmax(dim=-1).tolist()
-        search, limits = run.recipe.decoding, task.limits(batch.source.lengths)
+        search, limits = run.recipe.decoding, task.max_output_lengths(batch.source.lengths)
         assert search is not None
         hypotheses = search(model, model.start(batch.source), special_tokens=task.special_tokens, limits=limits)
     results = []

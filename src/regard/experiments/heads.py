@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from regard.attention.record import attention_modules
 from regard.data.text import pair_corpus
@@ -26,6 +26,9 @@ from regard.experiments._translation_models import TASK, data_settings
 from regard.inspection.interventions import Interventions, apply_interventions
 from regard.tasks._shared.teacher_forcing import loss_per_token
 from regard.training.load_run import LoadedRun
+
+if TYPE_CHECKING:
+    from regard.tasks.translation.task import Translation
 
 CLAIM = "Several heads of the same total size are better than one, and they attend to different things."
 REFERENCE = "Vaswani et al. 2017, sections 3.2.2 and 6.2, table 3 (A); Clark et al. 2019; Michel et al. 2019"
@@ -65,7 +68,7 @@ def _measure(count: int, effort: float, steps: int, seed: int) -> dict[str, floa
 
 def _prunable_fraction(run: LoadedRun, count: int) -> float:
     """Return the fraction of heads that can be removed, one at a time, with hardly any increase of the loss."""
-    task: Any = run.task
+    task = cast("Translation", run.task)
     model: Any = run.model
     corpus = pair_corpus.encode_in_memory(example_pairs(run), *task.vocabularies)
     measure = partial(

@@ -6,7 +6,7 @@ import random
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from regard.data.builtin import reviews
 from regard.data.builtin.reviews import Review
@@ -27,6 +27,9 @@ from regard.experiments._experiment import (
     seed_values,
 )
 from regard.experiments._train_small import step_milliseconds, train_small
+
+if TYPE_CHECKING:
+    from regard.tasks.classification.task import Classification
 
 CLAIM = (
     "Attention on two levels, words in sentences and sentences in documents, improves document classification, most of"
@@ -85,7 +88,7 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
         settings = [f"data.path={folder}", "data.batch_size=16", *VARIANTS[kind], *COMMON_SETTINGS]
         settings.append("training.optimizer.lr=0.005")
         with train_small("classification", settings, steps=steps, seed=seed) as trained:
-            task: Any = trained.run.task
+            task = cast("Classification", trained.run.task)
             options = trained.run.recipe.task.module("tasks").Options()
             metrics: dict[str, float] = {"parameters": trained.parameters, TIME: step_milliseconds(trained.run)}
             for length in LENGTHS:

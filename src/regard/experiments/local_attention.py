@@ -65,7 +65,7 @@ def _measure_quality(kind: str, steps: int, seed: int) -> dict[str, float]:
         *(f"model.attention={kind}", "model.query_block=[2, 4]", "model.memory_block=[3, 4]", "model.block_1d=[8, 16]"),
         "training.optimizer.lr=0.004",
     ]
-    with train_small("images", settings, steps=steps, seed=seed) as trained:
+    with train_small("image_generation", settings, steps=steps, seed=seed) as trained:
         return {BITS: trained.scores["bits"]}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from regard.experiments._experiment import (
 )
 from regard.experiments._train_small import train_small
 from regard.training.load_run import LoadedRun
+
+if TYPE_CHECKING:
+    from regard.core.protocols import Decoder
+    from regard.tasks.music.task import Music
 
 CLAIM = (
     "Relative positions improve music models and generalize to twice the training length; absolute positions do not."
@@ -61,8 +65,8 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
 
 def _mean_nats(run: LoadedRun, window: int) -> float:
     """Return the mean nats per note for pieces in windows of `window` tokens."""
-    task: Any = run.task
-    return float(np.concatenate(task.token_nats(run.model, "valid", window=window)).mean())
+    task, model = cast("Music", run.task), cast("Decoder", run.model)
+    return float(np.concatenate(task.token_nats(model, "valid", window=window)).mean())
 
 
 def verdict(figures: Figures) -> ClaimResult:

@@ -138,7 +138,7 @@ def _position_similarity(kind: Wrapper, depth: int, seed: int) -> float:
     torch.manual_seed(seed)
     model = build(Config(depth, kind), LanguageSpec(vocab_size=100, max_length=32))
     tokens = torch.randint(4, 100, (16, 32))
-    x = model.encoder.read(tokens, model.encoder.empty(tokens))[0]
+    x = model.encoder.forward_with_cache(tokens, model.encoder.empty_cache(tokens))[0]
     unit = normalize(x.double(), dim=-1, eps=1e-200)
     cosines = unit @ unit.mT  # (b t t)
     off_diagonal = cosines.sum() - cosines.diagonal(dim1=1, dim2=2).sum()
