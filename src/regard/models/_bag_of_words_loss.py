@@ -17,12 +17,12 @@ class BagOfWordsLoss(nn.Module):
     def __init__(self, in_features: int, vocab_size: int, *, special_tokens: SpecialTokens, weight: float) -> None:
         super().__init__()
         self.tell = nn.Linear(in_features, vocab_size)
-        self.marks, self.weight = special_tokens, weight
+        self.special_tokens, self.weight = special_tokens, weight
 
     def loss(self, cells: Tensor, captions: Tensor) -> Tensor:
         """Cells (b s d), the captions of each image in consecutive rows (b·n t) -> Σ -log p(word), weighted."""
         log_probs = self.tell(cells.mean(dim=1)).float().log_softmax(dim=-1)  # (b v)
         words = captions.reshape(len(cells), -1)  # (b n·t)
-        is_special = (words == self.marks.pad) | (words == self.marks.bos) | (words == self.marks.eos)
+        is_special = (words == self.special_tokens.pad) | (words == self.special_tokens.bos) | (words == self.special_tokens.eos)
         total: Tensor = -self.weight * log_probs.gather(1, words).masked_fill(is_special, 0.0).sum()
         return total

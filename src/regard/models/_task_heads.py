@@ -40,13 +40,13 @@ class Classifier(nn.Module):
 
     def __init__(self, encoder: nn.Module, dim: int, sizes: DocumentSpec, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.encoder, self.marks = encoder, sizes.special_tokens
+        self.encoder, self.special_tokens = encoder, sizes.special_tokens
         self.pool = AttentionPooling(dim, dim, keys="text")
         self.dropout = Dropout(dropout)
         self.readout = make_readout(dim, sizes.num_labels, multi_label=sizes.multi_label)
 
     def forward(self, documents: SentenceBatch) -> Tensor:
-        text = add_bos_eos(concat_sentences(documents), self.marks)
+        text = add_bos_eos(concat_sentences(documents), self.special_tokens)
         mask = Mask.lengths(text.lengths, text.tokens.shape[1])
         pooled: Tensor = self.dropout(self.pool(self.encoder(text), mask))
         return pooled
@@ -65,11 +65,11 @@ class Tagger(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.encoder, self.marks = encoder, sizes.special_tokens
+        self.encoder, self.special_tokens = encoder, sizes.special_tokens
         self.dropout = Dropout(dropout)
         self.readout = TagReadout(dim, sizes.num_tags, CHAINS[output](sizes.allowed_transitions))
 
     def forward(self, sentences: UnitBatch) -> Tensor:
-        x = self.encoder(add_bos_eos(Padded(sentences.tokens, sentences.lengths), self.marks))
+        x = self.encoder(add_bos_eos(Padded(sentences.tokens, sentences.lengths), self.special_tokens))
         features: Tensor = self.dropout(gather_first_tokens(x[:, 1:], sentences))
         return features

@@ -28,9 +28,9 @@ def check(config: Config, sizes: Seq2SeqSpec) -> None:
 
 def build_theirs(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
     """A MarianMTModel of the same shape."""
-    one = sizes.joint_vocab and config.tie_embeddings
-    own = {"decoder_vocab_size": sizes.target_vocab_size, "share_encoder_decoder_embeddings": one}
-    return library.MarianMTModel(library.MarianConfig(**own, **shape(config, sizes)))
+    is_shared = sizes.joint_vocab and config.tie_embeddings
+    sizes_of_tables = {"decoder_vocab_size": sizes.target_vocab_size, "share_encoder_decoder_embeddings": is_shared}
+    return library.MarianMTModel(library.MarianConfig(**sizes_of_tables, **shape(config, sizes)))
 
 
 def shape(config: Config, sizes: Seq2SeqSpec) -> dict[str, Any]:
