@@ -89,11 +89,12 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
         settings.append("training.optimizer.lr=0.005")
         with train_small("classification", settings, steps=steps, seed=seed) as trained:
             task = cast("Classification", trained.run.task)
+            model: Any = trained.run.model
             options = trained.run.recipe.task.module("tasks").Options()
             metrics: dict[str, float] = {"parameters": trained.parameters, TIME: step_milliseconds(trained.run)}
             for length in LENGTHS:
                 documents = long_documents("test", scaled_count(effort, TEST_DOCUMENTS, 10), length, seed=1)
-                results = task.predict(trained.run.model, [text for _, text in documents], options, None)
+                results = task.predict(model, [text for _, text in documents], options, None)
                 labels = [predictions[0].text for predictions in results]
                 correct = sum(label == true for label, (true, _) in zip(labels, documents, strict=True))
                 metrics[f"accuracy, {length} sentences"] = correct / len(documents)
