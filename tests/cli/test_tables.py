@@ -36,8 +36,8 @@ def test_metrics_per_class_are_a_table():
 def test_confusions_are_a_matrix():
     cells = {f"confusion.{a}.{b}": value for (a, b), value in zip(["nn", "np", "pn", "pp"], [9, 1, 2, 8], strict=True)}
     lines = render_scores({"accuracy": 0.85} | cells).splitlines()
-    assert any(line.split("│")[1:4] == [" n         ", " 9 ", " 1 "] for line in lines)
-    assert any(line.split("│")[1:4] == [" p         ", " 2 ", " 8 "] for line in lines)
+    rows = [[cell.strip() for cell in line.split("│")[1:4]] for line in lines]
+    assert ["n", "9", "1"] in rows and ["p", "2", "8"] in rows
 
 
 def test_an_incomplete_matrix_is_a_list():

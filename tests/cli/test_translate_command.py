@@ -76,7 +76,7 @@ def test_many_inputs_are_split_among_processes_and_keep_their_order(small, capsy
         (["--n", "0"], "translate: n=0 must be at least 1"),
         (["n=few"], "translate.n: expected a whole number, got 'few'"),
         (["nn=2"], "translate: no setting 'nn'; did you mean 'n'?"),
-        (["decoding.no_repeat=2"], "decoding: no setting 'no_repeat'; did you mean 'no_repeat_ngram_size'?"),
+        (["decoding.no_repet=2"], "decoding: no setting 'no_repet'; did you mean 'no_repeat_ngram_size'?"),
         (["the cook " * 300], "the model was trained for at most 40"),
         (["--out", "x.mid"], "this prediction cannot be written as .mid; available: "),
     ],
