@@ -118,7 +118,9 @@ def test_boxes_of_coco_are_read(tmp_path):
 
 
 def test_files_that_are_not_coco_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"no \.json file with images, annotations and categories; give COCO's format$"):
+    with pytest.raises(
+        DataError, match=r"no \.json file with images, annotations and categories; give the COCO format$"
+    ):
         detection.build(Config(path=tmp_path))
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(DataError, match=r"x\.json: not COCO's JSON \(KeyError\('images'\)\); it needs images"):

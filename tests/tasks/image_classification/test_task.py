@@ -35,9 +35,9 @@ def test_an_image_of_another_mode_and_size_is_converted(prepared, tmp_path):
     Image.new("RGBA", (30, 20), (200, 10, 10, 120)).save(tmp_path / "x.png")
     image = task.parse_input(str(tmp_path / "x.png"))
     assert image.pixels.shape == (8, 8, 1)
-    assert image.remarks == ("transparent: laid on white", "20x30 pixels: brought to 8x8")
+    assert image.remarks == ("transparent: placed on a white background", "20x30 pixels: resized to 8x8")
     ((answer, *_),) = task.predict(model, [image], Options(), None)
-    assert answer.remarks == ("x.png: transparent: laid on white; 20x30 pixels: brought to 8x8",)
+    assert answer.remarks == ("x.png: transparent: placed on a white background; 20x30 pixels: resized to 8x8",)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_images_without_a_class_are_left_out_with_a_warning(tmp_path):
     [
         ({"batch_size": 0}, r"^batch_size=0 must be at least 1$"),
         ({"smoothing": 1.0}, r"^smoothing=1\.0 must be at least 0 and below 1$"),
-        ({"erase": 2.0}, r"^erase=2\.0 lies in 0 … 1; 0 leaves images alone$"),
+        ({"erase": 2.0}, r"^erase=2\.0: must lie in 0 … 1; 0 switches it off$"),
     ],
 )
 def test_invalid_settings_are_refused(settings, message):

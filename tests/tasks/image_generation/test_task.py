@@ -79,7 +79,7 @@ def test_the_rows_of_the_input_are_kept(generating, tmp_path):
 
 def test_a_narrow_image_is_resized_to_the_width_of_the_canvas(generating, tmp_path):
     answer = predict(generating, generating[0].parse_input(saved(tmp_path / "narrow.png", 2, 4)))
-    assert answer.remarks == ("narrow.png: 2x4 pixels: brought to 4x8",) and answer.text == "narrow.png made to 8x8"
+    assert answer.remarks == ("narrow.png: 2x4 pixels: resized to 4x8",) and answer.text == "narrow.png made to 8x8"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_small_image_is_upscaled(upscaling, tmp_path):
         answer.value, predict(upscaling, image, seed=9).value
     )  # the most likely levels, unless a temperature is given
     resized = predict(upscaling, task.parse_input(saved(tmp_path / "other.png", 6, 6)))
-    assert resized.remarks == ("other.png: 6x6 pixels: brought to 4x4",)
+    assert resized.remarks == ("other.png: 6x6 pixels: resized to 4x4",)
     large = predict(upscaling, task.parse_input(saved(tmp_path / "large.png", 8, 8)))
     assert large.remarks == ("large.png: 8x8 pixels, as the result has: made small first",)
     assert task.verbs == ("upscale",)

@@ -225,7 +225,7 @@ def test_performances_have_the_requested_length(tmp_path):
         compose(task, model, infill=tmp_path / "0.mid")
     late = tmp_path / "late.mid"
     late.write_bytes(midi.render([Note(3, 4, 60)]))
-    with pytest.raises(DataError, match=r"^no note of the prompt begins in its first 1 seconds; keep more of it$"):
+    with pytest.raises(DataError, match=r"^no note of the prompt starts in its first 1 seconds; use more of it$"):
         compose(task, model, prompt=late, prompt_seconds=1.0)
     assert set(compared(task, model, "train", samples=1, length=1.0)) >= {"pitch_distance", "velocity_data"}
 
@@ -293,7 +293,7 @@ def test_corrections_of_the_input_are_remarks_of_the_prediction(task, model, tmp
     low.write_bytes(midi.render([Note(0, 1, 20), Note(0, 1, 60)], tempo=60))
     options = Options(seconds=seconds(task, 2))
     (corrected,), (plain,) = task.predict(model, [task.parse_input(str(low)), None], options, strategy.build("sample"))
-    assert corrected.remarks == (f"{low}: 1 notes lie outside 36 … 81 (such as 20) and are left out",)
+    assert corrected.remarks == (f"{low}: 1 notes lie outside 36 … 81 (such as 20) and are skipped",)
     assert corrected.to_json()["remarks"] == list(corrected.remarks) and "remarks" not in plain.to_json()
 
 

@@ -20,5 +20,7 @@ def test_a_piece_is_saved_and_played(tmp_path):
     player = piece.play()
     assert repr(player).endswith("bytes of sound)") and player._repr_html_().startswith("<audio controls src=")
     assert piece._repr_html_().startswith("<p>0.2 s, 2 notes, 4 tokens, log p -3.0</p><audio")
-    with pytest.raises(ConfigError, match=r"^this answer cannot be written as .ogg; kinds: .mid, .wav, .png, .txt$"):
+    with pytest.raises(
+        ConfigError, match=r"^this prediction cannot be written as .ogg; available: .mid, .wav, .png, .txt$"
+    ):
         piece.save(tmp_path / "x.ogg")

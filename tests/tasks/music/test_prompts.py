@@ -89,7 +89,7 @@ def test_a_melody_beyond_the_range_is_harmonized(tmp_path):
     prompt = harmonization_prompt(open_music_file(path, GridEncoding(), melody_only=True), GridEncoding(), seconds=None)
     assert [note.pitch for note in prompt.melody] == [88, 89, 90, 91]
     assert GridEncoding().decode(np.asarray(prompt.visible_tokens))[::4, 0].tolist() == [76, 77, 78, 79]
-    with pytest.raises(DataError, match=r"high.mid: no note lies in 36 … 81, what this grid holds; transpose it$"):
+    with pytest.raises(DataError, match=r"high.mid: no note lies in 36 … 81, the range of this grid; transpose it$"):
         open_music_file(path, GridEncoding())
 
 

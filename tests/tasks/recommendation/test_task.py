@@ -156,7 +156,7 @@ def test_options_override_the_input(task, model):
 def test_remarks_report_missing_and_unknown_values(task, model):
     options = Options(profile="occupation=astronaut", history=task.data.items.titles[0])
     ((answer, *_),) = task.predict(model, [task.parse_input("")], options, None)
-    assert "occupation='astronaut' was never seen" in answer.remarks[0]
+    assert "occupation='astronaut' is not in the training data" in answer.remarks[0]
     assert answer.remarks[1] == "not told: age, occupation"
 
 
@@ -236,7 +236,9 @@ def test_users_with_one_rating_are_trained_on_but_not_evaluated(tmp_path):
     rows = "".join(f"{user},a{user % 3},5,{user}\n" for user in range(9))
     (tmp_path / "r.csv").write_text("user,item,rating,time\n" + rows)
     config = recommendation.Config(path=tmp_path / "r.csv")
-    with pytest.raises(DataError, match="no rating is held out for 'valid': users have too few; give more, or split="):
+    with pytest.raises(
+        DataError, match="no rating is held out for 'valid': users have too few ratings; give more, or choose split="
+    ):
         recommendation.build(config)  # before anything is written
     task = recommendation.Recommendation(
         config, dataset.build_collection(rating_files.find_tables(config.path, Columns()), config.dataset_options)

@@ -121,7 +121,9 @@ class Recommendation(Task):
             raise DataError(f"there is no split {split!r} to evaluate; {did_you_mean(split, ('valid', 'test'))}")
         cases = self.histories.test_cases(SPLIT_IDS[split])
         if not cases:
-            raise DataError(f"no rating is held out for {split!r}: users have too few; give more, or split=time")
+            raise DataError(
+                f"no rating is held out for {split!r}: users have too few ratings; give more, or choose split=time"
+            )
         if self.config.objective != "next":
             return self.evaluation.rating_metrics(model, cases)
         return self.evaluation.ranking_scores(model, cases)
