@@ -100,8 +100,8 @@ def test_partial_outputs_are_streamed_before_the_predictions(
     events = [part.split("\n")[0] for part in response.text.strip().split("\n\n")]
     assert response.headers["content-type"].startswith("text/event-stream")
     assert events[-1] == "event: predictions"
-    assert set(events[:-1]) == ({"event: partial"} if served.uses_own_decoder else set())
-    assert served.uses_own_decoder == (served.run.recipe.decoding is not None)
+    assert set(events[:-1]) == ({"event: partial"} if served.uses_native_decoder else set())
+    assert served.uses_native_decoder == (served.run.recipe.decoding is not None)
 
 
 def only_parse(target: Any, text: str, *, interventions: Any) -> Any:

@@ -81,4 +81,4 @@ def test_if_the_engines_differ_the_native_one_is_used_and_a_warning_given(transl
 
 def test_engine_native_has_no_external_engine(translation_run):
     (served,), _ = open_runs([translation_run], engine="native", trust=False)
-    assert served.external_engine is None and served.uses_own_decoder
+    assert served.external_engine is None and served.uses_native_decoder

@@ -1,0 +1,1 @@
+"""HTTP server of trained runs: predictions, inspections and the explorer page, and the Python client."""

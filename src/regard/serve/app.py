@@ -110,7 +110,7 @@ class Service:
         self.external_schedulers: dict[str, RequestScheduler] = {}  # of requests that an external engine predicts
         self.pages: dict[str, ExplorerPage] = {}
         for index, served in enumerate(runs):
-            name, uses_batcher = served.name, served.uses_own_decoder
+            name, uses_batcher = served.name, served.uses_native_decoder
             served.batcher.on_step = partial(self.metrics.observe_step, name)
             self.schedulers[name] = RequestScheduler(
                 served.predict,

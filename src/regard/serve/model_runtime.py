@@ -63,7 +63,7 @@ class ServedRun:
         return configs.from_dict(self.run.options, {}, "options")
 
     @cached_property
-    def uses_own_decoder(self) -> bool:
+    def uses_native_decoder(self) -> bool:
         """True if outputs are decoded by a native strategy: searches are then batched continuously."""
         return type(self.run.engine_handle(self.run.recipe.decoding).decoding) is DecodingStrategy
 
@@ -100,7 +100,7 @@ class ServedRun:
                 on_search_start()  # the engine has its own threads
                 return self.external_engine.predict(task, inputs)
             model, decoding = self.run.engine_handle(decoding)
-            if self.uses_own_decoder and decoding is not None:
+            if self.uses_native_decoder and decoding is not None:
                 on_tokens = None if stream is None else partial(self._report_tokens, stream, inputs[0], options)
                 decoding = BatchedStrategy(
                     decoding.name,
@@ -126,7 +126,7 @@ def open_runs(folders: Sequence[Path], *, engine: str, trust: bool) -> tuple[lis
         try:
             run = load(folder, engine=engine, trust=trust)
             served = ServedRun(_unique_name(folder.resolve().name, [previous.name for previous in runs]), run)
-            _ = served.uses_own_decoder, served.external_engine  # build and compare the engines now
+            _ = served.uses_native_decoder, served.external_engine  # build and compare the engines now
             runs.append(served)
         except RegardError as error:
             errors[folder] = str(error)
