@@ -55,14 +55,14 @@ def test_served_another_profile_or_history_gives_another_list(subject):
     session, titles = Session(subject), subject.task.data.items.titles
     texts = ["age=20, occupation=artist | ", "age=70, occupation=farmer | ", f"age=20 | {titles[0]}; {titles[1]}"]
     pages = [session.inspect(text, NO_INTERVENTIONS)["extra"]["recommendation"] for text in texts]
-    assert pages[2]["history"] == [titles[0], titles[1]] and pages[2]["remarks"] == ["not told: occupation"]
+    assert pages[2]["history"] == [titles[0], titles[1]] and pages[2]["remarks"] == ["not specified: occupation"]
     lists = [[item["title"] for item in page["list"]] for page in pages]
     scores = [[item["score"] for item in page["list"]] for page in pages]
     assert titles[0] not in lists[2] and scores[0] != scores[1]
 
 
 def test_what_was_typed_is_kept_where_it_is_refused(browser, subject):
-    app = pytest.importorskip("regard.serve.app").serve_subject(subject, subject.task.examples[0])
+    app = pytest.importorskip("regard.serve.app").explorer_app(subject, subject.task.examples[0])
     with serving(app) as address, opened(browser, address, offline=False, expected="400 (Bad Request)") as page:
         page.locator("[data-key='field:age']").fill("20")
         page.locator("[data-key='more']").fill("The Silnt Nothing")

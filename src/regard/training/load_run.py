@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from regard.core.errors import CheckpointError, ConfigError, RegardError
 from regard.core.seed import preserve_rng_state, seed_all
 from regard.core.task import Task
 from regard.training import checkpoint, data_paths, tensor_files
-from regard.training.recipe import Recipe, Settings, setting_names
+from regard.training.recipe import Recipe, Settings, setting_names, setting_texts
 from regard.training.run_folder import RunFolder, check_files, read_identity, read_recipe
 from regard.training.shape_check import check_shapes
 
@@ -75,7 +75,7 @@ def change_recipe(recipe: Recipe, settings: Settings) -> Recipe:
     """Return the recipe of a trained run with changed settings: [training], [decoding] and the paths of the data."""
     data = data_paths.changeable_settings(recipe)
     names = setting_names(settings)
-    for setting, name in zip(names if isinstance(settings, Mapping) else settings, names, strict=True):
+    for setting, name in zip(setting_texts(settings), names, strict=True):
         section = name.partition(".")[0]
         if section not in _CHANGEABLE_SECTIONS and name not in data:
             paths = "".join(f", {path}=…" for path in data)

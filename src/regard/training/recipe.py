@@ -74,6 +74,13 @@ def read(task: str, path: Path | None = None, *, settings: Settings = ()) -> Rec
     return from_dict(_merge_sections(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
 
 
+def setting_texts(settings: Settings) -> list[str]:
+    """Return settings as `key=value` for messages: ["a.b=1"] or {"a": {"b": 1}} -> ["a.b=1"]."""
+    if isinstance(settings, Mapping):
+        return [f"{name}={value}" for name, value in _flatten(settings)]
+    return list(settings)
+
+
 def setting_names(settings: Settings) -> list[str]:
     """Return the dotted names of settings: ["a.b=1"] or {"a": {"b": 1}} -> ["a.b"]."""
     if isinstance(settings, Mapping):
