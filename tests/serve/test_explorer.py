@@ -228,6 +228,7 @@ def test_the_sentence_box_is_at_the_top_of_a_phone(browser, run, sentence):
 def test_numbers_of_heads_without_room_are_fetched(browser, run, sentence, monkeypatch):
     monkeypatch.setattr("regard.inspection.json_format.MAX_STEP_NUMBERS", 0)
     with serving(create_explorer_app(run, sentence)) as address, opened(browser, address, offline=False) as page:
-        page.locator("#tab-steps").click()
+        with page.expect_request("**/api/step?*"):
+            page.locator("#tab-steps").click()
         page.locator("table.steps").wait_for()
         assert any("/api/step?" in url for url in page.requested_urls)

@@ -123,7 +123,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     for name, module in (("fsync", os), ("replace", os), ("open", os), ("open", Path)):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, full)
-            with pytest.raises(FileError, match=r"could not be written \(.*No space left.*the previous content is unchanged"):
+            with pytest.raises(
+                FileError, match=r"could not be written \(.*No space left.*the previous content is unchanged"
+            ):
                 tensor_files.write_tensors(path, {"a": torch.zeros(9)}, {})
         assert path.read_bytes() == before
         assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]

@@ -72,7 +72,9 @@ def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path
 
     with monkeypatch.context() as patch:
         patch.setattr(tensor_files, "_bytes", until_full)
-        with pytest.raises(FileError, match=r"could not be written .*No space left on device.* the previous content is unchanged"):
+        with pytest.raises(
+            FileError, match=r"could not be written .*No space left on device.* the previous content is unchanged"
+        ):
             train(toy(*SETTINGS), tmp_path / "run", console=silent)
     folder = RunFolder(tmp_path / "run")
     assert not list(folder.state.glob(".*.part"))

@@ -23,6 +23,7 @@ class BagOfWordsLoss(nn.Module):
         """Cells (b s d), the captions of each image in consecutive rows (b·n t) -> Σ -log p(word), weighted."""
         log_probs = self.tell(cells.mean(dim=1)).float().log_softmax(dim=-1)  # (b v)
         words = captions.reshape(len(cells), -1)  # (b n·t)
-        is_special = (words == self.special_tokens.pad) | (words == self.special_tokens.bos) | (words == self.special_tokens.eos)
+        special = self.special_tokens
+        is_special = (words == special.pad) | (words == special.bos) | (words == special.eos)
         total: Tensor = -self.weight * log_probs.gather(1, words).masked_fill(is_special, 0.0).sum()
         return total
