@@ -13,7 +13,7 @@ import torch
 
 import regard
 from regard.core.errors import RegardError
-from regard.serve.app import create
+from regard.serve.app import create_explorer_app
 
 HERE = Path(__file__).parent
 
@@ -136,7 +136,7 @@ def test_info(call, folder):
 def test_served_with_a_what_if_by_axis(folder):
     from starlette.testclient import TestClient
 
-    with TestClient(create(regard.load(folder)), base_url="http://127.0.0.1") as client:
+    with TestClient(create_explorer_app(regard.load(folder)), base_url="http://127.0.0.1") as client:
         assert "rows of pixels" in client.get("/").text
         request = {"text": str(folder / "example0.png")}
         original = client.post("/api/look", json=request).json()
