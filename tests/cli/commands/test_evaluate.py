@@ -8,9 +8,9 @@ import re
 import pytest
 from run_cli import call
 
+from regard.core import checksummed_json
 from regard.core.errors import FileError
 from regard.tasks.translation import metrics
-from regard.training import tensor_files
 
 KOREAN = metrics.bleu_tokenizer("ko")  # ko-mecab if it is installed
 
@@ -36,7 +36,7 @@ def test_metrics_are_printed_if_the_folder_is_read_only(small, capsys, monkeypat
     def refuse(path, table):
         raise FileError(f"{path}: could not be written (Read-only file system)")
 
-    monkeypatch.setattr(tensor_files, "write_json", refuse)
+    monkeypatch.setattr(checksummed_json, "write_json", refuse)
     call("evaluate", small, "--split", "valid")
     printed = capsys.readouterr()
     assert "perplexity" in printed.out

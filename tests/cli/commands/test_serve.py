@@ -30,12 +30,12 @@ def free_port():
 def test_runs_are_served_on_the_given_host_and_port(small, free_port, tmp_path, monkeypatch, capsys):
     created, served = [], []
 
-    def create(hosted, text, *, host, key, looks):
-        assert looks is None
-        created.append(([run.name for run in hosted], text, host, key))
-        return SimpleNamespace(state=SimpleNamespace(service=SimpleNamespace(hosted=hosted)))
+    def create_app(runs, text, *, host, key, inspections_folder):
+        assert inspections_folder is None
+        created.append(([run.name for run in runs], text, host, key))
+        return SimpleNamespace(state=SimpleNamespace(service=SimpleNamespace(hosted=runs)))
 
-    monkeypatch.setattr("regard.serve.app.create", create)
+    monkeypatch.setattr("regard.serve.app.create_app", create_app)
     monkeypatch.setattr("regard.serve.server.serve", lambda app, bound: served.append(bound.getsockname()))
     call("serve", small, "--port", free_port)
     monkeypatch.setenv("REGARD_KEY", "sesame")
