@@ -93,14 +93,10 @@ def test_errors_name_the_mistake(run):
         run.predict(["x"], n=0)
     with pytest.raises(ConfigError, match="translate: no setting 'nn'; did you mean 'n'"):
         run.predict(["x"], nn=2)
-<<<<<<< HEAD
     with pytest.raises(
         ConfigError,
         match=r"translate: no setting 'no_repeat_ngram_size'; did you mean 'decoding\.no_repeat_ngram_size'",
     ):
-=======
-    with pytest.raises(ConfigError, match=r"translate: no setting 'no_repeat_ngram_size'; did you mean 'decoding\.no_"):
->>>>>>> clitests
         run.predict(["x"], no_repeat_ngram_size=2)
     with pytest.raises(ConfigError, match=r"model\.dim=9: a trained run keeps its model"):
         regard.load(run.folder, {"model.dim": 9})
