@@ -123,7 +123,7 @@ def test_files_that_are_not_coco_are_refused(tmp_path):
     ):
         detection.build(Config(path=tmp_path))
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(DataError, match=r"x\.json: not COCO's JSON \(KeyError\('images'\)\); it needs images"):
+    with pytest.raises(DataError, match=r"x\.json: not COCO JSON \(KeyError\('images'\)\); it needs images"):
         detection.build(Config(path=tmp_path))
 
 

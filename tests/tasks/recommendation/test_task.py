@@ -157,7 +157,7 @@ def test_remarks_report_missing_and_unknown_values(task, model):
     options = Options(profile="occupation=astronaut", history=task.data.items.titles[0])
     ((answer, *_),) = task.predict(model, [task.parse_input("")], options, None)
     assert "occupation='astronaut' is not in the training data" in answer.remarks[0]
-    assert answer.remarks[1] == "not told: age, occupation"
+    assert answer.remarks[1] == "not specified: age, occupation"
 
 
 @pytest.mark.parametrize(("objective", "metric"), [("clicks", "auc"), ("ratings", "rmse")])
