@@ -132,7 +132,7 @@ class ListRecommender:
         fields = []
         for field in self.data.users.fields[: len(model.fields)]:
             value = query.profile.get(field.name, "")
-            fields.append(f"{field.name} {value}" if value else f"{field.name} not told")
+            fields.append(f"{field.name} {value}" if value else f"{field.name} not specified")
         return ("anyone", *fields, *(self.data.items.titles[item] for item in users.history[0].tolist()))
 
     def item_scorer(self, model: RecommenderModel, catalog: ItemCatalog) -> ItemScorer | StateScorer:
