@@ -1,6 +1,6 @@
 """Recommendation: metrics of runs next to baselines, and speed.
 
-python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; means over seeds, baselines from the first
+python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; mean over seeds, baselines of the first
 python bench/recommendation.py scoring RUN       all items for all users of a run: seconds
 python bench/recommendation.py million           1,000,000 items × 10,000 users: exact in chunks, and by an index
 python bench/recommendation.py training [--data ../shared/data/ml-100k] [--recbole PYTHON]
@@ -53,7 +53,7 @@ def peak() -> float:
 
 
 def ranking(runs: Path) -> None:
-    """Scores on the test questions, each recipe's mean and range over its seeds; baselines and cold-start metrics once."""
+    """Test metrics: mean and range over the seeds of each recipe; baselines and cold-start metrics once."""
     found: dict[str, list[Figures]] = {}
     baselines: Figures = results_page.stored(PLACE).get("baselines", {})
     for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):

@@ -191,8 +191,8 @@ PERFORMANCES = """### Performances
 ASAP, nats per event (note on, note off, velocity, wait), in windows of 512 that overlap by half. `asap_composer` is
 conditioned on the composer, `asap_plain` is not.
 """
-LIKENESS = """Samples conditioned on a composer, by `python bench/composer_similarity.py RUN`. A classifier of simple statistics,
-trained on the real performances, assigns a composer to each excerpt.
+LIKENESS = """Samples conditioned on a composer, by `python bench/composer_similarity.py RUN`. A classifier of simple
+statistics, trained on the real performances, assigns a composer to each excerpt.
 """
 BEYOND = """### Beyond the training length
 
