@@ -1,4 +1,4 @@
-# `make check` runs everything a change must pass, in the environment of .venv if there is one.
+# `make check` runs all checks of a change, in the environment of .venv if it exists.
 PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 
 .PHONY: check format lint types test fix
@@ -17,6 +17,6 @@ types:
 test:
 	$(PYTHON) -m pytest -n 2 --dist worksteal
 
-fix: # what can be mended by machine
+fix: # automatic corrections
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .

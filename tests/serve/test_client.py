@@ -32,8 +32,8 @@ def test_it_predicts_as_the_run_does(loaded_run, served_runs):
             (prediction.text, prediction.data) for prediction in expected
         ]
         assert list(client.stream(TEXTS[0]))[-1] == loaded_run.translate(TEXTS[:1])[0]
-        assert client.inspect(TEXTS[0])["maps"]
-        assert client.inspect(TEXTS[0], hidden_items=[["source", 0]])["maps"]
+        assert client.look(TEXTS[0])["maps"]
+        assert client.look(TEXTS[0], hidden_items=[["source", 0]])["maps"]
         with pytest.raises(ConfigError, match=r"en-ko .*translat"):
             client.classify(TEXTS)
         with pytest.raises(ConfigError, match=r"translate\(\[text\]\)"):

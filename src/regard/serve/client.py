@@ -83,7 +83,7 @@ class Client(Verbs):
         if event != "predictions":
             raise self._incomplete()
 
-    def inspect(self, raw_input: Any, **interventions: Any) -> dict[str, Any]:
+    def look(self, raw_input: Any, **interventions: Any) -> dict[str, Any]:
         """Return all attention maps of an input as JSON values.
 
         Interventions are `disabled_heads`, `hidden_items` and `temperature`.
