@@ -24,7 +24,7 @@ def test_one_experiment_is_run(tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
     call("experiment", "position-requirements", "--out", tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Holds here. All four kept" in printed and "page.md" in printed
+    assert "Holds here. All four met" in printed and "page.md" in printed
     assert (tmp_path / "position-requirements" / "plot.png").exists()
     call("experiment", "--out", tmp_path, "--page", tmp_path / "claims.md")
     page = (tmp_path / "claims.md").read_text(encoding="utf-8")
