@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 

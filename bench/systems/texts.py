@@ -114,8 +114,7 @@ def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str)
     """CTranslate2 by hand."""
     import tokenizers
 
-    from regard.engines.ctranslate2 import cache
-    from regard.engines.ctranslate2 import search
+    from regard.engines.ctranslate2 import cache, search
 
     tokenizer = tokenizers.Tokenizer.from_file(str(run / "tokenizer.json"))
     engine = ct2.translator(cache.cache_path(run)[0], ct2.Setting.read(system.removeprefix("patient ")))
