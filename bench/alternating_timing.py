@@ -83,31 +83,31 @@ class Race:
         parser.add_argument("--rounds", type=int, default=3)
         parser.add_argument("--quick", action="store_true", help="tiny shapes, to see that it runs; nothing is kept")
         parser.add_argument("--worker", nargs=2, metavar=("BENCH", "NUMBER"), help=argparse.SUPPRESS)
-        given = parser.parse_args()
-        if given.worker:
-            name, number = given.worker
-            print(json.dumps(work_in_this_process(self.benches[name], int(number), quick=given.quick)))
+        args = parser.parse_args()
+        if args.worker:
+            name, index = args.worker
+            print(json.dumps(work_in_this_process(self.benches[name], int(index), quick=args.quick)))
             return
-        kept = json.loads((DOCS / self.figures).read_text()) if (DOCS / self.figures).exists() else {}
-        for name in given.benches or self.benches:
-            kept[name] = self.measure(name, rounds=given.rounds, quick=given.quick)
-            for row in self.rows(name, kept[name]):
+        stored = json.loads((DOCS / self.figures).read_text()) if (DOCS / self.figures).exists() else {}
+        for name in args.benches or self.benches:
+            stored[name] = self.measure(name, rounds=args.rounds, quick=args.quick)
+            for row in self.rows(name, stored[name]):
                 print("  ".join(row), flush=True)
-            if not given.quick:
-                (DOCS / self.figures).write_text(json.dumps(kept, indent=1) + "\n")
-                (DOCS / self.page).write_text(self.text(kept))
+            if not args.quick:
+                (DOCS / self.figures).write_text(json.dumps(stored, indent=1) + "\n")
+                (DOCS / self.page).write_text(self.text(stored))
 
     def measure(self, name: str, *, rounds: int, quick: bool) -> dict[str, Any]:
         """System -> its rates, one a round, by the clock and by the processor; what is no rate is measured once."""
         figures: dict[str, Any] = {"threads": torch.get_num_threads(), "rates": {}, "per_processor_second": {}}
         bench = self.benches[name]
         for _ in range(rounds if bench.seconds else 1):
-            for number in range(1 + bench.peers):
-                command = [sys.executable, self.script, "--worker", name, str(number), *(["--quick"] if quick else [])]
+            for index in range(1 + bench.peers):
+                command = [sys.executable, self.script, "--worker", name, str(index), *(["--quick"] if quick else [])]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                found = json.loads(done.stdout.splitlines()[-1])
+                result = json.loads(done.stdout.splitlines()[-1])
                 for kind in ("rates", "per_processor_second"):
-                    figures[kind].setdefault(found["system"], []).append(found[kind])
+                    figures[kind].setdefault(result["system"], []).append(result[kind])
         return figures
 
 
@@ -123,10 +123,10 @@ def work_in_this_process(bench: Bench, number: int, *, quick: bool) -> dict[str,
     if bench.warm:
         work()
     least = min(0.1, bench.seconds) if quick else bench.seconds
-    begun, processor, units, seconds = time.perf_counter(), time.process_time(), 0.0, 0.0
+    started_at, processor, units, seconds = time.perf_counter(), time.process_time(), 0.0, 0.0
     while seconds < least:
         units += work()
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started_at
     spent = time.process_time() - processor
     return {"system": system, "rates": units / seconds, "per_processor_second": units / spent}
 

@@ -96,29 +96,29 @@ def machine() -> str:
 
 def cell(cells: Cells, name: str, length: int, part: str) -> tuple[float, float] | None:
     """Return milliseconds and MB of eight heads, or None."""
-    found = cells.get(name, {}).get(str(length), {}).get(part)
-    return (found["ms"] * 8 / found["heads"], found["mb"] * 8 / found["heads"]) if found else None
+    results = cells.get(name, {}).get(str(length), {}).get(part)
+    return (results["ms"] * 8 / results["heads"], results["mb"] * 8 / results["heads"]) if results else None
 
 
 def table(cells: Cells, part: str, lengths: list[int]) -> str:
     lines = [f"| {PASSES[part]} | {' | '.join(map(str, lengths))} |", "|---" * (len(lengths) + 1) + "|"]
     for name in KERNELS:
-        found = [cell(cells, name, length, part) for length in lengths]
-        texts = ["–" if x is None else f"{x[0]:,.{0 if x[0] >= 100 else 1}f} ({x[1]:,.0f})" for x in found]
+        results = [cell(cells, name, length, part) for length in lengths]
+        texts = ["–" if x is None else f"{x[0]:,.{0 if x[0] >= 100 else 1}f} ({x[1]:,.0f})" for x in results]
         lines.append(f"| {name} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 
 
-def ratio(cells: Cells, one: tuple[str, int], two: tuple[str, int], *, part: str = "both", of: int = 0) -> float:
+def ratio(cells: Cells, record: tuple[str, int], two: tuple[str, int], *, part: str = "both", of: int = 0) -> float:
     """Return time (of=0) or memory (of=1) of one cell divided by that of another; NaN if one is missing."""
-    a, b = cell(cells, *one, part), cell(cells, *two, part)
+    a, b = cell(cells, *record, part), cell(cells, *two, part)
     return a[of] / max(b[of], 0.1) if a and b else float("nan")
 
 
 def checks(cells: Cells, turns: dict[str, dict[str, float]]) -> str:
     """Return the targets, each with the measured value."""
-    worst = max((x for found in turns.values() for x in found.values()), default=float("nan"))
-    shares = ", ".join(f"{name} {found['forward']:.3f} / {found['both']:.3f}" for name, found in turns.items())
+    worst = max((x for results in turns.values() for x in results.values()), default=float("nan"))
+    shares = ", ".join(f"{name} {results['forward']:.3f} / {results['both']:.3f}" for name, results in turns.items())
     local = ("local 1-D: regard", 8192)
     growth = ratio(cells, local, ("local 1-D: regard", 2048))
     faster = ratio(cells, ("causal: SDPA", 8192), local)
@@ -145,7 +145,7 @@ def checks(cells: Cells, turns: dict[str, dict[str, float]]) -> str:
         (quicker >= 2, f"relative at 4096 is at least twice as fast as the naive gather: {quicker:.1f} times"),
         (memory < 500, f"additive at 2048 x 2048 uses less than 500 MB, forward and backward: {memory:.0f} MB"),
     ]
-    return "\n".join(f"- {'reached' if kept else '**not reached**'}: {text}" for kept, text in lines)
+    return "\n".join(f"- {'reached' if stored else '**not reached**'}: {text}" for stored, text in lines)
 
 
 def main() -> None:
@@ -154,12 +154,12 @@ def main() -> None:
     parser.add_argument(
         "--compare", action="store_true", help="repeat only the comparison with SDPA and keep the table"
     )
-    given = parser.parse_args()
-    if given.compare:
+    args = parser.parse_args()
+    if args.compare:
         report = json.loads(FIGURES.read_text(encoding="utf-8"))
         keep(report | {"turns": turns(LENGTHS[-1])})
         return
-    longest = given.longest
+    longest = args.longest
     lengths = [length for length in LENGTHS if length <= longest]
     where, start = machine(), time.perf_counter()
     cells: Cells = {}
@@ -177,11 +177,11 @@ def main() -> None:
 
 def turns(longest: int) -> dict[str, dict[str, float]]:
     """Return time of the fused path / SDPA called directly: median of three processes that alternate the two."""
-    found = {}
+    results = {}
     for kind, length in ((kind, length) for kind in ("full", "causal") for length in COMPARED if length <= longest):
         rounds = [run("compare", kind, length) for _ in range(3)]
-        found[f"{kind} {length}"] = {part: statistics.median(each[part] for each in rounds) for part in rounds[0]}
-    return found
+        results[f"{kind} {length}"] = {part: statistics.median(item[part] for item in rounds) for part in rounds[0]}
+    return results
 
 
 def page(report: dict, lengths: Sequence[int]) -> str:

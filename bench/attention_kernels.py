@@ -29,10 +29,10 @@ def plain(n: int, mask: Mask) -> Kernel:
     allowed = mask.dense(n, n)
 
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        found = q @ k.mT / math.sqrt(DIM)
+        scores = q @ k.mT / math.sqrt(DIM)
         if allowed is not None:
-            found = found.masked_fill(~allowed, float("-inf"))
-        return found.softmax(dim=-1) @ v
+            scores = scores.masked_fill(~allowed, float("-inf"))
+        return scores.softmax(dim=-1) @ v
 
     return run
 
@@ -53,8 +53,8 @@ def plain_additive() -> Kernel:
     weight = nn.Linear(DIM, 1, bias=False)
 
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        found = weight(torch.tanh(w(q)[..., :, None, :] + u(k)[..., None, :, :])).squeeze(-1)
-        return found.softmax(dim=-1) @ v
+        scores = weight(torch.tanh(w(q)[..., :, None, :] + u(k)[..., None, :, :])).squeeze(-1)
+        return scores.softmax(dim=-1) @ v
 
     return run
 
@@ -74,8 +74,8 @@ def naive_relative(n: int) -> Kernel:
 
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         met = (table[:, distance] @ q[..., None]).squeeze(-1)  # (1 h t s)
-        found = (q @ k.mT + met) / math.sqrt(DIM)
-        return found.masked_fill(ahead, float("-inf")).softmax(dim=-1) @ v
+        scores = (q @ k.mT + met) / math.sqrt(DIM)
+        return scores.masked_fill(ahead, float("-inf")).softmax(dim=-1) @ v
 
     return run
 
@@ -105,8 +105,8 @@ HEADS_OF = {"relative: naive gather": 1}  # eight heads at 4096 would need 34 GB
 
 def inputs(n: int, heads: int) -> tuple[list[Tensor], Tensor]:
     """Queries, keys and values as an attention layer lays them out, and a gradient for the output."""
-    made = [torch.randn(1, n, heads, DIM).transpose(1, 2) for _ in range(4)]
-    return [x.requires_grad_() for x in made[:3]], made[3]
+    tensors = [torch.randn(1, n, heads, DIM).transpose(1, 2) for _ in range(4)]
+    return [x.requires_grad_() for x in tensors[:3]], tensors[3]
 
 
 def passes(kernel: Kernel, n: int, heads: int) -> dict[str, Callable[[], None]]:
@@ -126,14 +126,14 @@ def passes(kernel: Kernel, n: int, heads: int) -> dict[str, Callable[[], None]]:
 
 def timed(run: Callable[[], None], *, seconds: float, most: int) -> list[float]:
     """Milliseconds of each repetition."""
-    found: list[float] = []
-    while len(found) < most and (len(found) < 3 or sum(found) < 1000 * seconds):
+    times: list[float] = []
+    while len(times) < most and (len(times) < 3 or sum(times) < 1000 * seconds):
         start = time.perf_counter()
         run()
-        found.append(1000 * (time.perf_counter() - start))
-        if found[-1] > 1000 * seconds:
+        times.append(1000 * (time.perf_counter() - start))
+        if times[-1] > 1000 * seconds:
             break
-    return found
+    return times
 
 
 def status(field: str) -> float:
@@ -157,29 +157,29 @@ def measure(name: str, n: int) -> dict[str, dict[str, float]]:
     heads = HEADS_OF.get(name, HEADS)
     runs = passes(KERNELS[name](n), n, heads)
     passes(ours(Mask()), 64, heads)["both"]()  # threads and libraries are there before anything is measured
-    found = {}
+    results = {}
     for kind, run in runs.items():
         start = time.perf_counter()
         memory = peak(run)
         first = 1000 * (time.perf_counter() - start)
         times = timed(run, seconds=0.5, most=20) if first < 8000 else [first]
-        found[kind] = {"ms": statistics.median(times), "mb": memory, "heads": heads}
-    return found
+        results[kind] = {"ms": statistics.median(times), "mb": memory, "heads": heads}
+    return results
 
 
 def compare(kind: str, n: int) -> dict[str, float]:
     """How much longer ours takes than SDPA called directly, the two in turn in one process."""
-    one, two = (passes(KERNELS[f"{kind}: {name}"](n), n, HEADS) for name in ("SDPA", "regard"))
-    found = {}
+    sdpa, two = (passes(KERNELS[f"{kind}: {name}"](n), n, HEADS) for name in ("SDPA", "regard"))
+    ratios = {}
     for part in ("forward", "both"):
         pairs = []
         repetitions = 400 if n <= 512 else 60 if n <= 2048 else 14
         for turn in range(repetitions + 2):
-            order = (one, two) if turn % 2 else (two, one)  # who goes first is no advantage
+            order = (sdpa, two) if turn % 2 else (two, sdpa)  # who goes first is no advantage
             times = {id(runs): timed(runs[part], seconds=0.0, most=1)[0] for runs in order}
-            pairs.append((times[id(one)], times[id(two)]))
-        found[part] = statistics.median(b for _, b in pairs[2:]) / statistics.median(a for a, _ in pairs[2:])
-    return found
+            pairs.append((times[id(sdpa)], times[id(two)]))
+        ratios[part] = statistics.median(b for _, b in pairs[2:]) / statistics.median(a for a, _ in pairs[2:])
+    return ratios
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def measure(
     answers = task.predict(
         run.model, [run.parse_input(source) for source in sources], run.parse_request({})[0], decoding
     )
-    best = [several[0] for several in answers]
+    best = [hypotheses[0] for hypotheses in answers]
     bleu = metrics.compute_metrics([answer.text for answer in best], truth, tokenize=task.bleu_tokenizer)["bleu"]
     return bleu, [answer.rank for answer in best], time.process_time() - begin
 

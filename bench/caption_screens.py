@@ -47,10 +47,10 @@ def opened(browser: Browser, page_file: Path, state: str, *, width: int) -> Page
     return page
 
 
-def shoot(browser: Browser, runs: dict[str, regard.Run], folder: Path, made: Path) -> None:
+def shoot(browser: Browser, runs: dict[str, regard.Run], folder: Path, temporary: Path) -> None:
     """The view of one run with a word chosen, the what-if with a part greyed out, and runs side by side."""
-    image = str(example(runs["soft"], made))
-    page_file = made / "page.html"
+    image = str(example(runs["soft"], temporary))
+    page_file = temporary / "page.html"
     runs["soft"].look(image).save(page_file)
     page = opened(browser, page_file, "&row=3", width=1000)
     page.locator("[data-key^='grey:']").focus()
@@ -67,20 +67,20 @@ def shoot(browser: Browser, runs: dict[str, regard.Run], folder: Path, made: Pat
         page.screenshot(path=folder / "caption_compare.png", full_page=True)
 
 
-def main(place: str, folder: str = "docs/images") -> None:
+def main(runs_folder: str, folder: str = "docs/images") -> None:
     """Runs -> overlays for each word, and pictures of the view."""
     target = Path(folder)
-    found = {name: Path(place) / f"scenes_caption_{name}" for name in (*SIDES, "ko")}
-    runs = {name: regard.load(path) for name, path in found.items() if (path / "model.safetensors").exists()}
-    with tempfile.TemporaryDirectory() as made, sync_playwright() as driver:
+    paths = {name: Path(runs_folder) / f"scenes_caption_{name}" for name in (*SIDES, "ko")}
+    runs = {name: regard.load(path) for name, path in paths.items() if (path / "model.safetensors").exists()}
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as driver:
         for name, run in runs.items():
-            image = str(example(run if name == "ko" else runs["soft"], Path(made)))
+            image = str(example(run if name == "ko" else runs["soft"], Path(temporary)))
             answer = run.predict([image])[0][0]
             if ".png" in answer.files and name != "none":
                 (target / f"caption_{name}.png").write_bytes(answer.files[".png"]())
                 print(f"wrote {target}/caption_{name}.png: {answer.text}", flush=True)
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        shoot(browser, runs, target, Path(made))
+        shoot(browser, runs, target, Path(temporary))
         browser.close()
 
 

@@ -58,11 +58,11 @@ class PlainCaptioner(nn.Module):
         energy = self.energy(torch.tanh(self.inner(self.key(cells)) + self.query(hidden)[:, None]))
         weights = energy.squeeze(-1).softmax(dim=1)
         gates = self.hidden(hidden)
-        seen = torch.sigmoid(gates[:, -1:]) * (weights[..., None] * cells).sum(dim=1)
-        enter, forget, new, leave = (self.word(embedded) + self.seen(seen) + gates[:, :-1]).chunk(4, dim=-1)
+        context = torch.sigmoid(gates[:, -1:]) * (weights[..., None] * cells).sum(dim=1)
+        enter, forget, new, leave = (self.word(embedded) + self.seen(context) + gates[:, :-1]).chunk(4, dim=-1)
         cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
         hidden = torch.sigmoid(leave) * torch.tanh(cell)
-        features = torch.tanh(embedded + self.join(torch.cat([hidden, seen], dim=-1)))
+        features = torch.tanh(embedded + self.join(torch.cat([hidden, context], dim=-1)))
         return self.out(features), hidden, cell
 
     def loss(self, images: Tensor, captions: Tensor) -> Tensor:
@@ -102,15 +102,15 @@ class PlainCaptioner(nn.Module):
 
 def rate(work: Callable[[], Any]) -> float:
     """Times a second."""
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     work()
-    return 1 / (time.perf_counter() - begun)
+    return 1 / (time.perf_counter() - started_at)
 
 
 def beside(ours: Callable[[], Any], plain: Callable[[], Any]) -> tuple[float, float]:
     """The best rate of each, measured in turn."""
     both = [(rate(ours), rate(plain)) for _ in range(ROUNDS)]
-    return max(one for one, _ in both), max(other for _, other in both)
+    return max(ours_rate for ours_rate, _ in both), max(plain_rate for _, plain_rate in both)
 
 
 def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
@@ -118,12 +118,12 @@ def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> 
     examples = task.epoch_batches(0, 1)[0]
     batch = task.collate(examples)
     tokens = batch.captions.tokens
-    each = len(tokens) // len(batch.images)
-    there = batch.captions.lengths > 0
-    images, captions = batch.images.repeat_interleave(each, dim=0)[there], tokens[there]
+    captions_per_image = len(tokens) // len(batch.images)
+    is_present = batch.captions.lengths > 0
+    images, captions = batch.images.repeat_interleave(captions_per_image, dim=0)[is_present], tokens[is_present]
     with torch.no_grad():
-        ours, theirs = task.loss(model.eval(), batch).total.item(), plain.eval().loss(images, captions).item()
-    assert abs(ours - theirs) < 1e-3 * abs(theirs), (ours, theirs)
+        ours, expected = task.loss(model.eval(), batch).total.item(), plain.eval().loss(images, captions).item()
+    assert abs(ours - expected) < 1e-3 * abs(expected), (ours, expected)
     model.train()
     plain.train()
 
@@ -144,8 +144,8 @@ def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> d
     images = task.image_encoder(pixels)
     model.eval()
     plain.eval()
-    told = [list(best[0].tokens) for best in task.search_captions(model, pixels, beam)]
-    same = sum(one == plain.tell(image[None], longest) for one, image in zip(told, images, strict=True))
+    captions = [list(best[0].tokens) for best in task.search_captions(model, pixels, beam)]
+    same = sum(tokens == plain.tell(image[None], longest) for tokens, image in zip(captions, images, strict=True))
     assert same >= 0.95 * IMAGES, f"{same} of {IMAGES} captions agree"
     rates = beside(
         lambda: task.search_captions(model, pixels, beam),
@@ -161,7 +161,7 @@ def variance(folder: Path) -> dict[str, float]:
     batch = task.collate(task.epoch_batches(0, 1)[0])
     looking: Any = model.looking
     weights = [looking.key.weight, *looking.cross_attn.parameters()]
-    average, found = looking.baseline, {}
+    average, variances = looking.baseline, {}
     for name, baseline in (("baseline", average), ("none", NoBaseline())):
         looking.baseline, gradients = baseline, []
         model.train()
@@ -170,8 +170,8 @@ def variance(folder: Path) -> dict[str, float]:
             torch.manual_seed(sample)
             choices = task.loss(model, batch).parts["choices"]
             gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(choices, weights)]))
-        found[name] = float(torch.stack(gradients).var(dim=0).sum())
-    return {**found, "ratio": found["none"] / found["baseline"]}
+        variances[name] = float(torch.stack(gradients).var(dim=0).sum())
+    return {**variances, "ratio": variances["none"] / variances["baseline"]}
 
 
 def main() -> None:
@@ -179,19 +179,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="a run with hard attention")
     parser.add_argument("--out", type=Path, help="a JSON file")
-    given = parser.parse_args()
+    args = parser.parse_args()
     task = captioning.build(captioning.Config(scenes=200))
     torch.manual_seed(0)
     config = captioner.Config(dim=128, embedding=64, feature_dim=64, dropout=0.0, coverage_weight=0.0)
     model = captioner.build(config, task.spec)
     plain = PlainCaptioner(model)
-    found = {"training steps/s": training(task, model, plain), "captions/s, beam 5": telling(task, model, plain)}
-    if given.run is not None:
-        found["variance of the choices' gradient"] = variance(given.run)
-    for name, row in found.items():
+    results = {"training steps/s": training(task, model, plain), "captions/s, beam 5": telling(task, model, plain)}
+    if args.run is not None:
+        results["variance of the choices' gradient"] = variance(args.run)
+    for name, row in results.items():
         print(f"{name}: " + ", ".join(f"{key} {value:.3g}" for key, value in row.items()))
-    if given.out is not None:
-        given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if args.out is not None:
+        args.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

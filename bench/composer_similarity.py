@@ -57,9 +57,9 @@ def gather(task: Any, splits: Sequence[str], composers: Sequence[str], seconds: 
     """The described excerpts of the composers' pieces, and who wrote each."""
     rows, labels = [], []
     for piece in (piece for split in splits for piece in task.split(split) if piece.composer in composers):
-        found = excerpts(task.encoding.notes(piece.content), seconds)
-        rows += found
-        labels += [piece.composer] * len(found)
+        pieces_excerpts = excerpts(task.encoding.notes(piece.content), seconds)
+        rows += pieces_excerpts
+        labels += [piece.composer] * len(pieces_excerpts)
     return rows, labels
 
 
@@ -75,25 +75,25 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--each", type=int, default=12, help="samples of each composer")
     parser.add_argument("--seconds", type=float, default=30.0)
-    given = parser.parse_args()
-    run = regard.load(given.run)
+    args = parser.parse_args()
+    run = regard.load(args.run)
     counts = Counter(piece.composer for piece in run.task.split("train"))
     composers = [name for name, _ in counts.most_common(COMPOSERS)]
-    rows, labels = gather(run.task, ["train"], composers, given.seconds)
+    rows, labels = gather(run.task, ["train"], composers, args.seconds)
     judge = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, class_weight="balanced"))
     judge.fit(rows, labels)
-    unseen, truth = gather(run.task, ["valid", "test"], composers, given.seconds)
-    found: dict[str, Any] = {"accuracy": float(judge.score(unseen, truth)), "excerpts": len(unseen)}
-    found |= {"seconds": given.seconds, "each": given.each, "taken": {}}
+    unseen, truth = gather(run.task, ["valid", "test"], composers, args.seconds)
+    results: dict[str, Any] = {"accuracy": float(judge.score(unseen, truth)), "excerpts": len(unseen)}
+    results |= {"seconds": args.seconds, "each": args.each, "taken": {}}
     for name in [*composers, ""]:
         pieces = [
-            run.generate(condition=[name] if name else [], seconds=given.seconds, seed=seed)[0]
-            for seed in range(1, given.each + 1)
+            run.generate(condition=[name] if name else [], seconds=args.seconds, seed=seed)[0]
+            for seed in range(1, args.each + 1)
         ]
-        found["taken"][name or "none"] = taken_for(judge, pieces, given.seconds)
-        print(name or "none", found["taken"][name or "none"], flush=True)
-    results_page.store(results_page.MUSIC, results_page.stored(results_page.MUSIC) | {"likeness": found})
-    print(results_page.likeness(found))
+        results["taken"][name or "none"] = taken_for(judge, pieces, args.seconds)
+        print(name or "none", results["taken"][name or "none"], flush=True)
+    results_page.store(results_page.MUSIC, results_page.stored(results_page.MUSIC) | {"likeness": results})
+    print(results_page.likeness(results))
 
 
 if __name__ == "__main__":

@@ -28,30 +28,33 @@ def write_text(path: Path, pairs: int) -> None:
     chance = random.Random(1)
     with path.open("w", encoding="utf-8") as file:
         for _ in range(pairs):
-            some = chance.choices(examples, k=chance.randint(1, 3))
-            english, korean = (" ".join(side) for side in zip(*((e.source, e.target) for e in some), strict=True))
+            sentences = chance.choices(examples, k=chance.randint(1, 3))
+            english, korean = (" ".join(side) for side in zip(*((e.source, e.target) for e in sentences), strict=True))
             file.write(f"{english}\t{korean}\n")
 
 
 def memory() -> dict[str, float]:
     """Gigabytes of this process: the most it ever held, what is its own now, and what is mapped from files now."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    wanted = {"peak": "VmHWM", "own": "RssAnon", "mapped": "RssFile"}
-    return {name: round(int(status[key].split()[0]) / 2**20, 2) for name, key in wanted.items()}
+    fields = {"peak": "VmHWM", "own": "RssAnon", "mapped": "RssFile"}
+    return {name: round(int(status[key].split()[0]) / 2**20, 2) for name, key in fields.items()}
 
 
 def start(config: translation.Config, folder: Path) -> None:
     """What a restart does: open the corpus, plan an epoch, make batches from all over it."""
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     task = translation.build(config, folder)
     pairs = task.corpus.num_pairs
-    print(f"{pairs:,} pairs open after {time.perf_counter() - begun:.2f} s, memory in GB {memory()}")
+    print(f"{pairs:,} pairs open after {time.perf_counter() - started_at:.2f} s, memory in GB {memory()}")
     plan = task.epoch_batches(0, 1)
-    print(f"epoch of {len(plan):,} batches planned after {time.perf_counter() - begun:.2f} s, memory in GB {memory()}")
-    begun = time.perf_counter()
+    print(
+        f"epoch of {len(plan):,} batches planned after {time.perf_counter() - started_at:.2f} s, "
+        f"memory in GB {memory()}"
+    )
+    started_at = time.perf_counter()
     for examples in plan[:500]:
         task.collate(examples)
-    print(f"a batch takes {(time.perf_counter() - begun) / 500 * 1e3:.2f} ms, memory in GB {memory()}")
+    print(f"a batch takes {(time.perf_counter() - started_at) / 500 * 1e3:.2f} ms, memory in GB {memory()}")
 
 
 def main() -> None:
@@ -74,12 +77,15 @@ def main() -> None:
     print(f"{text.stat().st_size / 2**30:.2f} GB of text")
     for name in ("valid", "test"):
         (folder / f"{name}.tsv").write_text("A dog.\t개.\n", encoding="utf-8")
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     task = translation.build(config)
     task.save(folder)
-    print(f"vocabulary made after {time.perf_counter() - begun:.0f} s, memory in GB {memory()}")
-    begun = time.perf_counter()
-    print(f"{task.corpus.num_pairs:,} pairs encoded after {time.perf_counter() - begun:.0f} s, memory in GB {memory()}")
+    print(f"vocabulary made after {time.perf_counter() - started_at:.0f} s, memory in GB {memory()}")
+    started_at = time.perf_counter()
+    print(
+        f"{task.corpus.num_pairs:,} pairs encoded after {time.perf_counter() - started_at:.0f} s, "
+        f"memory in GB {memory()}"
+    )
     for _ in range(2):
         subprocess.run([sys.executable, __file__, "--folder", str(folder), "--start"], check=True)
 

@@ -97,16 +97,16 @@ class Shim:
         if plain is not None:
             return plain
         if isinstance(path, int):
-            mine = os.readlink(f"/proc/self/fd/{path}").startswith(self.root)
+            is_watched = os.readlink(f"/proc/self/fd/{path}").startswith(self.root)
         else:
-            mine = self._mine(path)
-            if mine and not set(mode) <= set("r+b"):
+            is_watched = self._mine(path)
+            if is_watched and not set(mode) <= set("r+b"):
                 self.step("open")
-        new = mine and not isinstance(path, int) and not os.path.exists(path)
+        new = is_watched and not isinstance(path, int) and not os.path.exists(path)
         opened = OPEN(path, mode, *rest, **named)
         if new and self.store is not None:
             self._number(os.fstat(opened.fileno()).st_ino, new=True)
-        return Watched(opened, self) if mine else opened
+        return Watched(opened, self) if is_watched else opened
 
     def _number(self, inode: int, *, new: bool = False) -> int:
         if new or inode not in self.keys:
@@ -116,17 +116,17 @@ class Shim:
     def _note(self, path: Path, *, all_below: bool = False) -> None:
         """What is at a path is on the disk now: a file's content, a folder's names."""
         facts = os.lstat(path)
-        number = self._number(facts.st_ino)
+        key = self._number(facts.st_ino)
         if stat.S_ISDIR(facts.st_mode):
             children = list(os.scandir(path))
-            self.names[number] = {child.name: self._number(child.inode()) for child in children}
+            self.names[key] = {child.name: self._number(child.inode()) for child in children}
             for child in children if all_below else ():
                 self._note(Path(child.path), all_below=True)
         elif self.store is not None:
-            copy = self.store / f"{number}-{self.count}"
+            copy = self.store / f"{key}-{self.count}"
             with OPEN(path, "rb") as source, OPEN(copy, "wb") as target:
                 target.write(source.read())
-            self.contents[number] = copy.name
+            self.contents[key] = copy.name
 
     def _dump(self) -> None:
         table = {"keys": self.keys, "contents": self.contents, "names": self.names}

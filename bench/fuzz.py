@@ -73,7 +73,7 @@ def plan(cases: int, kinds: list[str]) -> list[Job]:
     """Every case, the kinds mixed evenly."""
     total = sum(SHARES[kind] for kind in kinds)
     counts = {kind: max(1, round(cases * SHARES[kind] / total)) for kind in kinds}
-    jobs = [(number / counts[kind], Job(kind, number)) for kind in kinds for number in range(counts[kind])]
+    jobs = [(index / counts[kind], Job(kind, index)) for kind in kinds for index in range(counts[kind])]
     return [job for _, job in sorted(jobs)]
 
 
@@ -107,26 +107,26 @@ class Range:
         try:
             with guard:
                 case.use()
-        except RegardError as wrong:
-            outcome, why = REFUSED, _fault(str(wrong))
-        except BaseException as wrong:
-            why = "".join(traceback.format_exception(wrong)[-6:])
+        except RegardError as error:
+            outcome, why = REFUSED, _fault(str(error))
+        except BaseException as error:
+            why = "".join(traceback.format_exception(error)[-6:])
         if [path.name for path in outside.iterdir()] != ["file"] or (outside / "file").read_text() != "of the user":
             why = "changed a file outside of its folder"
         why = why or "; ".join(guard.broken)
         return Result(job, BROKEN if why else outcome, guard.used, case.what, why)
 
-    def work_on(self, jobs: list[Job], pipe: int, place: Path) -> None:
+    def work_on(self, jobs: list[Job], pipe: int, folder: Path) -> None:
         """Cases one by one: what each is, and what became of it, goes through a pipe."""
-        guard = Guard([place, self.work / "cache"])
-        with os.fdopen(pipe, "w", encoding="utf-8") as told:
-            tell = partial(_tell, told)
+        guard = Guard([folder, self.work / "cache"])
+        with os.fdopen(pipe, "w", encoding="utf-8") as stream:
+            tell = partial(_tell, stream)
             for job in jobs:
-                tell(self.attempt(job, guard, place, tell))
+                tell(self.attempt(job, guard, folder, tell))
 
 
-def _tell(told: TextIO, values: object) -> None:
-    print(json.dumps(values), file=told, flush=True)
+def _tell(stream: TextIO, values: object) -> None:
+    print(json.dumps(values), file=stream, flush=True)
 
 
 def _fault(line: str) -> str:
@@ -138,83 +138,83 @@ def _fault(line: str) -> str:
 
 def in_processes(ground: Range, jobs: list[Job], workers: int) -> list[Result]:
     """All cases, by several processes; one that dies is replaced, and its case is broken."""
-    left = [jobs[worker::workers] for worker in range(workers)]
+    remaining = [jobs[worker::workers] for worker in range(workers)]
     running: dict[int, tuple[int, int, Path]] = {}  # process -> worker, end of its pipe, place
     results: list[Result] = []
-    while any(left) or running:
+    while any(remaining) or running:
         for worker in set(range(workers)) - {worker for worker, _, _ in running.values()}:
-            if left[worker]:
-                number, mine, place = _fork(ground, left[worker][:AT_ONCE], worker)
-                running[number] = worker, mine, place
-        number, (worker, mine, place) = next(iter(running.items()))
-        found, unfinished = _listen(mine)
-        status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
-        del running[number]
+            if remaining[worker]:
+                pid, read_end, folder = _fork(ground, remaining[worker][:AT_ONCE], worker)
+                running[pid] = worker, read_end, folder
+        pid, (worker, read_end, folder) = next(iter(running.items()))
+        finished, unfinished = _listen(read_end)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        del running[pid]
         if unfinished is not None:
-            found.append(unfinished._replace(why=_end(status)))
-        elif status or not found:
+            finished.append(unfinished._replace(why=_end(status)))
+        elif status or not finished:
             raise SystemExit(f"a process of the harness itself failed ({status})")
-        left[worker] = left[worker][len(found) :]
-        results += found
-        for result in found:
+        remaining[worker] = remaining[worker][len(finished) :]
+        results += finished
+        for result in finished:
             if result.outcome == BROKEN:
                 print(ascii(f"BROKEN {result.job} {result.what}")[1:-1], f"\n    {result.why.strip()}", flush=True)
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
     return results
 
 
 def _fork(ground: Range, jobs: list[Job], worker: int) -> tuple[int, int, Path]:
-    mine, theirs = os.pipe()
-    place = ground.work / f"worker-{worker}"
-    number = os.fork()
-    if not number:
+    read_end, write_end = os.pipe()
+    folder = ground.work / f"worker-{worker}"
+    pid = os.fork()
+    if not pid:
         code = 1
         try:
-            os.close(mine)
+            os.close(read_end)
             silence = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silence, 1)
-            ground.work_on(jobs, theirs, place)
+            ground.work_on(jobs, write_end, folder)
             code = 0
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)
-    os.close(theirs)
-    return number, mine, place
+    os.close(write_end)
+    return pid, read_end, folder
 
 
 def _listen(pipe: int) -> tuple[list[Result], Result | None]:
     """What a process tells until it ends: results, and the case that it did not come back from."""
     results: list[Result] = []
     unfinished: Result | None = None
-    with os.fdopen(pipe, encoding="utf-8") as told:
-        for line in told:
+    with os.fdopen(pipe, encoding="utf-8") as lines:
+        for line in lines:
             values = json.loads(line)
             if len(values) == len(Result._fields):
                 results.append(Result(Job(*values[0]), *values[1:]))
                 unfinished = None
             else:
-                kind, number, what = values
-                unfinished = Result(Job(kind, number), BROKEN, 0.0, what)
+                kind, index, what = values
+                unfinished = Result(Job(kind, index), BROKEN, 0.0, what)
     return results, unfinished
 
 
 def _end(status: int) -> str:
     if status >= 0:
         return f"the process ended by itself, with {status}"
-    number = signal.Signals(-status)
-    return SIGNALS.get(number, f"the process was ended by {number.name}")
+    signal_number = signal.Signals(-status)
+    return SIGNALS.get(signal_number, f"the process was ended by {signal_number.name}")
 
 
 def describe(results: list[Result], seconds: float, seed: int) -> str:
     """The table."""
     rows = []
     for kind in SHARES:
-        mine = [result for result in results if result.job.kind == kind]
-        if mine:
-            counts = Counter(result.outcome for result in mine)
-            slowest = max(0.0, *(result.seconds for result in mine))  # two clocks may differ by a tick
-            cells = (len(mine), *(counts[outcome] for outcome in (ANSWERED, REFUSED, BROKEN)))
+        of_kind = [result for result in results if result.job.kind == kind]
+        if of_kind:
+            counts = Counter(result.outcome for result in of_kind)
+            slowest = max(0.0, *(result.seconds for result in of_kind))  # two clocks may differ by a tick
+            cells = (len(of_kind), *(counts[outcome] for outcome in (ANSWERED, REFUSED, BROKEN)))
             rows.append(f"| {NAMES[kind]} | {' | '.join(f'{cell:,}' for cell in cells)} | {slowest:.1f} |")
     used = sum(result.seconds for result in results)
     table = "\n".join(rows)
@@ -235,22 +235,22 @@ def main() -> None:
     parser.add_argument("--only", choices=list(SHARES), action="append", help="these kinds alone")
     parser.add_argument("--case", help="one case again, as kind/number")
     parser.add_argument("--page", type=Path, help="write the table between the markers of this page")
-    asked = parser.parse_args()
-    kinds = [asked.case.partition("/")[0]] if asked.case else asked.only or list(SHARES)
+    args = parser.parse_args()
+    kinds = [args.case.partition("/")[0]] if args.case else args.only or list(SHARES)
     began = time.monotonic()
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as work:
-        ground = Range(Path(work).resolve(), kinds, asked.seed)
-        if asked.case:
-            job = Job(kinds[0], int(asked.case.partition("/")[2]))
+        ground = Range(Path(work).resolve(), kinds, args.seed)
+        if args.case:
+            job = Job(kinds[0], int(args.case.partition("/")[2]))
             results = in_processes(ground, [job], 1)
             print(*results, sep="\n")
         else:
-            results = in_processes(ground, plan(asked.cases, kinds), asked.workers)
-    text = describe(results, time.monotonic() - began, asked.seed)
+            results = in_processes(ground, plan(args.cases, kinds), args.workers)
+    text = describe(results, time.monotonic() - began, args.seed)
     print(text)
-    if asked.page:
-        put(asked.page, "hostile", text)
+    if args.page:
+        put(args.page, "hostile", text)
     if any(result.outcome == BROKEN for result in results):
         raise SystemExit("something ended neither in an answer nor in one line")
 

@@ -57,9 +57,9 @@ class Guard:
 
     def __exit__(self, *_: object) -> None:
         self.watching = False
-        left, _ = signal.setitimer(signal.ITIMER_PROF, 0)
+        remaining, _ = signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        self.used = SECONDS - left
+        self.used = SECONDS - remaining
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if not self.watching:

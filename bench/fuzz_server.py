@@ -110,24 +110,24 @@ class Results:
 
     async def attempt(self, maker: Maker, number: int) -> None:
         kind, content = maker.make(number)
-        begun = time.monotonic()
+        started_at = time.monotonic()
         patience = LEFT if kind == "bytes" else PATIENCE
         try:
             outcome, why = judge(kind, await asyncio.wait_for(send((HERE, maker.port), content), patience))
         except TimeoutError:
             outcome, why = (REFUSED, "") if kind == "bytes" else (BROKEN, f"no answer within {PATIENCE:g} s")
-        except (OSError, ValueError) as wrong:
-            outcome, why = BROKEN, repr(wrong)
+        except (OSError, ValueError) as error:
+            outcome, why = BROKEN, repr(error)
         self.outcomes[kind][outcome] += 1
-        self.slowest[kind] = max(self.slowest[kind], time.monotonic() - begun)
+        self.slowest[kind] = max(self.slowest[kind], time.monotonic() - started_at)
         if why:
             self.broken.append(f"{number} ({kind}): {why}")
             print(self.broken[-1][:400], flush=True)
 
     def note(self, number: int, pid: int) -> None:
         """The server's memory, threads and open files."""
-        files = sum(len(list(Path(f"/proc/{each}/fd").iterdir())) for each in processes(pid))
-        threads = sum(len(list(Path(f"/proc/{each}/task").iterdir())) for each in processes(pid))
+        files = sum(len(list(Path(f"/proc/{process_id}/fd").iterdir())) for process_id in processes(pid))
+        threads = sum(len(list(Path(f"/proc/{process_id}/task").iterdir())) for process_id in processes(pid))
         self.sizes.append((number, memory(pid), threads, files))
         print(f"{number:,}: {self.sizes[-1][1]:.0f} MB, {threads} threads, {files} files", flush=True)
 
@@ -140,8 +140,8 @@ async def attack(maker: Maker, count: int, pid: int) -> Results:
         numbers = iter(range(part * count // parts, (part + 1) * count // parts))
 
         async def client(numbers=numbers) -> None:
-            for number in numbers:
-                await results.attempt(maker, number)
+            for index in numbers:
+                await results.attempt(maker, index)
 
         await asyncio.gather(*(client() for _ in range(AT_ONCE)))
         results.note((part + 1) * count // parts, pid)
@@ -150,13 +150,13 @@ async def attack(maker: Maker, count: int, pid: int) -> Results:
 
 def describe(results: Results, *, seed: int, seconds: float, cpu: float, failed: int) -> str:
     """The tables."""
-    total = sum(sum(each.values()) for each in results.outcomes.values())
+    total = sum(sum(counts_by_outcome.values()) for counts_by_outcome in results.outcomes.values())
     rows = []
     for kind, name in NAMES.items():
         counts = results.outcomes[kind]
         cells = (sum(counts.values()), *(counts[outcome] for outcome in (ANSWERED, REFUSED, BROKEN)))
         rows.append(f"| {name} | {' | '.join(f'{cell:,}' for cell in cells)} | {results.slowest[kind]:.1f} |")
-    facts = [(f"{number:,}", f"{size:.0f}", threads, files) for number, size, threads, files in results.sizes]
+    facts = [(f"{index:,}", f"{size:.0f}", threads, files) for index, size, threads, files in results.sizes]
     columns = [list(map(str, column)) for column in zip(*facts, strict=True)]
     labels = ("requests", "MB", "threads", "open files")
     lines = [f"| {label} | {' | '.join(column)} |" for label, column in zip(labels, columns, strict=True)]
@@ -177,33 +177,33 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the runs are trained, or found; else in one that is removed")
     parser.add_argument("--one", type=int, help="one request again, by its number")
     parser.add_argument("--page", type=Path, help="write the tables between the markers of this page")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folders = train(asked.folder or Path(temporary))
+        folders = train(args.folder or Path(temporary))
         log = Path(temporary, "log")
         command = [sys.executable, "-m", "regard", "serve", *map(str, folders), "--port", "0"]
         with log.open("w") as errors:
             server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         try:
             port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
-            maker = Maker(folders, port, asked.seed)
-            if asked.one is not None:
-                kind, content = maker.make(asked.one)
+            maker = Maker(folders, port, args.seed)
+            if args.one is not None:
+                kind, content = maker.make(args.one)
                 print(kind, content[:3000], asyncio.run(send((HERE, port), content))[:3000], sep="\n")
                 return print(log.read_text())
-            begun, before = time.monotonic(), used(server.pid)
-            results = asyncio.run(attack(maker, asked.requests, server.pid))
-            seconds, cpu = time.monotonic() - begun, used(server.pid) - before
+            started_at, before = time.monotonic(), used(server.pid)
+            results = asyncio.run(attack(maker, args.requests, server.pid))
+            seconds, cpu = time.monotonic() - started_at, used(server.pid) - before
         finally:
             server.terminate()
             code = server.wait(60)
         failed = log.read_text(errors="replace").count("a request failed")
         if failed:
             print(log.read_text(errors="replace")[-4000:])
-    text = describe(results, seed=asked.seed, seconds=seconds, cpu=cpu, failed=failed)
+    text = describe(results, seed=args.seed, seconds=seconds, cpu=cpu, failed=failed)
     print(text)
-    if asked.page:
-        put(asked.page, "served", text)
+    if args.page:
+        put(args.page, "served", text)
     if results.broken or failed or code not in (0, -15):
         raise SystemExit(f"{len(results.broken)} broken, {failed} failed, the server ended with {code}")
 

@@ -68,11 +68,11 @@ def main(runs: str, *tasks: str) -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         for task in [task for task in PICTURES if task in tasks or not tasks]:
-            given, page = PICTURES[task].given, Path(folder) / f"{task}.html"
-            if given.endswith(".json"):
-                page.write_text(site_hooks.page_of_figure(ROOT / "docs" / "figures" / given), encoding="utf-8")
+            source, page = PICTURES[task].given, Path(folder) / f"{task}.html"
+            if source.endswith(".json"):
+                page.write_text(site_hooks.page_of_figure(ROOT / "docs" / "figures" / source), encoding="utf-8")
             elif (Path(runs) / task / "model.safetensors").exists():
-                regard.load(Path(runs) / task).look(given).save(page)
+                regard.load(Path(runs) / task).look(source).save(page)
             else:
                 continue
             shoot(browser, page, PICTURES[task].view, images / f"gallery_{task}.png")

@@ -59,10 +59,10 @@ def worker(kind: str, side: int, rounds: int) -> None:
 
 def seconds(step: Any) -> float:
     """The mean of as many steps as fit into a while."""
-    begun, count, spent = time.perf_counter(), 0, 0.0
+    started_at, count, spent = time.perf_counter(), 0, 0.0
     while spent < LEAST:
         step()
-        count, spent = count + 1, time.perf_counter() - begun
+        count, spent = count + 1, time.perf_counter() - started_at
     return spent / count
 
 
@@ -78,8 +78,8 @@ def exponent(points: dict[str, dict[str, float]], what: str) -> float:
         return float("nan")
     sides, costs = np.array(chosen).T
 
-    def misses(found: NDArray[np.float64]) -> NDArray[np.float64]:
-        constant, slope, power = found
+    def misses(parameters: NDArray[np.float64]) -> NDArray[np.float64]:
+        constant, slope, power = parameters
         return np.logaddexp(constant, slope + power * np.log(sides)) - np.log(costs)
 
     start = [np.log(costs[0]), np.log(costs[-1]) - 2 * np.log(sides[-1]), 2.0]
@@ -99,25 +99,25 @@ def crossover(full: dict[str, dict[str, float]], local: dict[str, dict[str, floa
     """The least side from which on local attention is cheaper than full."""
     sides = sorted(int(side) for side in full)
     cheaper = [side for side in sides if local[str(side)][what] < full[str(side)][what]]
-    return next((side for side in cheaper if all(other in cheaper for other in sides if other >= side)), None)
+    return next((side for side in cheaper if all(larger in cheaper for larger in sides if larger >= side)), None)
 
 
-def summary(found: dict[str, Any]) -> list[str]:
+def summary(figures: dict[str, Any]) -> list[str]:
     """One line a kind: exponents, and where it becomes cheaper than full attention."""
     lines = []
-    for kind, points in found.items():
+    for kind, points in figures.items():
         slopes = ", ".join(
             f"{what} ~ side^{exponent(points, what):.2f}{last_doubling(points, what)}"
             for what in ("seconds", "megabytes")
         )
-        side = None if kind == "full" else crossover(found["full"], points, "seconds")
+        side = None if kind == "full" else crossover(figures["full"], points, "seconds")
         lines.append(
             f"{kind}: {slopes}" + ("" if side is None else f"; a step is faster than full from side {side} on")
         )
     return lines
 
 
-def plot(found: dict[str, Any]) -> None:
+def plot(figures: dict[str, Any]) -> None:
     """docs/images/image_cost.png: both costs over the side, with their slopes."""
     import matplotlib.pyplot as plt
 
@@ -125,7 +125,7 @@ def plot(found: dict[str, Any]) -> None:
     for axis, what, title in zip(
         axes, ("seconds", "megabytes"), ("seconds of a training step", "megabytes"), strict=True
     ):
-        for kind, points in found.items():
+        for kind, points in figures.items():
             sides = [int(side) for side, point in points.items() if point[what] > 0]
             costs = [points[str(side)][what] for side in sides]
             axis.plot(sides, costs, marker="o", label=f"{kind}: side^{exponent(points, what):.1f}")
@@ -145,21 +145,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="two small sides, to see that it runs; nothing is kept")
     parser.add_argument("--worker", nargs=2, metavar=("KIND", "SIDE"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.worker:
-        worker(given.worker[0], int(given.worker[1]), given.rounds)
+    args = parser.parse_args()
+    if args.worker:
+        worker(args.worker[0], int(args.worker[1]), args.rounds)
         return
-    found: dict[str, Any] = {kind: {} for kind in KINDS}
-    for side in (8, 12) if given.quick else SIDES:
+    figures: dict[str, Any] = {kind: {} for kind in KINDS}
+    for side in (8, 12) if args.quick else SIDES:
         for kind in KINDS:
-            command = [sys.executable, __file__, "--worker", kind, str(side), "--rounds", str(given.rounds)]
+            command = [sys.executable, __file__, "--worker", kind, str(side), "--rounds", str(args.rounds)]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            found[kind][str(side)] = json.loads(done.stdout.splitlines()[-1])
-            print(side, kind, found[kind][str(side)], flush=True)
-    print("\n".join(summary(found)))
-    if not given.quick:
-        FIGURES.write_text(json.dumps(found, indent=1) + "\n")
-        plot(found)
+            figures[kind][str(side)] = json.loads(done.stdout.splitlines()[-1])
+            print(side, kind, figures[kind][str(side)], flush=True)
+    print("\n".join(summary(figures)))
+    if not args.quick:
+        FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+        plot(figures)
 
 
 if __name__ == "__main__":

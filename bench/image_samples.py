@@ -53,13 +53,13 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
         return {}
     judge = load(runs / "digits_vit")
     right = judge.task.log_probabilities(judge.model, images).argmax(dim=1) == labels
-    real, numbers = judge.task.collection.split("test").all()
-    known = judge.task.log_probabilities(judge.model, real).argmax(dim=1).numpy() == numbers
+    real, truth = judge.task.collection.split("test").all()
+    is_right = judge.task.log_probabilities(judge.model, real).argmax(dim=1).numpy() == truth
     return {
         "samples": len(labels),
         "recognised": round(100 * right.double().mean().item(), 2),
         "by_class": [round(100 * float(part.double().mean()), 1) for part in right.view(10, count)],
-        "real_recognised": round(100 * float(known.mean()), 2),
+        "real_recognised": round(100 * float(is_right.mean()), 2),
     }
 
 
@@ -69,16 +69,16 @@ def completed(run: Run) -> None:
     truth, labels = task.split("test")
     chosen = [list(labels).index(label) for label in (2, 5, 8)]
     truth = truth[chosen]
-    known, subject = encode(truth, np.full(len(truth), -1), task.spec)
-    known[:, known.shape[1] // 2 :] = UNKNOWN
+    levels, subject = encode(truth, np.full(len(truth), -1), task.spec)
+    levels[:, levels.shape[1] // 2 :] = UNKNOWN
     upper = truth.copy()
     upper[:, truth.shape[1] // 2 :] = GREY
-    made = [
-        decode(generate(run.model, subject, known, sizes=task.spec, sampling=replace(WARM, seed=seed)), task.spec)
+    completions = [
+        decode(generate(run.model, subject, levels, sizes=task.spec, sampling=replace(WARM, seed=seed)), task.spec)
         for seed in (1, 2, 3)
     ]
-    rows = np.stack([upper, *made, truth], axis=1)
-    keep("digits_completed", rows.reshape(-1, *truth.shape[1:]), columns=len(made) + 2, scale=8)
+    rows = np.stack([upper, *completions, truth], axis=1)
+    keep("digits_completed", rows.reshape(-1, *truth.shape[1:]), columns=len(completions) + 2, scale=8)
 
 
 def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
@@ -104,11 +104,11 @@ def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
     nothing = ImageCondition(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
     fresh = decode(generate(run.model, nothing, None, sizes=task.spec, sampling=WARM), task.spec)
     truth = task.split("test")[0][:SHOWN]
-    known = encode(truth, np.full(SHOWN, -1), task.spec).pixels
-    half = known.clone()
+    levels = encode(truth, np.full(SHOWN, -1), task.spec).pixels
+    half = levels.clone()
     half[:, half.shape[1] // 2 :] = -1
     completed = decode(generate(run.model, nothing, half, sizes=task.spec, sampling=WARM), task.spec)
-    rows = np.concatenate([fresh, decode(known, task.spec), completed])
+    rows = np.concatenate([fresh, decode(levels, task.spec), completed])
     keep(f"{run.folder.name}", rows, columns=SHOWN, scale=3)
     return {"rows": ["from nothing", "real", "upper half given"]}
 
@@ -134,13 +134,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path)
     parser.add_argument("--count", type=int, default=100, help="digits of each class that are to be recognised")
-    given = parser.parse_args()
-    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    args = parser.parse_args()
+    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     for name, make in MAKERS.items():
-        if (given.runs / name / "model.safetensors").exists():
-            kept[name] = make(load(given.runs / name), given.runs, given.count)
-            print(name, kept[name], flush=True)
-            FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
+        if (args.runs / name / "model.safetensors").exists():
+            figures[name] = make(load(args.runs / name), args.runs, args.count)
+            print(name, figures[name], flush=True)
+            FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -65,30 +65,30 @@ def shoot(browser: Browser, shot: Shot, address: str, *, target: Path, theme: An
         viewport={"width": 1280, "height": 860}, color_scheme=theme, device_scale_factor=1.0, offline=True
     )
     page = context.new_page()
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(f"{address}#view={shot.view}{shot.state}")
     page.wait_for_selector("html[data-ready]")
     page.wait_for_selector(".picture")
     shot.does(page)
     page.wait_for_timeout(400)
     page.screenshot(path=target, full_page=True)
-    print(f"wrote {target}", *wrong, flush=True)
+    print(f"wrote {target}", *errors, flush=True)
     context.close()
 
 
 def main(runs: str, folder: str = "docs/images", theme: str = "light") -> None:
     """Runs -> pictures of their views."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as made, sync_playwright() as driver:
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         for shot in SHOTS:
             if not (Path(runs) / shot.run / "model.safetensors").exists():
                 continue
-            page_file = Path(made) / f"{shot.run}.html"
+            page_file = Path(temporary) / f"{shot.run}.html"
             if not page_file.exists():
                 run = regard.load(Path(runs) / shot.run)
-                run.look(str(example(run.task, Path(made)))).save(page_file)
+                run.look(str(example(run.task, Path(temporary)))).save(page_file)
             shoot(browser, shot, page_file.as_uri(), target=Path(folder) / f"{shot.name}.png", theme=theme)
         browser.close()
 

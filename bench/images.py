@@ -64,23 +64,23 @@ NOTHING = ImageCondition(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dty
 
 
 def cached(quick: bool, attention: str) -> Work:
-    model, places = painter(quick, attention)
+    model, positions = painter(quick, attention)
 
     def image() -> float:
-        generate_batch(model, NOTHING, torch.full((1, places), UNKNOWN), num_levels=256, sampling=sample.Config())
-        return places
+        generate_batch(model, NOTHING, torch.full((1, positions), UNKNOWN), num_levels=256, sampling=sample.Config())
+        return positions
 
     return image
 
 
 def recomputed(quick: bool) -> Work:
     """Every place of some: the features of all places before it, from nothing."""
-    model, places = painter(quick, "local_2d")
-    tokens = torch.randint(256, (1, places))
+    model, positions = painter(quick, "local_2d")
+    tokens = torch.randint(256, (1, positions))
 
     @torch.no_grad()
     def some() -> float:
-        ends = range(EVERY // 2, places, EVERY)
+        ends = range(EVERY // 2, positions, EVERY)
         for end in ends:
             features, _ = model.features(tokens[:, :end], model.start(NOTHING))
             model.readout(features[:, -1:])
@@ -99,12 +99,12 @@ def sampling(quick: bool) -> Systems:
 
 def held(quick: bool, attention: str) -> Work:
     """The most bytes of keys and values that are held after any place, as a 'rate'; it takes no time to speak of."""
-    model, places = painter(quick, attention)
+    model, positions = painter(quick, attention)
 
     @torch.no_grad()
     def most() -> float:
         state, fullest = model.start(NOTHING), 0
-        for _ in range(places):
+        for _ in range(positions):
             _, state = model.features(torch.zeros(1, 1, dtype=torch.long), state)
             fullest = max(fullest, size_of(state.past))
         return fullest

@@ -16,20 +16,20 @@ DOCS = Path(__file__).parents[1] / "docs"
 SAMPLES, COST, SPEED = DOCS / "image_samples.json", DOCS / "image_cost.json", DOCS / "images_speed.md"
 
 
-def recognised(found: dict[str, Any]) -> str:
+def recognised(figures: dict[str, Any]) -> str:
     """How many made digits are taken for their class."""
-    classes = ", ".join(f"{number}: {share:.0f}" for number, share in enumerate(found["by_class"]))
+    classes = ", ".join(f"{digit}: {share:.0f}" for digit, share in enumerate(figures["by_class"]))
     return (
-        f"### Samples\n\n`digits_images` generated {found['samples']:,} digits at temperature 1, equally many of each"
-        f" class. `digits_vit` assigns {found['recognised']:.1f} % of them to the requested class ({classes}), and"
-        f" {found['real_recognised']:.1f} % of the real digits of the test split to their class."
+        f"### Samples\n\n`digits_images` generated {figures['samples']:,} digits at temperature 1, equally many of each"
+        f" class. `digits_vit` assigns {figures['recognised']:.1f} % of them to the requested class ({classes}), and"
+        f" {figures['real_recognised']:.1f} % of the real digits of the test split to their class."
         " By `python bench/image_samples.py RUNS`.\n\n![ten samples of each class](images/digits_samples.png)\n"
     )
 
 
-def cost(found: dict[str, Any]) -> str:
+def cost(figures: dict[str, Any]) -> str:
     """Exponents, and the plot."""
-    lines = "\n".join(f"- {line}" for line in image_cost.summary(found))
+    lines = "\n".join(f"- {line}" for line in image_cost.summary(figures))
     return (
         "### Cost against the side of the image\n\nA training step on one grey image, by `python bench/image_cost.py`."
         " The exponents are those of cost = a + b · side^p, and of the last doubling of the side alone.\n\n"
@@ -40,9 +40,9 @@ def cost(found: dict[str, Any]) -> str:
 def sections() -> list[str]:
     """Those for which there are figures."""
     parts = []
-    made = json.loads(SAMPLES.read_text()).get("digits_images", {}) if SAMPLES.exists() else {}
-    if "recognised" in made:
-        parts.append(recognised(made))
+    figures = json.loads(SAMPLES.read_text()).get("digits_images", {}) if SAMPLES.exists() else {}
+    if "recognised" in figures:
+        parts.append(recognised(figures))
     if COST.exists():
         parts.append(cost(json.loads(COST.read_text())))
     if SPEED.exists():

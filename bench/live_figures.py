@@ -102,18 +102,18 @@ def looked(figure: Figure, folder: Path) -> Inspection:
     """Train, and look at the input; of image tasks at the first image of the test data."""
     text = folder.with_suffix(".txt")
     text.write_text("\n".join(review.text for review in reviews.generate("train", 2000, language="en", seed=1)) + "\n")
-    told = [setting.replace("{text}", str(text)) for setting in figure.settings]
-    settings = [*told, f"training.steps={figure.steps}", f"training.evaluation.every={figure.steps}"]
+    replaced = [setting.replace("{text}", str(text)) for setting in figure.settings]
+    settings = [*replaced, f"training.steps={figure.steps}", f"training.evaluation.every={figure.steps}"]
     run: Any = regard.train(figure.task, settings, out=folder)
-    given = figure.given
-    if not given:
+    raw_input = figure.given
+    if not raw_input:
         part = run.task.collection.split("test")
         (folder / "given.png").write_bytes(
             encode_png(part.pixels[part.indices[0]] if hasattr(part, "indices") else part.pixels[0])
         )
-        given = str(folder / "given.png")
+        raw_input = str(folder / "given.png")
     print(run.evaluate("valid"), flush=True)
-    inspection: Inspection = run.look(given).inspection
+    inspection: Inspection = run.look(raw_input).inspection
     return replace(inspection, facts={key: value for key, value in inspection.facts.items() if key != "seconds"})
 
 
@@ -140,16 +140,16 @@ def write(name: str, data: dict[str, Any]) -> None:
 
 def main(*names: str) -> None:
     """Figures by name, or all of them."""
-    wanted = names or (*FIGURES, *COMPARED)
-    seen: dict[str, Inspection] = {}
+    selected = names or (*FIGURES, *COMPARED)
+    inspections: dict[str, Inspection] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in dict.fromkeys(part for one in wanted for part in COMPARED.get(one, (one,))):
-            seen[name] = looked(FIGURES[name], Path(folder) / name)
-            if name in wanted and name != "luong":
-                write(name, to_json(slim(seen[name], FIGURES[name].kept)))
+        for name in dict.fromkeys(part for name_ in selected for part in COMPARED.get(name_, (name_,))):
+            inspections[name] = looked(FIGURES[name], Path(folder) / name)
+            if name in selected and name != "luong":
+                write(name, to_json(slim(inspections[name], FIGURES[name].kept)))
         for name, parts in COMPARED.items():
-            if name in wanted:
-                write(name, to_page([slim(seen[part]) for part in parts]))
+            if name in selected:
+                write(name, to_page([slim(inspections[part]) for part in parts]))
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ class Gathered(Relative):
         queries = torch.arange(query_offset, query_offset + q.shape[-2])[:, None]
         steps = (queries - torch.arange(k.shape[-2])).clamp(0, farthest)
         vectors = self.table[:, farthest - steps]  # (h t s d)
-        found: Tensor = score(q, k) + torch.einsum("bhtd,htsd->bhts", q * q.shape[-1] ** -0.5, vectors)
-        return found
+        scores: Tensor = score(q, k) + torch.einsum("bhtd,htsd->bhts", q * q.shape[-1] ** -0.5, vectors)
+        return scores
 
 
 class Whole(Attend):
@@ -79,26 +79,26 @@ def measure_attention(way: str, length: int) -> tuple[float, float]:
 
 def skewing() -> list[dict[str, Any]]:
     """Each case in a process of its own: memory that was once held is not given back."""
-    found = []
+    results = []
     for length in LENGTHS:
         for way in ("gather", "skewing", "skewing in chunks"):
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 memory, seconds = pool.apply(measure_attention, (way, length))
-            found.append({"length": length, "way": way, "mb": memory, "seconds": seconds})
-    return found
+            results.append({"length": length, "way": way, "mb": memory, "seconds": seconds})
+    return results
 
 
 @torch.inference_mode()
 def sampling(folder: Path, length: int) -> dict[str, Any]:
     """Batch 1. The cached run is timed whole; recomputing is timed at every 64th length and summed up."""
-    found = load(folder)
-    model, task = found.model.eval(), found.task
+    run = load(folder)
+    model, task = run.model.eval(), run.task
     none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
     tokens = torch.randint(5, task.spec.vocab_size, (1, length), generator=torch.Generator().manual_seed(0))
     tokens[0, 0] = task.special_tokens.bos
     state, begin = model.start(none), time.perf_counter()
-    for place in range(length):
-        logits, state = model(tokens[:, place : place + 1], state)
+    for position in range(length):
+        logits, state = model(tokens[:, position : position + 1], state)
         torch.multinomial(logits[0, -1].exp(), 1)
     cached = time.perf_counter() - begin
     stride, recomputed = 64, 0.0
@@ -126,8 +126,8 @@ def joined(task, length: int) -> np.ndarray:
 @torch.inference_mode()
 def nats_by_position(folder: Path, length: int) -> np.ndarray:
     """(length / BUCKET) mean -log p of the tokens at each range of positions, the whole past in view."""
-    found = load(folder)
-    task, model = found.task, found.model.eval()
+    run = load(folder)
+    task, model = run.task, run.model.eval()
     rows = torch.from_numpy(joined(task, length))
     total = np.zeros(length)
     for row in rows:
@@ -143,11 +143,11 @@ def positions(folders: list[Path], length: int) -> dict[str, Any]:
     before = results_page.stored(results_page.MUSIC).get("positions", {"bucket": BUCKET, "curves": {}})
     same = before["bucket"] == BUCKET  # curves of runs that are not given are kept, where they can be compared
     curves = {name: curve for name, curve in before["curves"].items() if same and len(curve) == length // BUCKET}
-    mine: dict[str, list[float]] = {}
+    measured: dict[str, list[float]] = {}
     for folder in folders:
         name = load(folder).recipe.model.config.position
-        mine[name if name not in mine else folder.name] = nats_by_position(folder, length).tolist()
-    curves |= mine
+        measured[name if name not in measured else folder.name] = nats_by_position(folder, length).tolist()
+    curves |= measured
     plot(curves, trained=load(folders[0]).recipe.task.config.crop)
     return {"bucket": BUCKET, "curves": curves}
 
@@ -173,18 +173,18 @@ def main() -> None:
     parser.add_argument("what", choices=("skewing", "sampling", "positions"))
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--length", type=int, default=2048)
-    given = parser.parse_args()
-    if given.what != "skewing" and not given.runs:
-        parser.error(f"{given.what} needs a run folder")
-    found: Any
-    if given.what == "skewing":
-        found = skewing()
-    elif given.what == "sampling":
-        found = sampling(given.runs[0], given.length)
+    args = parser.parse_args()
+    if args.what != "skewing" and not args.runs:
+        parser.error(f"{args.what} needs a run folder")
+    results: Any
+    if args.what == "skewing":
+        results = skewing()
+    elif args.what == "sampling":
+        results = sampling(args.runs[0], args.length)
     else:
-        found = positions(given.runs, given.length)
-    print(getattr(results_page, given.what)(found))
-    results_page.store(results_page.MUSIC, results_page.stored(results_page.MUSIC) | {given.what: found})
+        results = positions(args.runs, args.length)
+    print(getattr(results_page, args.what)(results))
+    results_page.store(results_page.MUSIC, results_page.stored(results_page.MUSIC) | {args.what: results})
 
 
 if __name__ == "__main__":

@@ -37,11 +37,11 @@ def fit(config: classification.Config, *, most: int = 500_000) -> dict[str, floa
 
     splits = labelled_sources.open_documents(config.data_source, config.layout)
     how = WORDS if config.tokenizer == "word" else CHARACTERS
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     count = TfidfVectorizer(**how, lowercase=config.lowercase, min_df=2, sublinear_tf=True, max_features=most)
     train, labels = texts_and_labels(splits["train"])
     model = LogisticRegression(C=10.0, max_iter=300).fit(count.fit_transform(train), labels)
-    scores = {"features": float(len(count.vocabulary_)), "seconds": time.perf_counter() - begun}
+    scores = {"features": float(len(count.vocabulary_)), "seconds": time.perf_counter() - started_at}
     for split in ("valid", "test"):
         if split in splits:
             held_out, true = texts_and_labels(splits[split])
@@ -51,13 +51,13 @@ def fit(config: classification.Config, *, most: int = 500_000) -> dict[str, floa
 
 def main(paths: list[str]) -> dict[str, dict[str, float]]:
     """Recipes -> the scores of each, printed as they come."""
-    found = {}
+    scores_by_recipe = {}
     for path in paths:
         table = configs.read_toml(Path(path))
         scores = fit(configs.from_dict(classification.Config, table.get("data", {}), "data"))
         print(f"{path}: " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()), flush=True)
-        found[Path(path).stem] = scores
-    return found
+        scores_by_recipe[Path(path).stem] = scores
+    return scores_by_recipe
 
 
 if __name__ == "__main__":

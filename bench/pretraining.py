@@ -107,8 +107,8 @@ def text_file(folder: Path) -> Path:
         tweets = tagging.Config(path=DATA / "wnut17").open_splits()["train"]
         brown = plain_text.open_text(PlainTextSource((DATA / "brown" / "brown.zip",), ""))["train"]
         imdb = plain_text.open_text(PlainTextSource((DATA / "imdb" / "train.tsv.xz#4",), ""))["train"]
-        own = [*(document.text for document in reviews), *(sentence.text for sentence in tweets)]
-        lines = [" ".join(text.split()) for text in (*own, *brown, *islice(imdb, 0, None, 32))]
+        task_texts = [*(document.text for document in reviews), *(sentence.text for sentence in tweets)]
+        lines = [" ".join(text.split()) for text in (*task_texts, *brown, *islice(imdb, 0, None, 32))]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -120,20 +120,20 @@ def shape(name: str) -> dict[str, Any]:
 
 def pretrain(name: str, out: Path, quick: bool, *, steps: int | None = None) -> dict[str, Any]:
     """Train an encoder on text -> its validation nats and what it took."""
-    task, own = ENCODERS[name]
-    given = (
+    task, encoder_settings = ENCODERS[name]
+    settings = (
         TEXT
         | {"data.paths": [str(text_file(out.parent))]}
         | SIZE
-        | own
+        | encoder_settings
         | {"model.dropout": 0.0}
         | (TINY if quick else {})
     )
     if steps is not None:
-        given |= {"training.steps": steps, "training.evaluation.every": steps}
-    begun = time.process_time()
-    run = regard.train(task, given, out=fresh(out), quiet=True)
-    seconds = time.process_time() - begun
+        settings |= {"training.steps": steps, "training.evaluation.every": steps}
+    started_at = time.process_time()
+    run = regard.train(task, settings, out=fresh(out), quiet=True)
+    seconds = time.process_time() - started_at
     encoder = sum(weight.numel() for weight in run.model.encoder.parameters())
     log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     nats = [row["valid"]["nats"] for row in log if "valid" in row][-1]
@@ -142,12 +142,12 @@ def pretrain(name: str, out: Path, quick: bool, *, steps: int | None = None) -> 
 
 def tune(name: str, data: str, seed: int, *, start: Path, out: Path, quick: bool) -> dict[str, Any]:
     """Teach an encoder a task -> its score on the test data and what it took."""
-    task, own = TASKS[data]
-    begun = {"pretrained.run": str(start), "pretrained.params": "encoder.*", "pretrained.vocabulary": True}
+    task, task_settings = TASKS[data]
+    pretrained = {"pretrained.run": str(start), "pretrained.params": "encoder.*", "pretrained.vocabulary": True}
     same = {"data.tokenizer": "bpe", "data.lowercase": False, "model.dropout": 0.1, "seed": seed}
-    given = own | TUNING | shape(name) | same | begun | (TINY if quick else {})
+    settings = task_settings | TUNING | shape(name) | same | pretrained | (TINY if quick else {})
     clock = time.process_time()
-    run = regard.train(task, given, out=fresh(out), quiet=True)
+    run = regard.train(task, settings, out=fresh(out), quiet=True)
     scores = run.evaluate("test")
     shutil.rmtree(out)
     return {"score": scores[SCORE[data]], "seconds": round(time.process_time() - clock, 1)}
@@ -176,15 +176,17 @@ def jobs(runs: Path, figures: dict[str, Any], quick: bool) -> None:
     shapes = {name: name for name in reversed(ENCODERS)} | {f"bare_{name}": name for name in BARE}
     ordered = sorted(shapes, key=lambda start: start not in ("roberta_longer", "bare_bert"))  # these first
     for start, data, seed in product(ordered, TASKS, SEEDS):
-        given = {"start": runs / start, "out": runs / "tuned", "quick": quick}
-        keep(f"{data} {start} {seed}", partial(tune, shapes[start], data, seed, **given))
+        options = {"start": runs / start, "out": runs / "tuned", "quick": quick}
+        keep(f"{data} {start} {seed}", partial(tune, shapes[start], data, seed, **options))
 
 
 def page(figures: dict[str, Any]) -> str:
     """The table, and what stands above it."""
     steps, tokens = TEXT["training.steps"], TEXT["data.batch_size"] * TEXT["data.context"]
-    own = {data: settings for data, (_, settings) in TASKS.items()}
-    budgets = ", ".join(f"{x['training.steps']} steps of {x['data.batch_size']} on {data}" for data, x in own.items())
+    settings_by_data = {data: settings for data, (_, settings) in TASKS.items()}
+    budgets = ", ".join(
+        f"{x['training.steps']} steps of {x['data.batch_size']} on {data}" for data, x in settings_by_data.items()
+    )
     lines = [
         "# Comparison of pretraining methods",
         "",
@@ -225,11 +227,11 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="two steps of everything, to see that it runs; nothing is kept"
     )
-    given = parser.parse_args()
+    args = parser.parse_args()
     torch.set_num_threads(1)
-    figures = {} if given.quick or not FIGURES.exists() else json.loads(FIGURES.read_text())
-    jobs(given.runs, figures, given.quick)
-    if given.quick:
+    figures = {} if args.quick or not FIGURES.exists() else json.loads(FIGURES.read_text())
+    jobs(args.runs, figures, args.quick)
+    if args.quick:
         print(page(figures))
     else:
         PAGE.write_text(page(figures))

@@ -45,8 +45,8 @@ def whole_cross_entropy(
 @contextmanager
 def plain_paths() -> Iterator[None]:
     """Everything by PyTorch's own means."""
-    with ExitStack() as held:
-        for name, other in {
+    with ExitStack() as stack:
+        for name, replacement in {
             "regard.layers.dropout.Dropout.forward": lambda self, x: functional.dropout(
                 x, self.probability, self.training
             ),
@@ -56,7 +56,7 @@ def plain_paths() -> Iterator[None]:
             "regard.layers.readout.linear_cross_entropy": whole_cross_entropy,
             "regard.models.transformer.optimize_for_decoding": lambda model, precision: model,
         }.items():
-            held.enter_context(patch(name, other))
+            stack.enter_context(patch(name, replacement))
         yield
 
 
@@ -82,22 +82,22 @@ def train(out: Path, seed: int, settings: list[str]) -> Any:
 def eight_bits(run: Any) -> float:
     """BLEU of the test data, translated with 8-bit weights."""
     pairs = run.task.split("test")
-    found = regard.load(run.folder, engine="int8").translate([source for source, _ in pairs])
-    scores = metrics.compute_metrics(found, [target for _, target in pairs], tokenize=run.task.bleu_tokenizer)
+    translations = regard.load(run.folder, engine="int8").translate([source for source, _ in pairs])
+    scores = metrics.compute_metrics(translations, [target for _, target in pairs], tokenize=run.task.bleu_tokenizer)
     return scores[run.task.target_metric]
 
 
-def page(found: dict[str, list[float]], steps: int, settings: list[str]) -> str:
+def page(bleu: dict[str, list[float]], steps: int, settings: list[str]) -> str:
     """docs/quality.md."""
-    told = [f"`{setting}`" for setting in settings if not setting.startswith("data.path=")]
-    changed = f" with {', '.join(told)}" if told else ""
+    shown = [f"`{setting}`" for setting in settings if not setting.startswith("data.path=")]
+    changed = f" with {', '.join(shown)}" if shown else ""
     lines = [
         f"| {name} | {statistics.mean(scores):.2f} | {', '.join(f'{score:.2f}' for score in scores)} |"
-        for name, scores in found.items()
+        for name, scores in bleu.items()
     ]
-    apart = statistics.mean(found["with"]) - statistics.mean(found["without"])
-    seeds = max(max(scores) - min(scores) for scores in (found["with"], found["without"]))
-    rounding = statistics.mean(found["with, int8"]) - statistics.mean(found["with"])
+    apart = statistics.mean(bleu["with"]) - statistics.mean(bleu["without"])
+    seeds = max(max(scores) - min(scores) for scores in (bleu["with"], bleu["without"]))
+    rounding = statistics.mean(bleu["with, int8"]) - statistics.mean(bleu["with"])
     return f"""# Quality of the fast paths
 
 Written by `python bench/quality.py`: BLEU on the test data after {steps} steps of `recipes/{RECIPE.name}`{changed}.
@@ -122,16 +122,16 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "quality.md")
     arguments = parser.parse_args()
     settings = [*shortened(arguments.steps), *arguments.settings]
-    found: dict[str, list[float]] = {"with": [], "without": [], "with, int8": []}
+    bleu: dict[str, list[float]] = {"with": [], "without": [], "with, int8": []}
     for seed in SEEDS:
         run = train(arguments.out / f"with-{seed}", seed, settings)
-        found["with"].append(run.evaluate("test")[run.task.target_metric])
-        found["with, int8"].append(eight_bits(run))
+        bleu["with"].append(run.evaluate("test")[run.task.target_metric])
+        bleu["with, int8"].append(eight_bits(run))
         with plain_paths():
             run = train(arguments.out / f"without-{seed}", seed, settings)
-            found["without"].append(run.evaluate("test")[run.task.target_metric])
-        print(seed, {name: round(scores[-1], 2) for name, scores in found.items()}, flush=True)
-    arguments.page.write_text(page(found, arguments.steps, arguments.settings), encoding="utf-8")
+            bleu["without"].append(run.evaluate("test")[run.task.target_metric])
+        print(seed, {name: round(scores[-1], 2) for name, scores in bleu.items()}, flush=True)
+    arguments.page.write_text(page(bleu, arguments.steps, arguments.settings), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -42,9 +42,9 @@ BATCHES = 8  # of 256 choices, that RecBole is timed on
 Figures = dict[str, Any]
 
 
-def keep(name: str, found: Any) -> None:
+def keep(name: str, results: Any) -> None:
     """One more entry of the file, and the page."""
-    results_page.store(PLACE, results_page.stored(PLACE) | {name: found})
+    results_page.store(PLACE, results_page.stored(PLACE) | {name: results})
 
 
 def peak() -> float:
@@ -54,7 +54,7 @@ def peak() -> float:
 
 def ranking(runs: Path) -> None:
     """Test metrics: mean and range over the seeds of each recipe; baselines and cold-start metrics once."""
-    found: dict[str, list[Figures]] = {}
+    results: dict[str, list[Figures]] = {}
     baselines: Figures = results_page.stored(PLACE).get("baselines", {})
     for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):
         name, _, seed = folder.name.rpartition("-")
@@ -63,17 +63,19 @@ def ranking(runs: Path) -> None:
         config: Any = run.recipe.task.config
         if config.objective == "next" and not (config.cold_users or config.cold_items):  # others have their own
             baselines |= {key: value for key, value in scores.items() if key.startswith(BASELINES)}
-        own = {
+        shown = {
             key: value for key, value in scores.items() if config.objective != "next" or not key.startswith(BASELINES)
         }
         minutes = sum(row["seconds"] for row in _rows(folder / "timing.jsonl")) / 60
-        found.setdefault(name, []).append({**own, "seed": int(seed), "minutes": minutes, "parameters": run.parameters})
-        print(name, seed, {key: round(value, 4) for key, value in own.items()}, flush=True)
+        results.setdefault(name, []).append(
+            {**shown, "seed": int(seed), "minutes": minutes, "parameters": run.parameters}
+        )
+        print(name, seed, {key: round(value, 4) for key, value in shown.items()}, flush=True)
     old = results_page.stored(PLACE).get("ranking", {})
-    for name, now in found.items():
+    for name, now in results.items():
         seeds = {run["seed"] for run in now}
-        found[name] = sorted([*now, *(run for run in old.get(name, []) if run["seed"] not in seeds)], key=_seed)
-    keep("ranking", old | found)
+        results[name] = sorted([*now, *(run for run in old.get(name, []) if run["seed"] not in seeds)], key=_seed)
+    keep("ranking", old | results)
     keep("baselines", baselines)
 
 
@@ -100,21 +102,22 @@ def scoring(folder: Path) -> None:
     users = np.arange(len(task.data.users.ids))
     seconds = []
     for _ in range(ROUNDS):
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         with torch.no_grad():
             for low in range(0, len(users), 256):
-                some = users[low : low + 256].tolist()
+                batch_users = users[low : low + 256].tolist()
                 rows = [
-                    np.arange(task.data.starts[u], task.data.starts[u + 1])[-task.config.max_history :] for u in some
+                    np.arange(task.data.starts[u], task.data.starts[u + 1])[-task.config.max_history :]
+                    for u in batch_users
                 ]
-                batch = task.histories.user_batch(some, rows)
+                batch = task.histories.user_batch(batch_users, rows)
                 catalog = task.histories.catalog
-                states = model.states(batch, catalog)[torch.arange(len(some)), batch.lengths]
+                states = model.states(batch, catalog)[torch.arange(len(batch_users)), batch.lengths]
                 item_softmax.top_items(model, states, catalog, count=TOP)
-        seconds.append(time.perf_counter() - begun)
-    found = {"users": len(users), "items": len(task.data.items.ids), "seconds": statistics.median(seconds)}
-    print(found)
-    keep("scoring", found)
+        seconds.append(time.perf_counter() - started_at)
+    figures = {"users": len(users), "items": len(task.data.items.ids), "seconds": statistics.median(seconds)}
+    print(figures)
+    keep("scoring", figures)
 
 
 def million() -> None:
@@ -126,7 +129,7 @@ def million() -> None:
     with torch.no_grad():
         model.items.own.weight[1:] = groups[torch.randint(2000, (ITEMS,))] + 0.7 * torch.randn(ITEMS, WIDTH)
         states = groups[torch.randint(2000, (USERS,))] + 0.7 * torch.randn(USERS, WIDTH)
-        catalog, before, begun = (
+        catalog, before, started_at = (
             ItemCatalog(torch.arange(1, ITEMS + 1), torch.zeros(ITEMS, 0)),
             peak(),
             time.perf_counter(),
@@ -134,18 +137,18 @@ def million() -> None:
         exact = torch.cat(
             [item_softmax.top_items(model, part, catalog, count=TOP).indices for part in states.split(500)]
         )
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started_at
         memory = peak() - before
         print(f"exact: {USERS / seconds:,.0f} users/s, {memory:,.0f} MB more", flush=True)
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         index, queries = recommend.build_index(model, states, catalog)
-        built = time.perf_counter() - begun
+        built = time.perf_counter() - started_at
         print(f"index: {built:,.0f} s", flush=True)
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         near = index.search(queries, TOP).indices
-        quick = time.perf_counter() - begun
+        quick = time.perf_counter() - started_at
     shared = [len(set(a) & set(b)) / TOP for a, b in zip(exact.tolist(), near.tolist(), strict=True)]
-    found = {
+    results = {
         "items": ITEMS,
         "users": USERS,
         "exact": USERS / seconds,
@@ -155,8 +158,8 @@ def million() -> None:
         "index_seconds": built,
         "threads": torch.get_num_threads(),
     }
-    print(found)
-    keep("million", found)
+    print(results)
+    keep("million", results)
 
 
 def training(path: Path, recbole: Path | None) -> None:
@@ -169,16 +172,16 @@ def training(path: Path, recbole: Path | None) -> None:
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(ROUNDS):
         for name, epoch in work.items():
-            begun = time.perf_counter()
+            started_at = time.perf_counter()
             epoch()
-            seconds[name].append(time.perf_counter() - begun)
+            seconds[name].append(time.perf_counter() - started_at)
     count = sum(len(window.rows) - (not window.starts_history) for window in task.histories.windows)
-    speeds = {name: [count / one for one in each] for name, each in seconds.items()}
+    speeds = {name: [count / duration for duration in durations] for name, durations in seconds.items()}
     if recbole is not None:
         speeds["RecBole"] = [_recbole(task, recbole) for _ in range(ROUNDS)]
-    found = {name: {"median": statistics.median(s), "range": [min(s), max(s)]} for name, s in speeds.items()}
-    print(found)
-    keep("training", found)
+    results = {name: {"median": statistics.median(s), "range": [min(s), max(s)]} for name, s in speeds.items()}
+    print(results)
+    keep("training", results)
 
 
 def _recbole(task: Any, python: Path) -> float:
@@ -207,13 +210,13 @@ def _plain_epoch(task: Any, model: PlainSASRec) -> None:
     windows, longest = task.histories.windows, task.config.max_history
     order = np.random.default_rng(0).permutation(len(windows))
     for low in range(0, len(order), task.config.batch_size):
-        some = [task.data.events.items[windows[i].rows] + 1 for i in order[low : low + task.config.batch_size]]
-        history, chosen = (np.zeros((len(some), longest), np.int64) for _ in range(2))
-        for row, items in enumerate(some):
+        batch = [task.data.events.items[windows[i].rows] + 1 for i in order[low : low + task.config.batch_size]]
+        history, chosen = (np.zeros((len(batch), longest), np.int64) for _ in range(2))
+        for row, items in enumerate(batch):
             if len(items) > 1:
                 history[row, -(len(items) - 1) :], chosen[row, -(len(items) - 1) :] = items[:-1], items[1:]
-        others = np.random.default_rng(low).integers(1, task.spec.num_items + 1, chosen.shape)
-        loss = model.loss(*map(torch.from_numpy, (history, chosen, others)))
+        negatives = np.random.default_rng(low).integers(1, task.spec.num_items + 1, chosen.shape)
+        loss = model.loss(*map(torch.from_numpy, (history, chosen, negatives)))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -226,16 +229,16 @@ def main() -> None:
     words.add_argument("path", nargs="?", type=Path)
     words.add_argument("--data", type=Path, default=Path("../shared/data/ml-100k"))
     words.add_argument("--recbole", type=Path, help="an interpreter in which RecBole is installed")
-    given = words.parse_args()
-    if given.what in ("ranking", "scoring") and given.path is None:
-        words.error(f"{given.what} needs a folder")
+    args = words.parse_args()
+    if args.what in ("ranking", "scoring") and args.path is None:
+        words.error(f"{args.what} needs a folder")
     work = {
-        "ranking": lambda: ranking(given.path),
-        "scoring": lambda: scoring(given.path),
+        "ranking": lambda: ranking(args.path),
+        "scoring": lambda: scoring(args.path),
         "million": million,
-        "training": lambda: training(given.data, given.recbole),
+        "training": lambda: training(args.data, args.recbole),
     }
-    work[given.what]()
+    work[args.what]()
 
 
 if __name__ == "__main__":

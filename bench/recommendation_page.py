@@ -25,21 +25,21 @@ def lines(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
 
 
-def ranking(found: dict[str, list[dict[str, Any]]], baselines: dict[str, float]) -> str:
+def ranking(results: dict[str, list[dict[str, Any]]], baselines: dict[str, float]) -> str:
     """Recipes and baselines, one per line; columns with at least one value."""
-    own = [{name: [one[name] for one in runs if name in one] for name in COLUMNS} for runs in found.values()]
-    others = [
+    recipe_rows = [{name: [run[name] for run in runs if name in run] for name in COLUMNS} for runs in results.values()]
+    baseline_rows = [
         {name: [baselines[f"{who}_{name}"]] for name in COLUMNS if f"{who}_{name}" in baselines} for who in BASELINES
     ]
-    shown = [name for name in COLUMNS if any(row.get(name) for row in [*own, *others])]
+    shown = [name for name in COLUMNS if any(row.get(name) for row in [*recipe_rows, *baseline_rows])]
     rows = [
         [f"[{recipe}](../recipes/{recipe}.toml)", str(len(runs)), f"{statistics.mean(r['minutes'] for r in runs):.1f}"]
         + [cell(row.get(name, [])) for name in shown]
-        for (recipe, runs), row in zip(found.items(), own, strict=True)
+        for (recipe, runs), row in zip(results.items(), recipe_rows, strict=True)
     ]
     rows += [
         [who.replace("_", "-"), "1", "–", *(cell(row.get(name, [])) for name in shown)]
-        for who, row in zip(BASELINES, others, strict=True)
+        for who, row in zip(BASELINES, baseline_rows, strict=True)
         if row
     ]
     return lines(["recipe or baseline", "seeds", "minutes", *shown], rows)
@@ -50,12 +50,12 @@ def _asks_all(runs: list[dict[str, Any]]) -> bool:
     return any("hr@10" in run and "new_users_hr@10" not in run for run in runs)
 
 
-def opinions(found: dict[str, list[dict[str, Any]]]) -> str:
+def opinions(results: dict[str, list[dict[str, Any]]]) -> str:
     """Recipes that predict ratings, each next to matrix factorization of the same ratings."""
     rows = [
         [f"[{recipe}](../recipes/{recipe}.toml)" if not who else who.strip("_"), f"{minutes:.1f}" if not who else "–"]
         + [cell([run[who + name] for run in runs if who + name in run]) for name in OPINIONS]
-        for recipe, runs in found.items()
+        for recipe, runs in results.items()
         if any(name in run for run in runs for name in OPINIONS)
         for minutes in (statistics.mean(run["minutes"] for run in runs),)
         for who in ("", "factorisation_")
@@ -63,40 +63,43 @@ def opinions(found: dict[str, list[dict[str, Any]]]) -> str:
     return lines(["recipe or baseline", "minutes", *OPINIONS], rows) if rows else ""
 
 
-def groups(found: dict[str, list[dict[str, Any]]], prefix: str) -> str:
+def groups(results: dict[str, list[dict[str, Any]]], prefix: str) -> str:
     """Further scores of runs that have them: new users and items, sampled metrics."""
     rows = []
-    for recipe, runs in found.items():
+    for recipe, runs in results.items():
         names = sorted({name for run in runs for name in run if name.startswith(prefix)})
         rows += [[recipe, name.replace("_", " "), cell([run[name] for run in runs if name in run])] for name in names]
     return lines(["recipe", "score", "value"], rows) if rows else ""
 
 
-def sections(found: dict[str, Any]) -> list[str]:
+def sections(results: dict[str, Any]) -> list[str]:
     """Everything that was measured."""
     parts: list[str] = []
-    if "ranking" in found:
-        lists = {recipe: runs for recipe, runs in found["ranking"].items() if _asks_all(runs)}
-        thought = opinions(found["ranking"])
-        parts += [HEAD, ranking(lists, found.get("baselines", {})), *([LIKED, thought] if thought else [])]
+    if "ranking" in results:
+        lists = {recipe: runs for recipe, runs in results["ranking"].items() if _asks_all(runs)}
+        thought = opinions(results["ranking"])
+        parts += [HEAD, ranking(lists, results.get("baselines", {})), *([LIKED, thought] if thought else [])]
         for prefix, title in (("new_", NEW), ("sampled_", SAMPLED)):
-            table = groups(found["ranking"], prefix)
+            table = groups(results["ranking"], prefix)
             parts += [title, table] if table else []
-    if "scoring" in found:
-        one = found["scoring"]
-        parts.append(f"Scoring {one['items']:,} items for {one['users']:,} users: {one['seconds']:.2f} s.\n")
-    if "million" in found:
-        one = found["million"]
+    if "scoring" in results:
+        record = results["scoring"]
+        parts.append(f"Scoring {record['items']:,} items for {record['users']:,} users: {record['seconds']:.2f} s.\n")
+    if "million" in results:
+        record = results["million"]
         parts.append(
-            f"{one['items']:,} items × {one['users']:,} users, {one['threads']} threads: exact search in chunks "
-            f"processes {one['exact']:.0f} users/s with {one['megabytes']:.0f} MB above the data. "
-            f"An index of usearch (built in {one['index_seconds']:.0f} s) processes {one['approximate']:.0f} users/s, "
-            f"{one['approximate'] / one['exact']:.1f} times as fast, with {one['recall']:.1%} of the exact top ten.\n"
+            f"{record['items']:,} items × {record['users']:,} users, {record['threads']} threads: exact search in "
+            "chunks "
+            f"processes {record['exact']:.0f} users/s with {record['megabytes']:.0f} MB above the data. "
+            f"An index of usearch (built in {record['index_seconds']:.0f} s) processes "
+            f"{record['approximate']:.0f} users/s, "
+            f"{record['approximate'] / record['exact']:.1f} times as fast, "
+            f"with {record['recall']:.1%} of the exact top ten.\n"
         )
-    if "training" in found:
+    if "training" in results:
         rows = [
-            [name, f"{one['median']:,.0f}", f"{one['range'][0]:,.0f}–{one['range'][1]:,.0f}"]
-            for name, one in found["training"].items()
+            [name, f"{record['median']:,.0f}", f"{record['range'][0]:,.0f}–{record['range'][1]:,.0f}"]
+            for name, record in results["training"].items()
         ]
         parts += [TRAINING, lines(["SASRec, ML-100K", "choices/s", "range"], rows)]
     return parts

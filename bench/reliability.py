@@ -57,29 +57,29 @@ def make_data(folder: Path) -> None:
     """A few short built-in sentences as files, so that a run takes less than half a second."""
     folder.mkdir()
     for split, count in (("train", 20), ("valid", 2), ("test", 2)):
-        made = english_korean.generate(split, 20 * count, seed=1)
-        pairs = sorted(made, key=lambda pair: len(pair.source) + len(pair.target))[:count]
+        sentences = english_korean.generate(split, 20 * count, seed=1)
+        pairs = sorted(sentences, key=lambda pair: len(pair.source) + len(pair.target))[:count]
         for code, lines in (("en", [p.source for p in pairs]), ("ko", [p.target for p in pairs])):
             (folder / f"{split}.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def in_a_process(work: Callable[[], None], notes: Path) -> int:
     """Do something in a process of its own; its exit code, -9 where it was killed."""
-    number = os.fork()
-    if not number:
+    pid = os.fork()
+    if not pid:
         code = 0
         signal.alarm(LONGEST)
         try:
             torch.set_num_threads(1)
             work()
-        except RegardError as wrong:
-            notes.write_text(str(wrong), encoding="utf-8")
+        except RegardError as error:
+            notes.write_text(str(error), encoding="utf-8")
             code = REFUSED
         except BaseException:
             notes.write_text(traceback.format_exc(), encoding="utf-8")
             code = FAILED
         os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def go_on(recipe: Recipe, path: Path) -> None:
@@ -147,12 +147,12 @@ class Broken(Exception):
     """A promise was not kept."""
 
 
-def survive(recipe: Recipe, work: Path, jobs: list[tuple[str, int, int]], **known: object) -> dict[str, int]:
+def survive(recipe: Recipe, work: Path, jobs: list[tuple[str, int, int]], **settings: object) -> dict[str, int]:
     """All the trials of one worker."""
     tally: Counter[str] = Counter()
-    for number, (kind, at, seed) in enumerate(jobs):
+    for index, (kind, at, seed) in enumerate(jobs):
         rng = random.Random(seed)
-        trial = Trial(recipe, work / f"{number}", **known)
+        trial = Trial(recipe, work / f"{index}", **settings)
         where = f"{kind} at operation {at} (seed {seed})"
         try:
             struck = trial.strike(kind, at, rng)
@@ -162,22 +162,22 @@ def survive(recipe: Recipe, work: Path, jobs: list[tuple[str, int, int]], **know
                 trial.tally["twice"] += trial.strike(kind, again, rng)
             trial.finish(where)
             trial.tally["same"] += 1
-        except Broken as wrong:
+        except Broken as error:
             trial.tally["broken"] += 1
-            print("BROKEN", where, wrong, flush=True)
+            print("BROKEN", where, error, flush=True)
         trial.tally["runs"] += 1
         tally += trial.tally
         shutil.rmtree(trial.place)
-        if number % 20 == 19:
-            print(f"{os.getpid()}: {number + 1} of {len(jobs)} runs", dict(tally), flush=True)
+        if index % 20 == 19:
+            print(f"{os.getpid()}: {index + 1} of {len(jobs)} runs", dict(tally), flush=True)
     return dict(tally)
 
 
 def read_while_writing(recipe: Recipe, work: Path, rounds: int) -> dict[str, int]:
     """A run is loaded again and again while it is trained: every loading is whole, or there are no weights yet."""
     tally: Counter[str] = Counter()
-    for number in range(rounds):
-        path = work / f"read-{number}" / "run"
+    for index in range(rounds):
+        path = work / f"read-{index}" / "run"
         child = os.fork()
         if not child:
             torch.set_num_threads(1)
@@ -191,10 +191,10 @@ def read_while_writing(recipe: Recipe, work: Path, rounds: int) -> dict[str, int
                 tensor_files.read_metadata(path / "model.safetensors")
                 tally["loadings while it was written"] += 1
                 log.read_rows(path / "log.jsonl")
-            except RegardError as wrong:
-                if "a line is not JSON" not in str(wrong):  # the row that is being appended
+            except RegardError as error:
+                if "a line is not JSON" not in str(error):  # the row that is being appended
                     tally["broken"] += 1
-                    print("BROKEN while reading:", wrong, flush=True)
+                    print("BROKEN while reading:", error, flush=True)
         shutil.rmtree(path.parent)
     return dict(tally)
 
@@ -205,7 +205,7 @@ def plan(kills: int, operations: int, seed: int) -> list[tuple[str, int, int]]:
     jobs = []
     for kind, share in SHARES.items():
         count = max(1, round(kills * share / (1 + AGAIN / 2 if kind in (KILL, POWER) else 1)))
-        jobs += [(kind, 1 + (number * operations) // count, rng.randrange(2**30)) for number in range(count)]
+        jobs += [(kind, 1 + (index * operations) // count, rng.randrange(2**30)) for index in range(count)]
     rng.shuffle(jobs)
     return jobs
 
@@ -231,19 +231,19 @@ def run_all(kills: int, work: Path, *, seed: int, workers: int) -> tuple[Counter
     jobs = plan(kills, operations, seed)
     children = {}
     for worker in range(workers):
-        place = work / f"worker-{worker}"
-        place.mkdir()
-        number = os.fork()
-        if not number:
-            tally = survive(recipe, place, jobs[worker::workers], expected=expected, operations=operations)
-            (place / "tally.json").write_text(json.dumps(tally))
+        folder = work / f"worker-{worker}"
+        folder.mkdir()
+        pid = os.fork()
+        if not pid:
+            tally = survive(recipe, folder, jobs[worker::workers], expected=expected, operations=operations)
+            (folder / "tally.json").write_text(json.dumps(tally))
             os._exit(0)
-        children[number] = place
+        children[pid] = folder
     total: Counter[str] = Counter(read_while_writing(recipe, work, max(1, kills // READERS)))
-    for number, place in children.items():
-        if os.waitpid(number, 0)[1]:
+    for pid, folder in children.items():
+        if os.waitpid(pid, 0)[1]:
             raise SystemExit("a worker of the harness itself failed")
-        total += Counter(json.loads((place / "tally.json").read_text()))
+        total += Counter(json.loads((folder / "tally.json").read_text()))
     return total, operations
 
 
@@ -273,17 +273,17 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")
     parser.add_argument("--work", type=Path, default=Path("/dev/shm"), help="where the runs are (default: in memory)")
     parser.add_argument("--page", type=Path, help="write the result between the markers of this page")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     began = time.monotonic()
-    place = asked.work if asked.work.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=place) as work:
-        tally, operations = run_all(asked.kills, Path(work).resolve(), seed=asked.seed, workers=asked.workers)
+    folder = args.work if args.work.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        tally, operations = run_all(args.kills, Path(work).resolve(), seed=args.seed, workers=args.workers)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     processor = sum(part.ru_utime + part.ru_stime for part in used)
     text = describe(tally, operations, (time.monotonic() - began, processor))
     print(text)
-    if asked.page:
-        put(asked.page, "kills", text)
+    if args.page:
+        put(args.page, "kills", text)
     if tally["broken"] or tally["same"] < tally["runs"]:
         raise SystemExit("a run that was struck ended otherwise than the one left alone")
 

@@ -42,12 +42,12 @@ def chorales(run: Run) -> dict[str, Any]:
     too where a run has it. Performances, which are long, are read in windows alone, those of training not at all."""
     if run.recipe.task.config.encoding == "events":
         return {split: run.evaluate(split) for split in ("valid", "test")}
-    found: dict[str, Any] = {split: run.evaluate(split) for split in ("train", "valid", "test")}
+    metrics: dict[str, Any] = {split: run.evaluate(split) for split in ("train", "valid", "test")}
     task: Any = run.task
     whole = task.token_nats(run.model, "valid", window=0)
-    found["whole"] = {"nats": sum(nats.sum() for nats in whole) / sum(map(len, whole))}
-    found["sight"] = task.lower_voice_nats(run.model, "valid")
-    return found
+    metrics["whole"] = {"nats": sum(nats.sum() for nats in whole) / sum(map(len, whole))}
+    metrics["sight"] = task.lower_voice_nats(run.model, "valid")
+    return metrics
 
 
 def measure(folder: Path) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def measure(folder: Path) -> dict[str, Any]:
     task: Any = run.task
     pairs = task.split("test")
     begin = time.perf_counter()
-    found = run.translate([source for source, _ in pairs])
+    translations = run.translate([source for source, _ in pairs])
     seconds = time.perf_counter() - begin
     references = [target for _, target in pairs]
     if run.recipe.task.config.lowercase:  # the model writes small letters only: so do the references
@@ -70,12 +70,12 @@ def measure(folder: Path) -> dict[str, Any]:
         "task": "translation",
         "pair": f"{run.recipe.task.config.source} -> {language}",
         **basics(run),
-        "test": metrics.compute_metrics(found, references, tokenize=task.bleu_tokenizer),
+        "test": metrics.compute_metrics(translations, references, tokenize=task.bleu_tokenizer),
         "signatures": run.task.signatures(),
         "lowercase": run.recipe.task.config.lowercase,
         "sentences": len(pairs),
         "decoding_seconds": round(seconds, 1),
-        "by_length": by_length(pairs, found, references, tokenize=task.bleu_tokenizer),
+        "by_length": by_length(pairs, translations, references, tokenize=task.bleu_tokenizer),
     }
 
 
@@ -110,14 +110,16 @@ def basics(run: Run) -> dict[str, Any]:
     }
 
 
-def by_length(pairs: list[Any], found: list[str], references: list[str], *, tokenize: str) -> list[dict[str, float]]:
+def by_length(
+    pairs: list[Any], translations: list[str], references: list[str], *, tokenize: str
+) -> list[dict[str, float]]:
     """BLEU of the sentences of like source length."""
     rows = []
     for low, high in pairwise(EDGES):
         chosen = [i for i, (source, _) in enumerate(pairs) if low <= len(source.split()) < high]
         if chosen:
             scores = metrics.compute_metrics(
-                [found[i] for i in chosen], [references[i] for i in chosen], tokenize=tokenize
+                [translations[i] for i in chosen], [references[i] for i in chosen], tokenize=tokenize
             )
             rows.append({"from": low, "below": high, "sentences": len(chosen), "bleu_lc": scores["bleu_lc"]})
     return rows
@@ -126,15 +128,17 @@ def by_length(pairs: list[Any], found: list[str], references: list[str], *, toke
 def plot(figures: dict[str, Any]) -> None:
     """docs/images/bleu_by_length.png: does the fixed context fall behind on long sentences?"""
     lines = {
-        name: one for name, one in figures.items() if one.get("pair") == "de -> en" and name.startswith("multi30k")
+        name: figure
+        for name, figure in figures.items()
+        if figure.get("pair") == "de -> en" and name.startswith("multi30k")
     }
     if not lines:
         return
     import matplotlib.pyplot as plt
 
     plt.figure(figsize=(6.4, 4), dpi=150)
-    for name, one in lines.items():
-        rows = one["by_length"]
+    for name, figure in lines.items():
+        rows = figure["by_length"]
         labels = [
             f"{row['from']}-{row['below'] - 1}" if row["below"] < EDGES[-1] else f"{row['from']}+" for row in rows
         ]

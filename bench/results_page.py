@@ -38,61 +38,66 @@ def link(name: str) -> str:
 
 def translation(figures: dict[str, Any]) -> str:
     rows: list[list[object]] = []
-    for name, one in figures.items():
-        if one["task"] == "translation":
-            shown = [f"{one['test'][key]:.2f}" for key in ("bleu_lc", "bleu", "chrf")]
-            if one["lowercase"]:
+    for name, record in figures.items():
+        if record["task"] == "translation":
+            shown = [f"{record['test'][key]:.2f}" for key in ("bleu_lc", "bleu", "chrf")]
+            if record["lowercase"]:
                 shown[1] = "–"  # a model of small letters has no cased figure
-            size = f"{one['parameters'] / 1e6:.2f} M"
-            rows.append([link(name), size, one["epochs"], one["minutes"], one["decoding"], *shown])
+            size = f"{record['parameters'] / 1e6:.2f} M"
+            rows.append([link(name), size, record["epochs"], record["minutes"], record["decoding"], *shown])
     return table("| recipe | parameters | epochs | minutes | decoding | BLEU lc | BLEU | chrF |", rows)
 
 
 def music(figures: dict[str, Any], encoding: str = "grid") -> str:
     rows: list[list[object]] = []
-    for name, one in figures.items():
-        if one["task"] == "music" and one.get("encoding", "grid") == encoding:
-            size = f"{one['parameters'] / 1e6:.2f} M"
+    for name, figure in figures.items():
+        if figure["task"] == "music" and figure.get("encoding", "grid") == encoding:
+            size = f"{figure['parameters'] / 1e6:.2f} M"
             splits = ("train", "valid", "whole", "test")
-            nats = [f"{one[split]['nats']:.4f}" if split in one else "–" for split in splits]
-            rows.append([link(name), size, one["steps"], one["minutes"], *nats])
+            nats = [f"{figure[split]['nats']:.4f}" if split in figure else "–" for split in splits]
+            rows.append([link(name), size, figure["steps"], figure["minutes"], *nats])
     text = table("| recipe | parameters | steps | minutes | train | valid | valid, whole pieces | test |", rows)
-    for name, one in figures.items():
-        if "sight" in one:
-            blind, *seen = (f"{nats:.4f}" for nats in one["sight"].values())
-            sight = "".join(f"; with lookahead to the soprano {nats}" for nats in seen)
+    for name, figure in figures.items():
+        if "sight" in figure:
+            blind, *lookahead = (f"{nats:.4f}" for nats in figure["sight"].values())
+            sight = "".join(f"; with lookahead to the soprano {nats}" for nats in lookahead)
             text += f"\nLower voices of `{name}`, validation split: {blind} nats{sight}.\n"
     return text
 
 
 def held_out(figures: dict[str, Any], task: str) -> str:
     """The runs of any other task, one a line: size, budget, and the scores that have no dots in their names."""
-    runs = {name: one for name, one in figures.items() if one["task"] == task}
-    columns = list(dict.fromkeys(key for one in runs.values() for key in one["scores"] if "." not in key))
+    runs = {name: record for name, record in figures.items() if record["task"] == task}
+    columns = list(dict.fromkeys(key for record in runs.values() for key in record["scores"] if "." not in key))
     rows: list[list[object]] = []
-    for name, one in runs.items():
-        cells = [f"{one['scores'][key]:.4g}" if key in one["scores"] else "–" for key in columns]
-        size = f"{one['parameters'] / 1e6:.2f} M"
-        rows.append([link(name), one["model"], size, one["steps"], one["minutes"], one["split"], *cells])
+    for name, record in runs.items():
+        cells = [f"{record['scores'][key]:.4g}" if key in record["scores"] else "–" for key in columns]
+        size = f"{record['parameters'] / 1e6:.2f} M"
+        rows.append([link(name), record["model"], size, record["steps"], record["minutes"], record["split"], *cells])
     head = " | ".join(key.replace("_", " ") for key in columns)
     return table(f"| recipe | model | parameters | steps | minutes | split | {head} |", rows)
 
 
-def baselines(found: dict[str, dict[str, float]]) -> str:
+def baselines(results: dict[str, dict[str, float]]) -> str:
     """The bags of n-grams by bench/ngrams.py."""
     rows: list[list[object]] = [
-        [link(name), f"{one['features']:,.0f}", f"{one['seconds']:.0f}", *(f"{one[s]:.4f}" for s in ("valid", "test"))]
-        for name, one in found.items()
+        [
+            link(name),
+            f"{record['features']:,.0f}",
+            f"{record['seconds']:.0f}",
+            *(f"{record[s]:.4f}" for s in ("valid", "test")),
+        ]
+        for name, record in results.items()
     ]
     return table("| data of | n-grams | seconds | valid accuracy | test accuracy |", rows)
 
 
-def beside(found: dict[str, dict[str, float]]) -> str:
+def beside(results: dict[str, dict[str, float]]) -> str:
     """Captioning beside a plain loop, and the gradient of hard attention with and without its baseline."""
     rows: list[list[object]] = []
-    for name, one in found.items():
-        ours, other = (one[key] for key in (("regard", "plain") if "plain" in one else ("baseline", "none")))
-        rows.append([name, f"{ours:.4g}", f"{other:.4g}", f"{one['ratio']:.2f}"])
+    for name, record in results.items():
+        ours, later = (record[key] for key in (("regard", "plain") if "plain" in record else ("baseline", "none")))
+        rows.append([name, f"{ours:.4g}", f"{later:.4g}", f"{record['ratio']:.2f}"])
     return table("| measurement | regard, or with the baseline | plain loop, or without the baseline | ratio |", rows)
 
 
@@ -113,26 +118,28 @@ def sampling(figures: dict[str, Any]) -> str:
 def positions(figures: dict[str, Any]) -> str:
     curves, bucket = figures["curves"], figures["bucket"]
     rows: list[list[object]] = [
-        [f"{number * bucket}–{(number + 1) * bucket - 1}", *(f"{nats:.3f}" for nats in at)]
-        for number, at in enumerate(zip(*curves.values(), strict=True))
+        [f"{index * bucket}–{(index + 1) * bucket - 1}", *(f"{nats:.3f}" for nats in at)]
+        for index, at in enumerate(zip(*curves.values(), strict=True))
     ]
     return table(f"| tokens | {' | '.join(curves)} |", rows)
 
 
-def samples(found: dict[str, dict[str, float]]) -> str:
-    names = list(next(iter(found.values())))
-    rows: list[list[object]] = [[whose, *(f"{values[name]:.3f}" for name in names)] for whose, values in found.items()]
+def samples(results: dict[str, dict[str, float]]) -> str:
+    names = list(next(iter(results.values())))
+    rows: list[list[object]] = [
+        [whose, *(f"{values[name]:.3f}" for name in names)] for whose, values in results.items()
+    ]
     return table(f"| piece | {' | '.join(name.replace('_', ' ') for name in names)} |", rows)
 
 
-def likeness(found: dict[str, Any]) -> str:
+def likeness(results: dict[str, Any]) -> str:
     """What samples that were told a composer are taken for."""
-    names = list(next(iter(found["taken"].values())))
+    names = list(next(iter(results["taken"].values())))
     rows: list[list[object]] = [
-        [told, *(f"{shares[name]:.0%}" for name in names)] for told, shares in found["taken"].items()
+        [changes, *(f"{shares[name]:.0%}" for name in names)] for changes, shares in results["taken"].items()
     ]
-    said = f"It recognizes {found['accuracy']:.0%} of {found['excerpts']} real excerpts that are held out. "
-    said += f"Excerpts have {found['seconds']:g} seconds; there are {found['each']} samples for each condition.\n\n"
+    said = f"It recognizes {results['accuracy']:.0%} of {results['excerpts']} real excerpts that are held out. "
+    said += f"Excerpts have {results['seconds']:g} seconds; there are {results['each']} samples for each condition.\n\n"
     return said + table(f"| condition | {' | '.join(f'classified as {name}' for name in names)} |", rows)
 
 
@@ -140,9 +147,9 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
     """The figures as Markdown, and below them docs/results_notes.md, which is written by hand."""
     notes = (DOCS / "results_notes.md").read_text(encoding="utf-8")
     parts = [HEAD, translation(figures), PLOT]
-    if any(one["task"] == "music" for one in figures.values()):
+    if any(record["task"] == "music" for record in figures.values()):
         parts += [CHORALES, music(figures)]
-    if any(one.get("encoding") == "events" for one in figures.values()):
+    if any(record.get("encoding") == "events" for record in figures.values()):
         parts += [PERFORMANCES, music(figures, "events")]
     if "likeness" in measured:
         parts += [LIKENESS, likeness(measured["likeness"])]
@@ -154,7 +161,7 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
         parts += [SAMPLING, sampling(measured["sampling"])]
     if "samples" in measured:
         parts += [SAMPLES, samples(measured["samples"])]
-    for task in dict.fromkeys(one["task"] for one in figures.values()):
+    for task in dict.fromkeys(record["task"] for record in figures.values()):
         if task not in ("translation", "music"):
             parts += [TITLES.get(task, f"## {task.replace('_', ' ').capitalize()}\n"), held_out(figures, task)]
         if task == "classification" and NGRAMS.exists():

@@ -27,28 +27,28 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--temperature", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=3)
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    run = regard.load(given.run)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    run = regard.load(args.run)
     task: Any = run.task
     chorale = task.split("test")[PIECE].content
-    seed = given.out / "seed.mid"
+    seed = args.out / "seed.mid"
     seed.write_bytes(to_midi(task.encoding.notes(chorale), task.encoding))
     wishes: dict[str, dict[str, Any]] = {
         "unconditional": {},
         "continued": {"prompt": seed, "prompt_seconds": KEPT},
         "harmonised": {"harmonise": seed},
     }
-    found: dict[str, Any] = {"the chorale itself": statistics.describe([chorale])}
+    statistics_by_name: dict[str, Any] = {"the chorale itself": statistics.describe([chorale])}
     for name, wish in wishes.items():
-        piece = run.generate(**wish, temperature=given.temperature, seed=given.seed)[0]
+        piece = run.generate(**wish, temperature=args.temperature, seed=args.seed)[0]
         for kind in KINDS:
-            (given.out / f"{name}{kind}").write_bytes(piece.render(kind))
-        (results_page.DOCS / "images" / f"sample_{name}.png").write_bytes((given.out / f"{name}.png").read_bytes())
-        found[name] = statistics.describe([task.encoding.decode(piece.value.tokens)])
-    found["test split"] = statistics.describe([one.content for one in task.split("test")])
-    results_page.store(results_page.MUSIC, results_page.stored(results_page.MUSIC) | {"samples": found})
-    print(results_page.samples(found))
+            (args.out / f"{name}{kind}").write_bytes(piece.render(kind))
+        (results_page.DOCS / "images" / f"sample_{name}.png").write_bytes((args.out / f"{name}.png").read_bytes())
+        statistics_by_name[name] = statistics.describe([task.encoding.decode(piece.value.tokens)])
+    statistics_by_name["test split"] = statistics.describe([piece_.content for piece_ in task.split("test")])
+    results_page.store(results_page.MUSIC, results_page.stored(results_page.MUSIC) | {"samples": statistics_by_name})
+    print(results_page.samples(statistics_by_name))
 
 
 if __name__ == "__main__":

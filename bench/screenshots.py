@@ -38,12 +38,12 @@ def sentence(loaded: regard.Run) -> str:
     return pairs[0][0]
 
 
-def best_head(found: Inspection) -> str:
+def best_head(inspection: Inspection) -> str:
     """The head that aligns best, as a part of the page's address."""
-    if found.truth is None:
+    if inspection.truth is None:
         return ""
-    heads = {(name, i): rate for name, rates in found.truth.rates.items() for i, rate in enumerate(rates["heads"])}
-    name, head = min(heads, key=lambda one: heads[one])
+    heads = {(name, i): rate for name, rates in inspection.truth.rates.items() for i, rate in enumerate(rates["heads"])}
+    name, head = min(heads, key=lambda key: heads[key])
     return f"&map={name}&head={head}"
 
 
@@ -67,15 +67,15 @@ def main(run: str, folder: str = "docs/images") -> None:
     loaded = regard.load(run)
     if loaded.recipe.decoding and loaded.recipe.decoding.name == "greedy":
         loaded = regard.load(run, ["decoding=beam"])
-    found = collect(target_of(loaded), sentence(loaded))
+    inspection = collect(target_of(loaded), sentence(loaded))
     # How long the search took says more of the machine and its load than of the model.
-    found = replace(found, facts={name: fact for name, fact in found.facts.items() if name != "seconds"})
+    inspection = replace(inspection, facts={name: fact for name, fact in inspection.facts.items() if name != "seconds"})
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as made, sync_playwright() as driver:
-        page_file = Path(made) / "page.html"
-        InspectionReport(found).save(page_file)
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as driver:
+        page_file = Path(temporary) / "page.html"
+        InspectionReport(inspection).save(page_file)
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        shoot(browser, f"{page_file.as_uri()}#view=VIEW&row=2{best_head(found)}", Path(folder))
+        shoot(browser, f"{page_file.as_uri()}#view=VIEW&row=2{best_head(inspection)}", Path(folder))
         browser.close()
 
 

@@ -72,23 +72,23 @@ def processes(pid):
 
 def memory(pid):
     """Resident megabytes of a server, all its processes together."""
-    sizes = [Path(f"/proc/{each}/status").read_text(encoding="utf-8") for each in processes(pid)]
+    sizes = [Path(f"/proc/{process_id}/status").read_text(encoding="utf-8") for process_id in processes(pid)]
     return sum(int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) for text in sizes) / 1024
 
 
 def used(pid):
     """Seconds of a processor that a server has taken."""
-    facts = [Path(f"/proc/{each}/stat").read_text(encoding="utf-8").rpartition(")")[2] for each in processes(pid)]
-    return sum(sum(map(int, each.split()[11:13])) for each in facts) / TICK
+    facts = [Path(f"/proc/{fields}/stat").read_text(encoding="utf-8").rpartition(")")[2] for fields in processes(pid)]
+    return sum(sum(map(int, fields.split()[11:13])) for fields in facts) / TICK
 
 
 def inputs_of(run):
     """Examples and parts of them, so that lengths differ; files as they are."""
-    found = list(run.task.examples)
+    inputs = list(run.task.examples)
     if not run.task.input_suffixes:
-        words = [text.split() for text in found if text]
-        found += [" ".join(each[:length]) for each in words for length in range(2, len(each))]
-    return list(dict.fromkeys(found))[:KINDS]
+        words = [text.split() for text in inputs if text]
+        inputs += [" ".join(words_[:length]) for words_ in words for length in range(2, len(words_))]
+    return list(dict.fromkeys(inputs))[:KINDS]
 
 
 class Subject:
@@ -112,11 +112,11 @@ class Subject:
         corpus = (texts * (512 // len(texts) + 1))[:512]
         run = regard.load(folder, engine="auto")  # as the server does
         run.predict(corpus, **self.options)
-        begun, cpu, count = time.monotonic(), time.process_time(), 0
-        while not count or time.monotonic() - begun < seconds:
+        started_at, cpu, count = time.monotonic(), time.process_time(), 0
+        while not count or time.monotonic() - started_at < seconds:
             run.predict(corpus, **self.options)
             count += len(corpus)
-        self.rate = count / (time.monotonic() - begun)
+        self.rate = count / (time.monotonic() - started_at)
         self.cost = 1000 * (time.process_time() - cpu) / count
 
 
@@ -140,18 +140,18 @@ def measure(subject, server, address, *, clients, seconds):
 
 def measure_one(subject, server, address, *, count, seconds, label):
     """A row more: so many clients."""
-    before, own = used(server.pid), time.process_time()
-    begun = time.monotonic()
+    before, client_cpu = used(server.pid), time.process_time()
+    started_at = time.monotonic()
     heard = load(address, subject.asked, clients=count, seconds=seconds)
-    speed = len(heard.seconds) / (time.monotonic() - begun)
-    taken = used(server.pid) - before, time.process_time() - own
-    cost = " | ".join(f"{1000 * each / max(1, len(heard.seconds)):.3f}" for each in taken)
+    speed = len(heard.seconds) / (time.monotonic() - started_at)
+    cpu_seconds = used(server.pid) - before, time.process_time() - client_cpu
+    cost = " | ".join(f"{1000 * seconds_ / max(1, len(heard.seconds)):.3f}" for seconds_ in cpu_seconds)
     subject.single = subject.single or speed
-    wrong = ", ".join(f"{number} {what}" for what, number in heard.wrong.items()) or 0
+    wrong_text = ", ".join(f"{count_} {what}" for what, count_ in heard.wrong.items()) or 0
     times = f"{1000 * heard.worst(0.5):.0f} | {1000 * heard.worst(0.99):.0f}"
     subject.rows.append(
         f"| {label} | {speed:.1f} | {speed / subject.single:.2f} | {speed / subject.rate:.2f} | {times} | {cost} "
-        f"| {heard.refused} | {heard.lost} | {wrong} | {memory(server.pid):.0f} |"
+        f"| {heard.refused} | {heard.lost} | {wrong_text} | {memory(server.pid):.0f} |"
     )
     print(subject.rows[-1], flush=True)
     if heard.example:
@@ -213,28 +213,28 @@ def main():
     parser.add_argument("--also", type=int, default=0, help="a row more: the most clients, by so many processes")
     parser.add_argument("--minutes", type=float, default=0, help="of a soak at the end")
     parser.add_argument("--page", type=Path, help="write the tables between the markers of this page")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        runs = given.runs or trained(given.folder or Path(temporary))
-        server, address = started(runs, given.workers)
+        runs = args.runs or trained(args.folder or Path(temporary))
+        server, address = started(runs, args.workers)
         try:
-            subjects = [Subject(folder, address, seconds=given.seconds / 2) for folder in runs]
-            counts = [int(count) for count in given.clients.split(",")]
+            subjects = [Subject(folder, address, seconds=args.seconds / 2) for folder in runs]
+            counts = [int(count) for count in args.clients.split(",")]
             for subject in subjects:
                 print(f"\n{subject.title}: {subject.rate:.1f} inputs/s as a corpus, {subject.cost:.2f} ms each")
-                measure(subject, server, address, clients=counts, seconds=given.seconds)
-            soaked = soak(subjects, server, address, minutes=given.minutes) if given.minutes else ""
+                measure(subject, server, address, clients=counts, seconds=args.seconds)
+            soaked = soak(subjects, server, address, minutes=args.minutes) if args.minutes else ""
         finally:
             server.terminate()
             server.wait(60)
-        if given.also:
-            measure_processes(subjects, runs, workers=given.also, count=max(counts), seconds=given.seconds)
-    if given.page:
-        machine = f"{os.cpu_count()} cores, {platform.machine()}, {given.seconds:g} seconds each"
-        where = f"{machine}; server processes: {given.workers}, unless a row says otherwise.\n\n"
-        put(given.page, "load", where + "\n\n".join("\n".join(subject.rows) for subject in subjects))
+        if args.also:
+            measure_processes(subjects, runs, workers=args.also, count=max(counts), seconds=args.seconds)
+    if args.page:
+        machine = f"{os.cpu_count()} cores, {platform.machine()}, {args.seconds:g} seconds each"
+        where = f"{machine}; server processes: {args.workers}, unless a row says otherwise.\n\n"
+        put(args.page, "load", where + "\n\n".join("\n".join(subject.rows) for subject in subjects))
         if soaked:
-            put(given.page, "soak", soaked)
+            put(args.page, "soak", soaked)
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ def _piece(code: str, name: str) -> str:
     node: ast.AST = ast.parse(code)
     for part in name.split("."):
         inner = (child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part)
-        found = next(inner, None)
-        if found is None:
+        child_node = next(inner, None)
+        if child_node is None:
             raise ValueError(f"there is no {name} in the file")
-        node = found
+        node = child_node
     first, last = (getattr(node, end) for end in ("lineno", "end_lineno"))
     decorators = [decorator.lineno for decorator in getattr(node, "decorator_list", [])]
     return textwrap.dedent("\n".join(code.splitlines()[min([first, *decorators]) - 1 : last])) + "\n"
@@ -40,8 +40,8 @@ def _piece(code: str, name: str) -> str:
 def renewed(text: str) -> str:
     """A page with its excerpts as the source has them now."""
 
-    def block(found: re.Match[str]) -> str:
-        path, names = found.group(1), found.group(2)
+    def block(match: re.Match[str]) -> str:
+        path, names = match.group(1), match.group(2)
         title = path if names is None else f"{path}: {names}"
         return f"```python\n# {title}\n{excerpt(ROOT / path, names)}```"
 

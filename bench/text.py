@@ -117,13 +117,13 @@ def bert_training(quick: bool) -> Systems:
     rows, mask = (4 if quick else 32), shape.vocabulary - 1
     tokens = torch.randint(4, mask, (rows, shape.context))
     chosen = torch.rand(tokens.shape) < 0.15
-    seen, lengths = tokens.masked_fill(chosen, mask), torch.full((rows,), shape.context)
+    input_tokens, lengths = tokens.masked_fill(chosen, mask), torch.full((rows,), shape.context)
 
     def ours() -> Work:
         size = {"layers": shape.layers, "dim": shape.dim, "heads": shape.heads, "ffn_dim": 4 * shape.dim}
         config = bert.Config(**size, dropout=shape.dropout, norm="post")
         model = bert.build(config, MaskedLMSpec(shape.vocabulary, shape.context, SpecialTokens(mask=mask)))
-        gaps = MaskedBatch(seen, tokens, lengths, chosen, chosen.long(), torch.zeros_like(tokens))
+        gaps = MaskedBatch(input_tokens, tokens, lengths, chosen, chosen.long(), torch.zeros_like(tokens))
         count = int(chosen.sum())
         return training(
             model, lambda: model.readout.loss(model(gaps).features, tokens[chosen]) / count, tokens.numel(), fused=True
@@ -133,7 +133,7 @@ def bert_training(quick: bool) -> Systems:
         model, labels, present = hf_bert(shape), tokens.masked_fill(~chosen, -100), torch.ones_like(tokens)
         return training(
             model,
-            lambda: model(input_ids=seen, attention_mask=present, labels=labels).loss,
+            lambda: model(input_ids=input_tokens, attention_mask=present, labels=labels).loss,
             tokens.numel(),
             fused=False,
         )
@@ -146,14 +146,17 @@ def hierarchical_training(quick: bool) -> Systems:
         (3 if quick else 32),
         DocumentSpec(30_000, 2, max_length=3000, max_sentence_length=60, max_sentences=150),
     )
-    given, labels = sample(count, sizes), torch.zeros(count, dtype=torch.long)
+    documents, labels = sample(count, sizes), torch.zeros(count, dtype=torch.long)
     model = hierarchical.build(hierarchical.Config(dropout=0.0, word_dropout=0.0), sizes)
     loop = PlainHierarchical(model)  # the same weights
-    torch.testing.assert_close(model(given), loop(given), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(model(documents), loop(documents), rtol=1e-3, atol=1e-4)
 
     def step(chosen: torch.nn.Module, *, fused: bool) -> Work:
         return training(
-            chosen, lambda: torch.nn.functional.cross_entropy(model.readout(chosen(given)), labels), count, fused=fused
+            chosen,
+            lambda: torch.nn.functional.cross_entropy(model.readout(chosen(documents)), labels),
+            count,
+            fused=fused,
         )
 
     return {"regard": lambda: step(model, fused=True), "plain loop": lambda: step(loop, fused=False)}

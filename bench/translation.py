@@ -69,10 +69,10 @@ def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, An
     command = [sys.executable, "-m", "systems.measure", task, system, str(seconds), folder]
     before = _clocks()
     done = subprocess.run(command, cwd=ROOT / "bench", env=environment, capture_output=True, text=True, check=False)
-    wall, busy, own = (b - a for a, b in zip(before, _clocks(), strict=True))
+    wall, busy, children = (b - a for a, b in zip(before, _clocks(), strict=True))
     for line in done.stdout.splitlines():
         if line.startswith("RESULT "):
-            foreign = max(0.0, busy - own) / (wall * (os.cpu_count() or 1))
+            foreign = max(0.0, busy - children) / (wall * (os.cpu_count() or 1))
             return {**json.loads(line.removeprefix("RESULT ")), "foreign": round(foreign, 3)}
     print(f"{task} by {system} failed:\n{done.stdout}{done.stderr}", flush=True)
     return {}
@@ -82,33 +82,33 @@ def _clocks() -> tuple[float, float, float]:
     """Seconds: on the wall, of all cores at work, of our own processes at work."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     busy = sum(ticks) - ticks[3] - ticks[4]  # without idle and waiting for disks
-    mine = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.monotonic(), busy / os.sysconf("SC_CLK_TCK"), mine.ru_utime + mine.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.monotonic(), busy / os.sysconf("SC_CLK_TCK"), usage.ru_utime + usage.ru_stime
 
 
-def left(works: dict[str, list[str]], found: Works, *, count: int) -> list[tuple[int, str, str]]:
+def left(works: dict[str, list[str]], measured: Works, *, count: int) -> list[tuple[int, str, str]]:
     """What is to be measured: round by round every work, by every system in turn."""
     turns = [(turn, task, system) for turn in range(count) for task, names in works.items() for system in names]
     return [
         (turn, task, system)
         for turn, task, system in turns
-        if len(found[task].get(system, [])) <= turn and not (turn and task.startswith(ONCE))
+        if len(measured[task].get(system, [])) <= turn and not (turn and task.startswith(ONCE))
     ]
 
 
-def rounds(todo: list[tuple[int, str, str]], found: Works, *, seconds: float, save: Callable[[], None]) -> list[str]:
+def rounds(todo: list[tuple[int, str, str]], measured: Works, *, seconds: float, save: Callable[[], None]) -> list[str]:
     """Measure, and save after each measurement; returns what failed, which is not tried again."""
     failed: list[str] = []
-    with tempfile.TemporaryDirectory() as made:
-        prepare(Path(made))
+    with tempfile.TemporaryDirectory() as temporary:
+        prepare(Path(temporary))
         for turn, task, system in todo:
             if f"{task} by {system}" in failed:
                 continue
-            one = run(task, system, seconds=seconds, folder=Path(made))
-            if one:
-                found[task].setdefault(system, []).append(one)
+            record = run(task, system, seconds=seconds, folder=Path(temporary))
+            if record:
+                measured[task].setdefault(system, []).append(record)
                 save()
-                print(f"{turn + 1} {task:20} {system:24} {_shown(one)}", flush=True)
+                print(f"{turn + 1} {task:20} {system:24} {_shown(record)}", flush=True)
             else:
                 failed.append(f"{task} by {system}")
     return failed
@@ -124,10 +124,10 @@ def prepare(folder: Path) -> None:
         raise SystemExit("    pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt")
 
 
-def _shown(one: dict[str, Any]) -> str:
-    if "rate" in one:
-        return f"{one['rate']:12.1f}/s, others {one['foreign']:.0%}"
-    return f"{one['ready']:12.2f} s" if "ready" in one else " ".join(f"{x}:{y:.3f}" for x, y in one["points"])
+def _shown(record: dict[str, Any]) -> str:
+    if "rate" in record:
+        return f"{record['rate']:12.1f}/s, others {record['foreign']:.0%}"
+    return f"{record['ready']:12.2f} s" if "ready" in record else " ".join(f"{x}:{y:.3f}" for x, y in record["points"])
 
 
 def machine() -> dict[str, str]:
@@ -141,11 +141,11 @@ def machine() -> dict[str, str]:
 
 def begin(path: Path, chosen: dict[str, list[str]], *, remeasure: bool) -> dict[str, Any]:
     """The figures so far, of this machine; without those of the chosen works if they are measured again."""
-    here = machine()
+    this_machine = machine()
     old = json.loads(path.read_text()) if path.exists() else {}
-    kept: Works = old.get("works", {}) if old.get("machine") == here else {}
-    works = {task: {} if remeasure and task in chosen else kept.get(task, {}) for task in WORKS}
-    return {"machine": here, "works": works}
+    stored: Works = old.get("works", {}) if old.get("machine") == this_machine else {}
+    works = {task: {} if remeasure and task in chosen else stored.get(task, {}) for task in WORKS}
+    return {"machine": this_machine, "works": works}
 
 
 def main() -> None:

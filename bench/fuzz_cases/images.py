@@ -52,21 +52,21 @@ class Kind:
         self.arrays = np.random.default_rng(2).integers(0, 256, (6, 8, 8), dtype=np.uint8)
 
     def make(self, rng: random.Random, folder: Path) -> Case:
-        place = folder / "images"
-        place.mkdir()
+        target = folder / "images"
+        target.mkdir()
         choice = rng.random()
         if choice < 0.55:
             suffix = rng.choice(list(FORMATS))
-            path = place / f"1{suffix if rng.random() < 0.9 else '.png'}"
+            path = target / f"1{suffix if rng.random() < 0.9 else '.png'}"
             path.write_bytes(self._image(rng, suffix))
             if rng.random() < 0.8:
                 return Case(f"image {path.suffix}", partial(open_image, path))
-            return _used(rng, f"folder with {path.suffix}", place)
+            return _used(rng, f"folder with {path.suffix}", target)
         if choice < 0.75:
-            return _used(rng, "archive", self._archive(rng, place))
+            return _used(rng, "archive", self._archive(rng, target))
         if choice < 0.87:
-            return _used(rng, "idx", self._idx(rng, place))
-        return _used(rng, "npz", self._npz(rng, place))
+            return _used(rng, "idx", self._idx(rng, target))
+        return _used(rng, "npz", self._npz(rng, target))
 
     def _image(self, rng: random.Random, suffix: str) -> bytes:
         data = rng.choice(self.files[suffix])
@@ -75,7 +75,7 @@ class Kind:
             return data[:16] + header + struct.pack(">I", zlib.crc32(b"IHDR" + header)) + data[33:]
         return mutate.data(rng, data)
 
-    def _archive(self, rng: random.Random, place: Path) -> Path:
+    def _archive(self, rng: random.Random, parent: Path) -> Path:
         target, names = io.BytesIO(), rng.sample(NAMES, rng.randrange(1, 6))
         kind = rng.choice([".zip", ".tar", ".tar.gz", ".tar.xz", ".tgz"])
         if kind == ".zip":
@@ -89,11 +89,11 @@ class Kind:
                     member.size, member.linkname = len(data), "../outside/file"
                     member.type = rng.choices([tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE], [90, 5, 5])[0]
                     packed.addfile(member, io.BytesIO(data))
-        path = place / f"images{kind}"
+        path = parent / f"images{kind}"
         path.write_bytes(mutate.data(rng, target.getvalue()) if rng.random() < 0.4 else target.getvalue())
         return path
 
-    def _idx(self, rng: random.Random, place: Path) -> Path:
+    def _idx(self, rng: random.Random, parent: Path) -> Path:
         shape = list(self.arrays.shape)
         if rng.random() < 0.4:
             shape[rng.randrange(3)] = rng.choice([0, 1, 2**31, 2**32 - 1, 9])
@@ -105,10 +105,10 @@ class Kind:
         for name, data in (("train-images-idx3-ubyte", images), ("train-labels-idx1-ubyte", labels)):
             spoilt = mutate.data(rng, data) if rng.random() < 0.5 else data
             packed = rng.random() < 0.3
-            (place / (name + ".gz" * packed)).write_bytes(gzip.compress(spoilt) if packed else spoilt)
-        return place
+            (parent / (name + ".gz" * packed)).write_bytes(gzip.compress(spoilt) if packed else spoilt)
+        return parent
 
-    def _npz(self, rng: random.Random, place: Path) -> Path:
+    def _npz(self, rng: random.Random, parent: Path) -> Path:
         odd = [
             np.array(["x"]),
             np.array(5.0),
@@ -126,15 +126,15 @@ class Kind:
         target = io.BytesIO()
         np.savez_compressed(target, **arrays)
         data = target.getvalue()
-        (place / "data.npz").write_bytes(mutate.data(rng, data) if rng.random() < 0.5 else data)
-        return place
+        (parent / "data.npz").write_bytes(mutate.data(rng, data) if rng.random() < 0.5 else data)
+        return parent
 
 
 def _used(rng: random.Random, what: str, path: Path) -> Case:
     if rng.random() < 0.4:
         return Case(f"{what} -> check", lambda: checks_images.check(path))
-    wanted = TargetShape(8, 8, 1) if rng.random() < 0.7 else TargetShape()
+    target_shape = TargetShape(8, 8, 1) if rng.random() < 0.7 else TargetShape()
     return Case(
         f"{what} -> collect",
-        lambda: [part.all() for part in load_collection(ImageSource(path, target_shape=wanted)).splits.values()],
+        lambda: [part.all() for part in load_collection(ImageSource(path, target_shape=target_shape)).splits.values()],
     )

@@ -57,26 +57,26 @@ def deep(rng: random.Random) -> str:
 
 def tree(rng: random.Random, table: Any) -> str:
     """One place of a JSON tree changed; returns where."""
-    path, here = "", table
+    path, node = "", table
     while True:
-        keys = list(here) if isinstance(here, dict) else list(range(len(here)))
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
         if not keys:
             return f"{path} (nothing to change)"
         key = rng.choice(keys)
-        inner = here[key]
+        inner = node[key]
         path += f".{str(key)[:30]}"
         if isinstance(inner, dict | list) and inner and rng.random() < 0.8:
-            here = inner
+            node = inner
             continue
         action = rng.random()
         if action < 0.12:
-            del here[key]
+            del node[key]
             return f"{path} deleted"
-        if action < 0.2 and isinstance(here, dict):
-            here[rng.choice(TEXTS)] = here.pop(key)
+        if action < 0.2 and isinstance(node, dict):
+            node[rng.choice(TEXTS)] = node.pop(key)
             return f"{path} renamed"
-        here[key] = _like(rng, inner) if action < 0.6 else value(rng)
-        return f"{path} = {str(here[key])[:40]!r}"
+        node[key] = _like(rng, inner) if action < 0.6 else value(rng)
+        return f"{path} = {str(node[key])[:40]!r}"
 
 
 def _like(rng: random.Random, old: Any) -> Any:
@@ -84,9 +84,9 @@ def _like(rng: random.Random, old: Any) -> Any:
     if isinstance(old, bool):
         return not old
     if isinstance(old, int):
-        return rng.choice([number for number in NUMBERS if isinstance(number, int)])
+        return rng.choice([value_ for value_ in NUMBERS if isinstance(value_, int)])
     if isinstance(old, float):
-        return rng.choice([number for number in NUMBERS if isinstance(number, float)])
+        return rng.choice([value_ for value_ in NUMBERS if isinstance(value_, float)])
     return rng.choice(TEXTS) if isinstance(old, str) else value(rng)
 
 

@@ -31,10 +31,10 @@ class Kind:
         self.app.state.inspection_threads = None  # threads are not forked: each loop has its own
         status, body = asyncio.run(_ask(self.app, "POST", "/api/look", HERE, json.dumps({"text": self.text}).encode()))
         assert status == 200, body  # and the tables of the model are made, for all processes that are forked
-        found = json.loads(body)
+        inspection = json.loads(body)
         self.good = {
             "text": self.text,
-            "disabled_heads": [[found["maps"][0]["name"], 0]],
+            "disabled_heads": [[inspection["maps"][0]["name"], 0]],
             "hidden_items": [["source", 0]],
         }
         self.good["temperature"] = 1.5
@@ -86,12 +86,12 @@ def _line(body: bytes) -> str:
 async def _ask(app: Any, method: str, path: str, headers: dict[str, str], content: bytes) -> tuple[int, bytes]:
     """One request by the protocol between web servers and applications (ASGI)."""
     sent: list[dict[str, Any]] = []
-    given = [{"type": "http.request", "body": content, "more_body": False}]
+    messages = [{"type": "http.request", "body": content, "more_body": False}]
 
     async def receive() -> dict[str, Any]:
-        if not given:
+        if not messages:
             await asyncio.sleep(3600)
-        return given.pop()
+        return messages.pop()
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

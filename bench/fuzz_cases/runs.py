@@ -34,9 +34,9 @@ class Kind:
         sample = rng.choice(self.samples)
         path = folder / "run"
         shutil.copytree(sample.path, path)
-        told = "; ".join(_spoil(rng, path) for _ in range(rng.choice([1, 1, 1, 2])))
+        changes = "; ".join(_spoil(rng, path) for _ in range(rng.choice([1, 1, 1, 2])))
         action = rng.choices(list(ACTIONS), list(ACTIONS.values()))[0]
-        return Case(f"{sample.name}: {told} -> {action}", lambda: _use(action, path, sample))
+        return Case(f"{sample.name}: {changes} -> {action}", lambda: _use(action, path, sample))
 
 
 def _use(action: str, path: Path, sample: Sample) -> Any:
@@ -76,13 +76,13 @@ def _spoil(rng: random.Random, path: Path) -> str:
         return f"{name} {_spoil_tensors(rng, chosen)}"
     if chosen.suffix == ".json" and chosen != config and rng.random() < 0.8:
         table = _read(chosen)
-        told = mutate.tree(rng, table) if isinstance(table, dict | list) and table else "kept"
+        change = mutate.tree(rng, table) if isinstance(table, dict | list) and table else "kept"
         chosen.write_bytes(mutate.as_json(rng, table))
     else:
-        told = "bytes"
+        change = "bytes"
         chosen.write_bytes(mutate.data(rng, chosen.read_bytes()))
     _update_checksum(config, name, chosen)
-    return f"{name} {told}"
+    return f"{name} {change}"
 
 
 def _read(path: Path) -> Any:
@@ -96,12 +96,12 @@ def _spoil_config(rng: random.Random, config: Path) -> str:
     table = _read(config)
     if not isinstance(table, dict) or not table:
         return "config kept"
-    told = mutate.tree(rng, table)
+    change = mutate.tree(rng, table)
     if rng.random() < 0.8:
         _seal_json(config, table)
-        return f"config{told}"
+        return f"config{change}"
     config.write_bytes(mutate.data(rng, config.read_bytes()) if rng.random() < 0.5 else mutate.as_json(rng, table))
-    return f"config{told} unsealed"
+    return f"config{change} unsealed"
 
 
 def _seal_json(path: Path, table: dict[str, Any]) -> None:
@@ -152,17 +152,17 @@ def _spoil_tensors(rng: random.Random, path: Path) -> str:
         return "kept"
     body = bytearray(raw[8 + size :])
     if rng.random() < 0.3:
-        told = f"facts{mutate.tree(rng, facts)}"
+        change = f"facts{mutate.tree(rng, facts)}"
     elif header and rng.random() < 0.6:
-        told = mutate.tree(rng, header)
+        change = mutate.tree(rng, header)
     else:
-        number = rng.choice([b"\0\0\xc0\x7f", b"\0\0\x80\x7f", b"\xff\xff\x7f\x7f", b"\xff\xff\xff\xff", b"\0\0\0\0"])
+        pattern = rng.choice([b"\0\0\xc0\x7f", b"\0\0\x80\x7f", b"\xff\xff\x7f\x7f", b"\xff\xff\xff\xff", b"\0\0\0\0"])
         at, count = 4 * rng.randrange(len(body) // 4 + 1), rng.choice([1, 100, len(body)])
         end = min(len(body), at + 4 * count) // 4 * 4
-        body[at:end] = number * ((end - at) // 4)
-        told = "numbers"
+        body[at:end] = pattern * ((end - at) // 4)
+        change = "numbers"
     header["__metadata__"] = {"regard": json.dumps({**facts, "sha256": ZEROS.decode()})}
     text = json.dumps(header).encode()
     whole = len(text).to_bytes(8, "little") + text + bytes(body)
     path.write_bytes(whole.replace(ZEROS, hashlib.sha256(whole).hexdigest().encode(), 1))
-    return told
+    return change

@@ -46,30 +46,30 @@ class Sample(NamedTuple):
 @cache
 def samples(work: Path) -> list[Sample]:
     """All of them; trained in a process of its own, so that this one has never computed a gradient."""
-    place = work / "samples"
-    place.mkdir()
-    data = place / "data"
+    folder = work / "samples"
+    folder.mkdir()
+    data = folder / "data"
     data.mkdir()
     for split, count in (("train", 30), ("valid", 3), ("test", 3)):
         pairs = english_korean.generate(split, count, seed=1)
         for code, lines in (("en", [p.source for p in pairs]), ("ko", [p.target for p in pairs])):
             (data / f"{split}.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    plain = place / "plain.txt"
+    plain = folder / "plain.txt"
     plain.write_text(" ".join(pair.source for pair in english_korean.generate("train", 300, seed=2)), encoding="utf-8")
     paths = {"translation": f"data.path={data}", "language": f"data.paths=[{str(plain)!r}]"}
     paths["masked_language"] = paths["language"]
-    number = os.fork()
-    if not number:
+    pid = os.fork()
+    if not pid:
         try:
             for task, (model, settings) in TASKS.items():
-                _train(task, model, [*settings, *([paths[task]] if task in paths else [])], place / task)
+                _train(task, model, [*settings, *([paths[task]] if task in paths else [])], folder / task)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    if os.waitpid(number, 0)[1]:
+    if os.waitpid(pid, 0)[1]:
         raise SystemExit("the samples could not be trained")
-    return [Sample(task, place / task, TEXTS.get(task, "The cook reads a book.")) for task in TASKS]
+    return [Sample(task, folder / task, TEXTS.get(task, "The cook reads a book.")) for task in TASKS]
 
 
 def _train(task: str, model: str, settings: list[str], out: Path) -> None:

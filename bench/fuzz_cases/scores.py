@@ -59,16 +59,16 @@ class Kind:
     def make(self, rng: random.Random, folder: Path) -> Case:
         suffix = rng.choice([".xml", ".mxl", ".musicxml", ".mid", ".mid"])
         name = rng.choice(["a", "b\n", "train", "ü"]) + suffix
-        told, data = _played(rng, self.midi) if suffix == ".mid" else self._score(rng)
+        change, data = _played(rng, self.midi) if suffix == ".mid" else self._score(rng)
         if suffix == ".mxl":
-            told, data = f"{told} packed", _packed(rng, data)
+            change, data = f"{change} packed", _packed(rng, data)
         elif rng.random() < 0.05:
             data = rng.choice([b"", b"MThd", b"MThd\0\0\0\6\0\1\xff\xff\0\1", b"PK\3\4", b"<", rng.randbytes(300)])
         path = folder / "music" / name
         path.parent.mkdir()
         path.write_bytes(data)
         encoding = self.events if rng.random() < (0.5 if suffix == ".mid" else 0.1) else self.grid
-        what = f"{suffix} {told} -> {encoding.name}"
+        what = f"{suffix} {change} -> {encoding.name}"
         if rng.random() < 0.25:
             return Case(f"{what} folder", lambda: _build(path.parent, encoding.name))
         return Case(what, lambda: encoding.encode(encoding.open(path).content))
@@ -83,8 +83,8 @@ class Kind:
                 "<divisions>4", "<divisions>&e;"
             )
             return "entities", text.encode()
-        places = [match.span(1) for match in re.finditer(r">([^<>]+)</", text)]
-        for start, end in sorted(rng.sample(places, rng.choice([1, 1, 3])), reverse=True):
+        spans = [match.span(1) for match in re.finditer(r">([^<>]+)</", text)]
+        for start, end in sorted(rng.sample(spans, rng.choice([1, 1, 3])), reverse=True):
             text = text[:start] + rng.choice(VALUES) + text[end:]
         if rng.random() < 0.2:
             tags = ["<note>", "</note>", "<pitch>", "<chord/>", "<cue/>", "<grace/>", "<rest/>", '<tie type="stop"/>']

@@ -35,11 +35,11 @@ class Maker:
         return f"{head}Content-Length: {len(content)}\r\n\r\n".encode("utf-8", "surrogatepass") + content
 
     def _body(self, rng: random.Random, run: regard.Run) -> dict[str, Any]:
-        given = rng.choice([*run.task.examples, ""])
+        example = rng.choice([*run.task.examples, ""])
         opens = run.task.input_suffixes or ()
-        sent = given
-        if opens and Path(given).suffix in opens and Path(given).is_file():
-            sent = {"file": base64.b64encode(Path(given).read_bytes()).decode(), "name": Path(given).name}
+        sent = example
+        if opens and Path(example).suffix in opens and Path(example).is_file():
+            sent = {"file": base64.b64encode(Path(example).read_bytes()).decode(), "name": Path(example).name}
         brief = dict(BRIEF.get(run.recipe.task.name, {}))
         return {"run": run.folder.name, "inputs": [sent], "options": brief}
 
@@ -90,10 +90,10 @@ class Maker:
 
     def _looks(self, rng: random.Random) -> bytes:
         run = rng.choice(self.runs)
-        (given,) = self._body(rng, run)["inputs"]
+        (raw_input,) = self._body(rng, run)["inputs"]
         body = {
             "run": run.folder.name,
-            "input": given,
+            "input": raw_input,
             "disabled_heads": [["x", 0]],
             "hidden_items": [["source", 1]],
             "temperature": 1,

@@ -27,7 +27,7 @@ class Kind:
     def prepare(self, work: Path) -> None:
         pairs = english_korean.generate("train", COUNT, seed=3)
         en, ko = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        labels = ["good" if number % 2 else "bad" for number in range(COUNT)]
+        labels = ["good" if index % 2 else "bad" for index in range(COUNT)]
         rows = list(zip(en, ko, labels, strict=True))
         conll = "\n".join(
             "".join(f"{word}\t{tag}\n" for word, tag in zip(text.split(), TAGS, strict=False)) for text in en
@@ -71,15 +71,15 @@ class Kind:
             data = mutate.data(rng, data)
         if rng.random() < 0.3:
             lines = data.split(b"\n")
-            place = rng.randrange(len(lines))
-            lines[place] = rng.choice(
+            target = rng.randrange(len(lines))
+            lines[target] = rng.choice(
                 [b"", b"\t" * 50, b'"', b"," * 40, b"x" * 100_000, b"a b " * 9000, b'{"en": 5}', b"[]"]
             )
             data = b"\n".join(lines)
-        path, name, told = _place(rng, folder / "data", name, data)
+        path, name, change = _place(rng, folder / "data", name, data)
         if name.endswith(".en"):
             (path / "train.ko").write_text(self.beside, encoding="utf-8")
-        what = f"{task} {name} {encoding}{told}"
+        what = f"{task} {name} {encoding}{change}"
         if rng.random() < 0.25:
             return Case(f"{what} -> data check", lambda: call("data", "check", str(path)))
         where = f"data.paths=[{str(path / name)!r}]" if task == "language" else f"data.path={path}"

@@ -28,12 +28,12 @@ def lines_of(sentences: workload.Sentences, count: int) -> list[str]:
 
 def measure(job: Job, lines: list[str]) -> dict[str, Any]:
     """The rate of one job, and how long its outputs are."""
-    begun = time.perf_counter()
-    found = job(lines)
-    seconds = time.perf_counter() - begun
-    if len(found) != len(lines):
-        raise SystemExit(f"{len(found)} lines came out of {len(lines)}")
-    return {"rate": len(lines) / seconds, "length": sum(len(line.split()) for line in found) / len(found)}
+    started_at = time.perf_counter()
+    outputs = job(lines)
+    seconds = time.perf_counter() - started_at
+    if len(outputs) != len(lines):
+        raise SystemExit(f"{len(outputs)} lines came out of {len(lines)}")
+    return {"rate": len(lines) / seconds, "length": sum(len(line.split()) for line in outputs) / len(outputs)}
 
 
 class Numbers:
@@ -63,8 +63,8 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     keep_freed_memory()
     settings = ["decoding=greedy"] if width == 1 else ["decoding=beam", f"decoding.beam_width={width}"]
     recipe = recipes.read("translation", settings=[*settings, f"data.max_length={LONGEST}"])
-    numbers: Any = Numbers()
-    task = Translation(recipe.task.config, TokenizerPair(numbers, numbers))
+    tokenizer: Any = Numbers()
+    task = Translation(recipe.task.config, TokenizerPair(tokenizer, tokenizer))
     run = Run(LoadedRun(folder, recipe, task, regard_system.load(folder, paths.ENDING)), engine=engine)
 
     def job(lines: list[str]) -> list[str]:
@@ -85,11 +85,11 @@ def ctranslate2_job(folder: Path, system: str, *, width: int, sample: list[str])
         rows = [[*line.split(), str(workload.END)] for line in lines]
         size, kind = batch
         options = {"beam_size": width, "max_decoding_length": LONGEST}
-        found = engine.translate_batch(rows, max_batch_size=size, batch_type=kind, **options)
-        return [" ".join(one.hypotheses[0]) for one in found]
+        results = engine.translate_batch(rows, max_batch_size=size, batch_type=kind, **options)
+        return [" ".join(result.hypotheses[0]) for result in results]
 
-    some = sample[: TRIED[width]]
-    job(some[:100], BATCHES[1])  # warm
-    rates = {batch: measure(lambda lines, batch=batch: job(lines, batch), some)["rate"] for batch in BATCHES}
+    lines_ = sample[: TRIED[width]]
+    job(lines_[:100], BATCHES[1])  # warm
+    rates = {batch: measure(lambda lines, batch=batch: job(lines, batch), lines_)["rate"] for batch in BATCHES}
     best = max(rates, key=lambda batch: rates[batch])
     return lambda lines: job(lines, best), f"{best[0]} {best[1]}"

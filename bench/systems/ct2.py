@@ -39,7 +39,7 @@ def named(rows: Rows) -> list[list[str]]:
 def decode(engine: Any, rows: list[list[str]], *, width: int = 1, batch: int, length: int = LENGTH) -> int:
     """All rows at once, batched by CTranslate2 itself; every output has the same length."""
     options = {"beam_size": width, "min_decoding_length": length, "max_decoding_length": length}
-    found = engine.translate_batch(rows, max_batch_size=batch, **options)
-    if any(len(one.hypotheses[0]) != length for one in found):
+    results = engine.translate_batch(rows, max_batch_size=batch, **options)
+    if any(len(result.hypotheses[0]) != length for result in results):
         raise SystemExit("CTranslate2: an output has another length than was asked for")
     return len(rows)

@@ -32,8 +32,8 @@ def fit(net: Any, sentences: Sentences) -> Any:
     rows = [[*row, END] for row in sentences.source[:SAMPLE]]
     ends = torch.tensor([len(row) for row in sentences.target[:SAMPLE]])
     features, largest = follow(net, rows, steps=int(ends.max()) + NEAR)
-    left = (torch.arange(features.shape[1])[None] - ends[:, None] + 0.5).clamp(-NEAR, NEAR)
-    row = solve(features.flatten(0, 1), (largest + SLOPE * left).flatten())
+    beyond_end = (torch.arange(features.shape[1])[None] - ends[:, None] + 0.5).clamp(-NEAR, NEAR)
+    row = solve(features.flatten(0, 1), (largest + SLOPE * beyond_end).flatten())
     net.readout.weight[END], net.readout.bias[END] = row[:-1], row[-1]
     return net
 

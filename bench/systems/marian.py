@@ -56,7 +56,7 @@ def decode(net: Any, rows: Rows, *, width: int) -> int:
     """`generate` with its cache; every output has the same length."""
     source = pad(rows)
     options = {"num_beams": width, "do_sample": False, "min_new_tokens": LENGTH, "max_new_tokens": LENGTH}
-    found = net.generate(input_ids=source, attention_mask=(source != PAD).long(), **options)
-    if found.shape[1] != LENGTH + 1:
-        raise SystemExit(f"Marian: outputs of {found.shape[1] - 1} tokens, {LENGTH} were asked for")
+    outputs = net.generate(input_ids=source, attention_mask=(source != PAD).long(), **options)
+    if outputs.shape[1] != LENGTH + 1:
+        raise SystemExit(f"Marian: outputs of {outputs.shape[1] - 1} tokens, {LENGTH} were asked for")
     return len(rows)

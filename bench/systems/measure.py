@@ -82,13 +82,15 @@ def decode(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> 
     return _passes(lambda rows: marian.decode(net, rows, width=how["width"]), groups, seconds=how["seconds"])
 
 
-def _passes(one: Any, groups: list[Any], *, seconds: float) -> float:
+def _passes(decode_group: Any, groups: list[Any], *, seconds: float) -> float:
     """Sentences one at a time in turn, after others for a while; batches in whole passes: all systems see the same."""
     if len(groups[0]) == 1:
         turn = iter(range(10**9))
-        step = lambda: one(groups[next(turn) % len(groups)])  # noqa: E731  # an argument
+        step = lambda: decode_group(groups[next(turn) % len(groups)])  # noqa: E731  # an argument
         return workload.rate(step, seconds=seconds, warm=lambda: workload.rate(step, seconds=WARM))
-    return workload.rate(lambda: sum(map(one, groups)), seconds=seconds, least=1, warm=lambda: one(groups[0]))
+    return workload.rate(
+        lambda: sum(map(decode_group, groups)), seconds=seconds, least=1, warm=lambda: decode_group(groups[0])
+    )
 
 
 def _regard(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
@@ -111,12 +113,12 @@ def _ctranslate2(shape: str, system: str, groups: list[workload.Rows], **how: An
     engine = ct2.translator(paths.exported(how["folder"], shape), setting)
     rows = [ct2.named(group) for group in groups]
     if size > 1:
-        some = [row for group in rows[: setting.workers] for row in group]
+        warm_up_rows = [row for group in rows[: setting.workers] for row in group]
         rows = [[row for group in rows for row in group]]
-        warm = lambda: ct2.decode(engine, some, width=width, batch=size)  # noqa: E731  # an argument
+        warm = lambda: ct2.decode(engine, warm_up_rows, width=width, batch=size)  # noqa: E731  # an argument
         step = lambda: ct2.decode(engine, rows[0], width=width, batch=size)  # noqa: E731  # an argument
         return workload.rate(step, seconds=how["seconds"], least=1, warm=warm)
-    return _passes(lambda one: ct2.decode(engine, one, width=width, batch=1), rows, seconds=how["seconds"])
+    return _passes(lambda sentence: ct2.decode(engine, sentence, width=width, batch=1), rows, seconds=how["seconds"])
 
 
 def corpus(system: str, sentences: workload.Sentences, *, width: int, folder: Path) -> dict[str, Any]:
@@ -133,8 +135,8 @@ def corpus(system: str, sentences: workload.Sentences, *, width: int, folder: Pa
 
 def main() -> None:
     task, system, seconds, folder = sys.argv[1:]
-    found = measure(task, system, seconds=float(seconds), folder=Path(folder))
-    result = {**found, "megabytes": workload.memory(), "seconds": workload.since_start()}
+    figures = measure(task, system, seconds=float(seconds), folder=Path(folder))
+    result = {**figures, "megabytes": workload.memory(), "seconds": workload.since_start()}
     print("RESULT " + json.dumps(result), flush=True)
     os._exit(0)  # some engines take long to leave
 

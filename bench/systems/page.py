@@ -67,7 +67,7 @@ def page(figures: dict[str, Any], notes: str) -> str:
         "With the same number format on both sides, each system at its best setting:\n",
         *table(["work", "compared with", "target", "measured", "met"], [targets.row(t, works) for t in targets.LIKE]),
         "",
-        HOW.format(count=max((len(found) for systems in works.values() for found in systems.values()), default=0)),
+        HOW.format(count=max((len(rounds) for systems in works.values() for rounds in systems.values()), default=0)),
         *growth(works),
         *startup(works),
         "## All measurements\n",
@@ -91,7 +91,7 @@ def reached(works: Works) -> list[str]:
 
 def quiet(works: Works) -> str:
     """How much of the machine others used meanwhile."""
-    shares = [one["foreign"] for systems in works.values() for found in systems.values() for one in found]
+    shares = [record["foreign"] for systems in works.values() for rounds in systems.values() for record in rounds]
     if not shares:
         return ""
     return f"Other processes used {statistics.median(shares):.0%} of the cores (median; at most {max(shares):.0%})."
@@ -100,34 +100,34 @@ def quiet(works: Works) -> str:
 def one_work(task: str, systems: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Medians with their range, and the ratio of every regard to each."""
     kind = task.split("-", maxsplit=1)[0]
-    systems = {name: found for name, found in systems.items() if found}
+    systems = {name: rounds for name, rounds in systems.items() if rounds}
     ours = [name for name in systems if name.startswith("regard")]
     extra = ["tokens out", "batches"] if kind == "corpus" else []
     head = ["system", UNITS[kind], "range", *(f"{name} : system" for name in ours), "MB", *extra]
     rows = []
-    for name, found in systems.items():
-        rates = targets.rates(found)
-        shown = [f"{statistics.median(targets.ratios(systems[one], found)):.2f}" for one in ours]
-        memory = statistics.median(one["megabytes"] for one in found)
+    for name, rounds in systems.items():
+        rates = targets.rates(rounds)
+        shown = [f"{statistics.median(targets.ratios(systems[record], rounds)):.2f}" for record in ours]
+        memory = statistics.median(record["megabytes"] for record in rounds)
         cells = [name, f"{statistics.median(rates):,.1f}", f"{min(rates):,.1f} to {max(rates):,.1f}", *shown]
-        rows.append([*cells, f"{memory:,.0f}", *_job(found, extra)])
+        rows.append([*cells, f"{memory:,.0f}", *_job(rounds, extra)])
     return [f"### {task}\n", f"{MEANING[kind]}\n", *table(head, rows)]
 
 
-def _job(found: list[dict[str, Any]], extra: list[str]) -> list[str]:
+def _job(rounds: list[dict[str, Any]], extra: list[str]) -> list[str]:
     """The mean length of a job's outputs, and the kind of batches each round chose."""
     if not extra:
         return []
-    kinds = sorted({one.get("batches", "its own") for one in found})
-    return [f"{statistics.median(one['length'] for one in found):.1f}", " or ".join(kinds)]
+    kinds = sorted({record.get("batches", "its own") for record in rounds})
+    return [f"{statistics.median(record['length'] for record in rounds):.1f}", " or ".join(kinds)]
 
 
 def startup(works: Works) -> list[str]:
     """Seconds to the first translation."""
-    found = {name: rounds for name, rounds in works.get("startup-tiny", {}).items() if rounds}
-    if not found:
+    systems = {name: rounds for name, rounds in works.get("startup-tiny", {}).items() if rounds}
+    if not systems:
         return []
-    rows = [[name, targets.spread([one["ready"] for one in rounds])] for name, rounds in found.items()]
+    rows = [[name, targets.spread([record["ready"] for record in rounds])] for name, rounds in systems.items()]
     text = "From the start of the process to the first translation by TINY, with imports and loading of the weights.\n"
     return ["## Start-up\n", text, *table(["system", "seconds"], rows), ""]
 
@@ -136,9 +136,9 @@ def growth(works: Works) -> list[str]:
     """How the cost grows: the picture, and the exponents."""
     rows = []
     for kind, (unit, timed) in GROWTH.items():
-        for name, found in works.get(f"cost-{kind}", {}).items():
-            if found:
-                points = found[-1]["points"]
+        for name, rounds in works.get(f"cost-{kind}", {}).items():
+            if rounds:
+                points = rounds[-1]["points"]
                 ends = f"{points[0][0]} to {points[-1][0]} {unit}"
                 cells = [ends, timed, name, f"{exponent(points):.2f}", f"{last(points):.2f}"]
                 rows.append(cells)
@@ -156,8 +156,8 @@ def growth(works: Works) -> list[str]:
 
 def exponents(works: Works, system: str) -> dict[str, float]:
     """By what varies, the exponent of a system's cost."""
-    found = {kind: works.get(f"cost-{kind}", {}).get(system, []) for kind in GROWTH}
-    return {kind: exponent(rounds[-1]["points"]) for kind, rounds in found.items() if rounds}
+    curves = {kind: works.get(f"cost-{kind}", {}).get(system, []) for kind in GROWTH}
+    return {kind: exponent(rounds[-1]["points"]) for kind, rounds in curves.items() if rounds}
 
 
 def exponent(points: list[list[float]]) -> float:

@@ -38,7 +38,7 @@ def _panel(panel, kind: str, works: Works) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
     title, below, side, factor = AXES[kind]
-    curves = {name: found[-1]["points"] for name, found in works[f"cost-{kind}"].items() if found}
+    curves = {name: rounds[-1]["points"] for name, rounds in works[f"cost-{kind}"].items() if rounds}
     for name, points in curves.items():
         label = f"{name}: exponent {exponent(points):.2f}"
         panel.plot([x for x, _ in points], [factor * y for _, y in points], marker="o", markersize=4, label=label)

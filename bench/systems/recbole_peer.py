@@ -38,7 +38,7 @@ def prepared(ratings: Path, folder: Path) -> tuple[Any, Any]:
 
     (folder / "films").mkdir()
     (folder / "films" / "films.inter").write_text(HEAD + ratings.read_text(encoding="utf-8"), encoding="utf-8")
-    told = SHAPE | {
+    settings = SHAPE | {
         "data_path": str(folder),
         "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
         "eval_args": {"split": {"LS": "valid_and_test"}, "order": "TO", "mode": "full", "group_by": "user"},
@@ -47,7 +47,7 @@ def prepared(ratings: Path, folder: Path) -> tuple[Any, Any]:
         "state": "WARNING",
         "checkpoint_dir": str(folder),
     }
-    config = Config(model="SASRec", dataset="films", config_dict=told)
+    config = Config(model="SASRec", dataset="films", config_dict=settings)
     training, _, _ = data_preparation(config, create_dataset(config))
     return SASRec(config, training.dataset).train(), training
 
@@ -60,15 +60,15 @@ def main(ratings: str, batches: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         model, loader = prepared(Path(ratings), Path(folder))
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-        count, seconds, begun = 0, 0.0, time.perf_counter()
-        for number, batch in enumerate(loader):
-            if number == 1:  # the first warms up
-                count, begun = 0, time.perf_counter()
+        count, seconds, started_at = 0, 0.0, time.perf_counter()
+        for index, batch in enumerate(loader):
+            if index == 1:  # the first warms up
+                count, started_at = 0, time.perf_counter()
             optimizer.zero_grad()
             model.calculate_loss(batch).backward()
             optimizer.step()
-            count, seconds = count + len(batch), time.perf_counter() - begun
-            if number == int(batches):
+            count, seconds = count + len(batch), time.perf_counter() - started_at
+            if index == int(batches):
                 break
     print(json.dumps({"choices": count, "seconds": seconds, "per_second": count / seconds}))
 

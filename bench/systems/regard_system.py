@@ -111,8 +111,8 @@ def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows
     def decode(rows: Rows) -> int:
         source: Padded = batching.pad(rows)
         limits = torch.full((len(rows),), tokens)
-        found = search(net, net.start(source), special_tokens=SpecialTokens(), limits=limits)
-        if any(len(best.tokens) != tokens for best, *_ in found):
+        hypotheses = search(net, net.start(source), special_tokens=SpecialTokens(), limits=limits)
+        if any(len(best.tokens) != tokens for best, *_ in hypotheses):
             raise SystemExit("regard: an output has another length than was asked for")
         return len(rows)
 
@@ -135,9 +135,9 @@ def steady(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int,
     results = map_in_order(decode, itertools.cycle(groups), processes=processes, initializer=begin)
     for _ in range(max(processes, len(groups) // 4)):  # warm
         next(results)
-    done, begun = 0, time.perf_counter()
-    while done == 0 or time.perf_counter() - begun < seconds:
+    done, started_at = 0, time.perf_counter()
+    while done == 0 or time.perf_counter() - started_at < seconds:
         done += sum(next(results) for _ in groups)
-    rate = done / (time.perf_counter() - begun)
+    rate = done / (time.perf_counter() - started_at)
     results.close()
     return rate

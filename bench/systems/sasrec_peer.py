@@ -35,11 +35,11 @@ class PlainSASRec(nn.Module):
         features: Tensor = self.last(x)
         return features
 
-    def loss(self, history: Tensor, chosen: Tensor, others: Tensor) -> Tensor:
+    def loss(self, history: Tensor, chosen: Tensor, negatives: Tensor) -> Tensor:
         """Histories, what was chosen next and another item, all (b t), 0 for padding."""
-        features, there = self(history), chosen > 0
-        near = (features * self.items(chosen)).sum(-1)[there]
-        far = (features * self.items(others)).sum(-1)[there]
+        features, is_present = self(history), chosen > 0
+        near = (features * self.items(chosen)).sum(-1)[is_present]
+        far = (features * self.items(negatives)).sum(-1)[is_present]
         return binary_cross_entropy_with_logits(near, torch.ones_like(near)) + binary_cross_entropy_with_logits(
             far, torch.zeros_like(far)
         )

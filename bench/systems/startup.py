@@ -29,9 +29,9 @@ def _command(folder: Path) -> float:
     code = "from regard.cli.main import main; main()"
     command = [sys.executable, "-c", code, "translate", str(paths.run(folder)), texts[0], "decoding=greedy"]
     note(paths.run(folder), ["decoding=greedy"])
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_at
 
 
 def note(run: Path, words: list[str]) -> None:

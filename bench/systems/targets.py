@@ -56,23 +56,23 @@ LIKE = (  # the same kind of numbers on both sides
 
 def rates(rounds: list[dict[str, Any]]) -> list[float]:
     """The rates of one system, round by round."""
-    return [one["rate"] for one in rounds]
+    return [record["rate"] for record in rounds]
 
 
-def ratios(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> list[float]:
+def ratios(ours: list[dict[str, Any]], peer: list[dict[str, Any]]) -> list[float]:
     """Ours divided by theirs within each round: the two were measured shortly after each other."""
-    return [a / b for a, b in zip(rates(ours), rates(theirs), strict=False)]
+    return [a / b for a, b in zip(rates(ours), rates(peer), strict=False)]
 
 
 def spread(values: list[float]) -> str:
     """The median, and in brackets the range."""
-    found = f"{statistics.median(values):.2f}"
-    return found if len(values) == 1 else f"{found} ({min(values):.2f} to {max(values):.2f})"
+    median = f"{statistics.median(values):.2f}"
+    return median if len(values) == 1 else f"{median} ({min(values):.2f} to {max(values):.2f})"
 
 
 def best(systems: dict[str, list[dict[str, Any]]], target: Target) -> str | None:
     """The peer's fastest setting."""
-    names = [name for name, found in systems.items() if found and name.startswith(target.against)]
+    names = [name for name, rounds in systems.items() if rounds and name.startswith(target.against)]
     return max(names, key=lambda name: statistics.median(rates(systems[name])), default=None)
 
 
@@ -82,6 +82,6 @@ def row(target: Target, works: Works) -> list[str]:
     peer, ours = best(systems, target), systems.get(target.ours, [])
     if peer is None or not ours:
         return [target.work, target.against, f"≥ {target.least}", "not measured", ""]
-    found = ratios(ours, systems[peer])
-    reached = "yes" if statistics.median(found) >= target.least else "**no**"
-    return [target.work, peer, f"≥ {target.least}", spread(found), reached]
+    measured = ratios(ours, systems[peer])
+    reached = "yes" if statistics.median(measured) >= target.least else "**no**"
+    return [target.work, peer, f"≥ {target.least}", spread(measured), reached]

@@ -47,8 +47,8 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     write_config(run, recipe, identity)
     facts: dict[str, Any] = {"run": identity.run_id, "step": 0, "metrics": {}}
     tensor_files.write_tensors(run.model, checkpoint.model_weights(net), facts)
-    place, weights = cache.cache_path(run.path)
-    export.export(net, regard_system.SIZES, place, weights=weights)
+    export_folder, weights = cache.cache_path(run.path)
+    export.export(net, regard_system.SIZES, export_folder, weights=weights)
     write_text(folder / "texts.json", json.dumps(texts))
 
 
@@ -63,10 +63,10 @@ def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path)
         )
     if kind == "corpus":
         job(texts[:200])  # warm
-        begun = time.perf_counter()
-        found = job(texts[:LINES])
-        spent = time.perf_counter() - begun
-        return {"rate": len(found) / spent, "length": sum(len(line.split()) for line in found) / len(found)}
+        started_at = time.perf_counter()
+        outputs = job(texts[:LINES])
+        spent = time.perf_counter() - started_at
+        return {"rate": len(outputs) / spent, "length": sum(len(line.split()) for line in outputs) / len(outputs)}
     size = BATCH if kind == "batch" else 1
     groups = [texts[low : low + size] for low in range(0, min(len(texts), 20 * size), size)]
     turn = iter(range(10**9))
@@ -84,30 +84,30 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     from regard.engines import torch_free
     from regard.engines.ctranslate2 import cache
 
-    place, _ = cache.cache_path(run)
+    export_folder, _ = cache.cache_path(run)
     plain = {"min_length": 0, "no_repeat_ngram_size": 0, "suppress_tokens": []}
     beam = {"name": "beam", "beam_width": width, "nbest": 1, "length_penalty": 1.0}
     decoding = {**(beam if width > 1 else {"name": "greedy"}), **plain}
     words = [f"decoding.beam_width={width}" if width > 1 else "decoding=greedy"]
-    cache.EquivalenceCache(place).put(f"bench {width}", {"why": "", "options": {"n": 1}, "decoding": decoding})
-    cache.EquivalenceCache(place).put_command(cache.command_key(run / "config.json", words), f"bench {width}")
+    cache.EquivalenceCache(export_folder).put(f"bench {width}", {"why": "", "options": {"n": 1}, "decoding": decoding})
+    cache.EquivalenceCache(export_folder).put_command(cache.command_key(run / "config.json", words), f"bench {width}")
     verb, how = Verb("translate", "source", "translations"), PredictOptions()
-    found = predict_torch_free.find_torch_free(run, words, verb=verb, predict_options=how, few_inputs=few)
-    if not isinstance(found, torch_free.TorchFreePredictor):
+    predictor = predict_torch_free.find_torch_free(run, words, verb=verb, predict_options=how, few_inputs=few)
+    if not isinstance(predictor, torch_free.TorchFreePredictor):
         raise SystemExit("regard: there are no quick answers")
 
     def job(lines: list[str]) -> list[str]:
         printed, coming = io.StringIO(), InputStream("", [InputLine(n, text) for n, text in enumerate(lines, start=1)])
         with redirect_stdout(printed):
             predict_torch_free.print_predictions(
-                found,
+                predictor,
                 coming,
                 predict_loop.split_chunks(coming.lines, 1, times=predict_loop.EXTERNAL_ENGINE_FACTOR),
                 RowFormatter(verb, how, {}),
             )
         return printed.getvalue().splitlines()
 
-    return job, lambda texts: [answers[0].text for answers in found.submit(texts, return_scores=False)()]
+    return job, lambda texts: [answers[0].text for answers in predictor.submit(texts, return_scores=False)()]
 
 
 def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str) -> tuple[Job, Job]:
@@ -122,7 +122,7 @@ def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str)
     more |= {"patience": search.PATIENCE} if system.startswith("patient") else {}
 
     def job(lines: list[str], batch: tuple[int, str]) -> list[str]:
-        rows = [[*map(str, each.ids), str(workload.END)] for each in tokenizer.encode_batch_fast(lines)]
+        rows = [[*map(str, encoding.ids), str(workload.END)] for encoding in tokenizer.encode_batch_fast(lines)]
         size, unit = batch
         results = engine.translate_batch(
             rows, beam_size=width, max_decoding_length=LONGEST, max_batch_size=size, batch_type=unit, **more
@@ -138,8 +138,8 @@ def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str)
     job(sample[:BATCH], corpus.BATCHES[1])  # warm
     rates = {}
     for batch in corpus.BATCHES:
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         job(sample, batch)
-        rates[batch] = time.perf_counter() - begun
+        rates[batch] = time.perf_counter() - started_at
     best = min(rates, key=lambda batch: rates[batch])
     return lambda lines: job(lines, best), lambda lines: job(lines, best)

@@ -126,22 +126,22 @@ def middle(parts: list[Rows], count: int) -> list[Rows]:
 def rate(step: Callable[[], int], *, seconds: float, least: int = 3, warm: Callable[[], object] | None = None) -> float:
     """Run `step` for so long, after `warm` or a step that is not counted; what it counts, per second."""
     (warm or step)()
-    done, steps, begun = 0, 0, time.perf_counter()
-    while steps < least or time.perf_counter() - begun < seconds:
+    done, steps, started_at = 0, 0, time.perf_counter()
+    while steps < least or time.perf_counter() - started_at < seconds:
         done += step()
         steps += 1
-    return done / (time.perf_counter() - begun)
+    return done / (time.perf_counter() - started_at)
 
 
 def seconds_of(step: Callable[[], object], *, least: int, budget: float) -> float:
     """The median time of a step, after one that is not counted; at least so many, and more within the budget."""
     step()
-    found: list[float] = []
-    while len(found) < least or sum(found) < budget:
-        begun = time.perf_counter()
+    durations: list[float] = []
+    while len(durations) < least or sum(durations) < budget:
+        started_at = time.perf_counter()
         step()
-        found.append(time.perf_counter() - begun)
-    return statistics.median(found)
+        durations.append(time.perf_counter() - started_at)
+    return statistics.median(durations)
 
 
 def memory() -> float:

@@ -10,7 +10,7 @@ composer_similarity = pytest.importorskip("composer_similarity", reason="needs s
 
 
 def line(pitches: list[int], *, wait: float, velocity: int) -> list[Note]:
-    return [Note(number * wait, number * wait + wait, pitch, velocity) for number, pitch in enumerate(pitches)]
+    return [Note(index * wait, index * wait + wait, pitch, velocity) for index, pitch in enumerate(pitches)]
 
 
 def test_a_piece_is_cut_into_excerpts_and_those_with_few_notes_are_left_out():
@@ -29,6 +29,6 @@ def test_what_is_described_does_not_depend_on_key_or_length():
 
 
 def test_the_table_has_a_row_for_each_that_was_told():
-    taken = {"Bach": {"Bach": 0.75, "Chopin": 0.25}, "none": {"Bach": 0.5, "Chopin": 0.5}}
-    text = results_page.likeness({"accuracy": 0.8, "excerpts": 40, "seconds": 20.0, "each": 8, "taken": taken})
+    assigned = {"Bach": {"Bach": 0.75, "Chopin": 0.25}, "none": {"Bach": 0.5, "Chopin": 0.5}}
+    text = results_page.likeness({"accuracy": 0.8, "excerpts": 40, "seconds": 20.0, "each": 8, "taken": assigned})
     assert "80% of 40 real excerpts" in text and "| Bach | 75% | 25% |" in text

@@ -82,11 +82,11 @@ def test_every_misdeed_is_noticed(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SCRIPT.parent), *sys.path])}
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), json.dumps(list(MISDEEDS))]
     subprocess.run(command, capture_output=True, check=True, env=environment)
-    found = json.loads((tmp_path / "results.json").read_text())
-    assert {name: outcome for name, (outcome, *_) in found.items()} == {
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert {name: outcome for name, (outcome, *_) in results.items()} == {
         name: "broken" if why else "answered" for name, why in MISDEEDS.items()
     }
-    for name, (*_, why) in found.items():
+    for name, (*_, why) in results.items():
         assert MISDEEDS[name] in why, name
 
 

@@ -30,8 +30,8 @@ WORKS = {
 
 
 def row(task, ours="regard"):
-    (found,) = [t for t in targets.TARGETS if t.task == task and t.ours == ours]
-    return targets.row(found, WORKS)
+    (results,) = [t for t in targets.TARGETS if t.task == task and t.ours == ours]
+    return targets.row(results, WORKS)
 
 
 def test_a_ratio_is_the_median_of_the_rounds_against_the_peers_best_setting():
@@ -68,8 +68,8 @@ def test_the_picture_is_drawn(tmp_path):
 
 def test_what_is_measured_is_not_measured_again():
     works = {"train-tiny": ["regard", "transformers"], "cost-length": ["regard"]}
-    found = {"train-tiny": {"regard": rounds(1)}, "cost-length": {}}
-    assert translation.left(works, found, count=2) == [
+    results = {"train-tiny": {"regard": rounds(1)}, "cost-length": {}}
+    assert translation.left(works, results, count=2) == [
         (0, "train-tiny", "transformers"),
         (0, "cost-length", "regard"),
         (1, "train-tiny", "regard"),

@@ -28,8 +28,8 @@ ADDRESS = re.compile(
 def build(config, target):
     """mkdocs in a process of its own. Not --quiet: it would leave warnings uncounted, and --strict without effect."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(target)]
-    told = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=told, check=False)
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +67,10 @@ def test_broken_links_fail(tmp_path):
     config = tmp_path / "mkdocs.yml"
     config.write_text("\n".join([f"INHERIT: {ROOT / 'mkdocs.yml'}", *rest]) + "\n", encoding="utf-8")
     ended = build(config, tmp_path / "site")
-    told = [line for line in ended.stderr.splitlines() if "'index.md'" in line or "other.md" in line]
+    warnings = [line for line in ended.stderr.splitlines() if "'index.md'" in line or "other.md" in line]
     assert ended.returncode != 0
     for said in ("nothing.md", "source/src/nothing.py.md", "#nothing", "other.md"):
-        assert any(said in line for line in told), ended.stderr
+        assert any(said in line for line in warnings), ended.stderr
 
 
 @pytest.fixture(scope="module")
@@ -97,33 +97,33 @@ def framed():
 
 @pytest.mark.parametrize(("page", "source"), list(framed()))
 def test_a_live_figure_draws_what_its_page_says(page, source, built, address, browser):
-    wanted = dict(part.split("=") for part in source.partition("#")[2].split("&"))
+    expected = dict(part.split("=") for part in source.partition("#")[2].split("&"))
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     tab = context.new_page()
-    wrong, asked = [], []
-    tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    tab.on("request", lambda request: asked.append(request.url))
+    errors, requests = [], []
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    tab.on("request", lambda request: requests.append(request.url))
     tab.goto(f"{address}/{page.rpartition('/')[0]}/{source}")
     tab.wait_for_selector("html[data-ready]")
-    assert tab.get_attribute("#view", "class").split() == ["view", f"view-{wanted['view']}"]
+    assert tab.get_attribute("#view", "class").split() == ["view", f"view-{expected['view']}"]
     assert tab.locator("#view").inner_text().strip() or tab.locator("#view canvas, #view svg").count()
     assert tab.locator(".wrong, .no-map").count() == 0
-    assert "map" not in wanted or f"map={wanted['map']}" in tab.url
-    assert wrong == [] and [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+    assert "map" not in expected or f"map={expected['map']}" in tab.url
+    assert errors == [] and [url for url in requests if not url.startswith((address, "data:", "blob:"))] == []
     context.close()
 
 
 def test_live_figures_open_with_a_map_that_they_have():
     framed = re.compile(r'src="\.\./figures/(\w+)\.html#([^"]*)"')
     pages = (ROOT / "docs" / "mechanisms").glob("*.md")
-    found = [frame for page in pages for frame in framed.findall(page.read_text(encoding="utf-8"))]
-    assert len(found) >= 9
-    for name, fragment in found:
+    frames = [frame for page in pages for frame in framed.findall(page.read_text(encoding="utf-8"))]
+    assert len(frames) >= 9
+    for name, fragment in frames:
         data = json.loads((ROOT / "docs" / "figures" / f"{name}.json").read_text(encoding="utf-8"))
-        maps = {one["name"] for run in data.get("runs", [data]) for one in run["maps"]}
-        wanted = dict(pair.split("=") for pair in fragment.split("&"))
-        assert wanted.get("map", min(maps)) in maps, (name, fragment)
+        maps = {map_["name"] for run in data.get("runs", [data]) for map_ in run["maps"]}
+        expected = dict(pair.split("=") for pair in fragment.split("&"))
+        assert expected.get("map", min(maps)) in maps, (name, fragment)
 
 
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)

@@ -14,8 +14,8 @@ def test_the_plain_loop_is_the_same_model():
     model = hierarchical.build(
         hierarchical.Config(embedding=8, dim=6, attention_dim=6, dropout=0, word_dropout=0), sizes
     )
-    given = sample(3, sizes)
-    torch.testing.assert_close(model(given), PlainHierarchical(model)(given), rtol=1e-4, atol=1e-5)
+    documents = sample(3, sizes)
+    torch.testing.assert_close(model(documents), PlainHierarchical(model)(documents), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["gpt", "hierarchical"])
@@ -26,7 +26,7 @@ def test_our_systems_work(name):
 
 
 def test_the_page_says_how_many_times_as_fast():
-    found = bench.RACE.text(
+    page = bench.RACE.text(
         {"gpt": {"threads": 2, "rates": {"regard": [30.0, 10.0, 20.0], "HF GPT-2": [5.0, 10.0, 15.0]}}}
     )
-    assert "| gpt | HF GPT-2 | 10 tokens/s | 5 – 15 | 2.00 |" in found and "| gpt | regard | 20 tokens/s |" in found
+    assert "| gpt | HF GPT-2 | 10 tokens/s | 5 – 15 | 2.00 |" in page and "| gpt | regard | 20 tokens/s |" in page

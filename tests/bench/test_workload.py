@@ -30,10 +30,10 @@ class Calls(TorchDispatchMode):
         self.sizes = []
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        given = function(*args, **(kwargs or {}))
-        first = given[0] if isinstance(given, tuple) else given
+        output = function(*args, **(kwargs or {}))
+        first = output[0] if isinstance(output, tuple) else output
         self.sizes.append((function.overloadpacket.__name__, first.numel() if isinstance(first, torch.Tensor) else 0))
-        return given
+        return output
 
 
 def calls(way):
@@ -86,8 +86,8 @@ def test_short_attention_is_few_calls(wide, monkeypatch):
     monkeypatch.setattr("regard.attention.kernels.short_keys.HAS_AVX512", wide)
     q, k, v = (torch.randn(64, 4, 15, 32) for _ in range(3))
     attend, mask = Attend(scaled_dot.Score(32)), Mask.lengths(torch.full((64,), 14), 15)
-    asked = calls(lambda: attend(q, k, v, mask))
-    products = [kind for kind, _ in asked if kind in ("bmm", "_scaled_dot_product_flash_attention_for_cpu")]
+    kernel_calls = calls(lambda: attend(q, k, v, mask))
+    products = [kind for kind, _ in kernel_calls if kind in ("bmm", "_scaled_dot_product_flash_attention_for_cpu")]
     assert len(products) == (2 if wide else 1)
     views = {
         "view",
@@ -100,7 +100,7 @@ def test_short_attention_is_few_calls(wide, monkeypatch):
         "detach",
         "_local_scalar_dense",
     }
-    assert len([kind for kind, _ in asked if kind not in views]) <= 16
+    assert len([kind for kind, _ in kernel_calls if kind not in views]) <= 16
 
 
 def rows(count, seed):
@@ -115,11 +115,11 @@ def batches():
 
 def test_a_training_step_of_tiny_is_less_work_than_the_plain_loop():
     net = pytorch_baseline.model("tiny")
-    ours, theirs = (
+    ours, baseline = (
         operations(regard_system.trainer("tiny", batches())),
         operations(pytorch_baseline.trainer(net, net, batches())),
     )
-    assert ours < 0.8 * theirs  # nothing is computed for padding
+    assert ours < 0.8 * baseline  # nothing is computed for padding
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # nn.Transformer's own
@@ -136,5 +136,5 @@ def test_a_corpus_job_takes_lines_and_gives_lines(tmp_path):
     checkpoint_file = paths.weights(tmp_path, paths.ENDING)
     tensor_files.write_tensors(checkpoint_file, checkpoint.model_weights(regard_system.untied("tiny")), {})
     lines = [" ".join(map(str, row)) for row in rows(5, 4)]
-    found = corpus.regard_job(tmp_path, width=1)(lines)
-    assert len(found) == 5 and all(0 < int(token) < workload.VOCABULARY for line in found for token in line.split())
+    outputs = corpus.regard_job(tmp_path, width=1)(lines)
+    assert len(outputs) == 5 and all(0 < int(token) < workload.VOCABULARY for line in outputs for token in line.split())

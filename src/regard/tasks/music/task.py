@@ -280,7 +280,7 @@ class Music(Task):
         """Compare pieces sampled with the default settings and those of a split: pitches, intervals, voice leading,
         repetition."""
         pieces = self.generator.generate_unconditional(
-            model, decoders.build("sample", num_num_samples=8), seconds=self.encoding.default_seconds
+            model, decoders.build("sample", num_samples=8), seconds=self.encoding.default_seconds
         )
         statistics = compare_statistics(pieces, [piece.content for piece in self.split(split)], self.encoding)
         return statistics | (self.lower_voice_nats(model, split) if self.encoding.tokens_per_step else {})
