@@ -130,9 +130,9 @@ def _archive(rng: random.Random, name: str, data: bytes) -> tuple[str, bytes]:
 
 
 def _build(task: str, settings: list[str]) -> None:
-    """What training does before its first step: read, make a vocabulary, plan, make a batch."""
-    config = recipes.read(task, settings=settings).task
-    made = config.module("tasks").build(config.config)
-    batches = made.plan(0, 1)
+    """Run what training does before its first step: read, build a vocabulary, plan, collate a batch."""
+    choice = recipes.read(task, settings=settings).task
+    built = choice.module("tasks").build(choice.config)
+    batches = built.epoch_batches(0, 1)
     if len(batches):
-        made.batch(batches[0])
+        built.collate(batches[0])

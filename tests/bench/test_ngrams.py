@@ -14,6 +14,6 @@ def test_counting_words_is_not_enough_for_the_built_in_reviews():
 
 def test_a_recipe_is_read(tmp_path, capsys):
     path = tmp_path / "a.toml"
-    path.write_text('task = "classification"\n[data]\nname = "reviews_ko"\nexamples = 400\nlevel = "char"\n')
+    path.write_text('task = "classification"\n[data]\ndataset = "reviews_ko"\nexamples = 400\ntokenizer = "char"\n')
     ngrams.main([str(path)])
     assert "valid 0." in capsys.readouterr().out or "valid 1" in capsys.readouterr().out

@@ -87,12 +87,12 @@ def test_every_task_is_killed_and_resumed_as_if_it_never_was(task, tmp_path, mon
     assert outcome(tmp_path / "run") == outcome(uninterrupted)
 
 
-def test_struck_at_any_file_operation_a_run_ends_as_the_one_left_alone(root):
+def test_a_run_interrupted_at_any_file_operation_ends_like_an_uninterrupted_one(root):
     command = [sys.executable, str(root / "bench" / "reliability.py"), "--kills", "5", "--seed", "3", "--workers", "1"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "Promises broken: 0." in ran.stdout
-    assert re.search(r"as the one left alone: \*\*(\d+) of \1\*\*", ran.stdout)
+    assert "Guarantees broken: 0." in ran.stdout
+    assert re.search(r"those of the uninterrupted run: \*\*(\d+) of \1\*\*", ran.stdout)
 
 
 def test_what_is_not_flushed_is_missed(root):
