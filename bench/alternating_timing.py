@@ -1,5 +1,5 @@
-"""A race of systems on the same work: each in a process of its own, taking turns in every round; figures are kept as
-JSON under docs/, and a page is made of them. bench/text.py and bench/images.py are lists of races."""
+"""Comparison of systems on the same work: each in a separate process, alternating in every round. Figures are stored as
+JSON in docs/, and a page is generated from them. bench/text.py and bench/images.py define comparisons."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ import torch
 from regard.training.device import keep_freed_memory
 
 DOCS = Path(__file__).parents[1] / "docs"
-Work = Callable[[], float]  # does some work -> how many units of it
-Systems = dict[str, Callable[[], Work]]  # the first is ours
+Work = Callable[[], float]  # does some work -> the number of units
+Systems = dict[str, Callable[[], Work]]  # the first is regard
 
 
 class Bench(NamedTuple):
-    """The systems of a race, in small where it is only to be seen that they work, and how they are measured."""
+    """The systems of a comparison (small ones for a smoke test), and their measurement."""
 
     systems: Callable[[bool], Systems]
-    peers: int  # systems beside ours
+    peers: int  # systems other than regard
     unit: str  # tokens/s; bytes
-    seconds: float = 5.0  # of work, at least; 0: done once, and what it returns is the figure; less is better
-    warm: bool = True  # work is done once before it counts: the first call of a kernel is slow
+    seconds: float = 5.0  # minimum duration of the work; 0: run once, the figure is its result, and less is better
+    warm: bool = True  # run once before the measurement: the first call of a kernel is slow
 
 
 @dataclass(frozen=True)
-class Race:
-    """Benches of one kind, the script they stand in, and where their figures are kept: docs/<figures>, docs/<page>."""
+class Comparison:
+    """Benchmarks of one script; figures are stored in docs/<figures>, the page in docs/<page>."""
 
     script: str
     title: str
@@ -46,7 +46,7 @@ class Race:
     decimals: int = 0  # of the figures on the page
 
     def rows(self, name: str, figures: dict[str, Any]) -> list[list[str]]:
-        """Lines of the table; the ratio is more than 1 where ours is better."""
+        """Return the rows of the table; the ratio is above 1 if regard is better."""
         bench, rates = self.benches[name], figures["rates"]
         ours = statistics.median(rates["regard"])
         rows = []
@@ -60,7 +60,7 @@ class Race:
         return rows
 
     def text(self, figures: dict[str, Any]) -> str:
-        """The page."""
+        """Return the page."""
         names = [name for name in self.benches if name in figures]
         threads = sorted({figures[name]["threads"] for name in names})
         lines = [
@@ -77,11 +77,11 @@ class Race:
         return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
 
     def run(self, description: str | None) -> None:
-        """The command line of the script."""
+        """Run the command line of the script."""
         parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
         parser.add_argument("benches", nargs="*", help=", ".join(self.benches))
         parser.add_argument("--rounds", type=int, default=3)
-        parser.add_argument("--quick", action="store_true", help="tiny shapes, to see that it runs; nothing is kept")
+        parser.add_argument("--quick", action="store_true", help="smoke test with tiny shapes; nothing is stored")
         parser.add_argument("--worker", nargs=2, metavar=("BENCH", "NUMBER"), help=argparse.SUPPRESS)
         args = parser.parse_args()
         if args.worker:
@@ -98,7 +98,7 @@ class Race:
                 (DOCS / self.page).write_text(self.text(stored))
 
     def measure(self, name: str, *, rounds: int, quick: bool) -> dict[str, Any]:
-        """System -> its rates, one a round, by the clock and by the processor; what is no rate is measured once."""
+        """Return the rates of each system per round, by wall time and by CPU time; other figures are measured once."""
         figures: dict[str, Any] = {"threads": torch.get_num_threads(), "rates": {}, "per_processor_second": {}}
         bench = self.benches[name]
         for _ in range(rounds if bench.seconds else 1):
@@ -112,7 +112,7 @@ class Race:
 
 
 def work_in_this_process(bench: Bench, number: int, *, quick: bool) -> dict[str, Any]:
-    """The name of one system of a bench and the units of work that it does in a second, or what it returns."""
+    """Return the name of one system and its units of work per second, or its figure."""
     if number == 0:
         keep_freed_memory()  # as regard's own commands do
     torch.manual_seed(0)
@@ -132,7 +132,7 @@ def work_in_this_process(bench: Bench, number: int, *, quick: bool) -> dict[str,
 
 
 def training(model: torch.nn.Module, loss: Callable[[], torch.Tensor], units: int, *, fused: bool) -> Work:
-    """One step of training; peers have the optimizer as their own scripts have it on a CPU."""
+    """Return a training step; the optimizer of peers is that of their own scripts on a CPU."""
     optimizer = torch.optim.AdamW(model.train().parameters(), lr=1e-3, fused=fused or None)
 
     def step() -> float:

@@ -1,6 +1,8 @@
-"""Are samples that were asked to be like a composer nearer to that composer? A classifier that never saw a sample says.
+"""Test with a classifier whether samples conditioned on a composer resemble that composer.
 
-    python bench/composer_similarity.py RUN [--each 12] [--seconds 30]  # RUN: trained with data.conditions=["composer"]
+    python bench/composer_similarity.py RUN [--each 12] [--seconds 30]
+
+RUN was trained with data.conditions=["composer"].
 
 Excerpts of so many seconds are described by simple numbers (pitches, loudness, density, lengths, steps between notes,
 pitch classes); logistic regression (scikit-learn) learns the composer from excerpts of the training performances, and

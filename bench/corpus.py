@@ -1,9 +1,8 @@
-"""A made corpus of millions of pairs: what encoding it costs once, and what starting from its files costs each time.
+"""Synthetic corpus of millions of pairs: the cost of encoding it once, and of each start from its files.
 
     python bench/corpus.py --pairs 5000000 --folder /tmp/regard-corpus
 
-Memory is told apart as the kernel does: what the process holds of its own, and mapped file pages, which the kernel
-takes back when they are needed elsewhere.
+Memory is reported as by the kernel: private memory of the process, and mapped file pages, which the kernel can reclaim.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SEED_SENTENCES = 20_000
 
 
 def write_text(path: Path, pairs: int) -> None:
-    """Lines of one to three built-in sentences each: as many different ones as are wanted, quickly."""
+    """Write lines of one to three built-in sentences each."""
     examples = english_korean.generate("train", SEED_SENTENCES, seed=1)
     chance = random.Random(1)
     with path.open("w", encoding="utf-8") as file:
@@ -34,23 +33,21 @@ def write_text(path: Path, pairs: int) -> None:
 
 
 def memory() -> dict[str, float]:
-    """Gigabytes of this process: the most it ever held, what is its own now, and what is mapped from files now."""
+    """Return gigabytes of this process: peak, private memory, and memory mapped from files."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     fields = {"peak": "VmHWM", "own": "RssAnon", "mapped": "RssFile"}
     return {name: round(int(status[key].split()[0]) / 2**20, 2) for name, key in fields.items()}
 
 
 def start(config: translation.Config, folder: Path) -> None:
-    """What a restart does: open the corpus, plan an epoch, make batches from all over it."""
+    """Do the work of a restart: open the corpus, plan an epoch, create batches."""
     started_at = time.perf_counter()
     task = translation.build(config, folder)
     pairs = task.corpus.num_pairs
     print(f"{pairs:,} pairs open after {time.perf_counter() - started_at:.2f} s, memory in GB {memory()}")
     plan = task.epoch_batches(0, 1)
-    print(
-        f"epoch of {len(plan):,} batches planned after {time.perf_counter() - started_at:.2f} s, "
-        f"memory in GB {memory()}"
-    )
+    seconds = time.perf_counter() - started_at
+    print(f"epoch of {len(plan):,} batches planned after {seconds:.2f} s, memory in GB {memory()}")
     started_at = time.perf_counter()
     for examples in plan[:500]:
         task.collate(examples)
@@ -61,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=5_000_000)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--start", action="store_true", help="only start from files that were made before")
+    parser.add_argument("--start", action="store_true", help="only start from existing files")
     arguments = parser.parse_args()
     folder: Path = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,10 +79,8 @@ def main() -> None:
     task.save(folder)
     print(f"vocabulary made after {time.perf_counter() - started_at:.0f} s, memory in GB {memory()}")
     started_at = time.perf_counter()
-    print(
-        f"{task.corpus.num_pairs:,} pairs encoded after {time.perf_counter() - started_at:.0f} s, "
-        f"memory in GB {memory()}"
-    )
+    pairs = task.corpus.num_pairs
+    print(f"{pairs:,} pairs encoded after {time.perf_counter() - started_at:.0f} s, memory in GB {memory()}")
     for _ in range(2):
         subprocess.run([sys.executable, __file__, "--folder", str(folder), "--start"], check=True)
 

@@ -1,12 +1,12 @@
-"""Tens of thousands of spoilt files, texts and requests: each must end in an answer or in one line.
+"""Fuzzing with corrupted files, texts and requests: each case must give a result or a one-line error message.
 
     python bench/fuzz.py --cases 20000 --page docs/reliability.md
 
-Run folders from strangers, texts, tables, scores, images and requests to the server are made whole, spoilt by a random
-generator with a fixed seed, and used as a user would. What counts as broken: any exception but a RegardError of one
-line, a case that takes 10 seconds of a processor or does not end, memory beyond a bound, a file written outside the
-case's folder, a network contact, a process started, a module imported by a name in a file. Processes are forked from
-one that has imported everything, so that a case costs milliseconds. `--case images/17` does one again and shows why.
+Run folders, texts, tables, scores, images and requests to the server are created valid, corrupted at random with a
+fixed seed, and used as a user would. A case is broken if it raises anything but a RegardError of one line, takes 10 CPU
+seconds or does not end, exceeds the memory limit, writes a file outside its folder, uses the network, starts a process
+or imports a module named in a file. Processes are forked from one that has imported everything, so that a case takes
+milliseconds. `--case images/17` repeats one case and shows its result.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NAMES = {
     "images": "images", "requests": "requests to the page's server", "service": "requests to verbs",
 }  # fmt: skip
 ANSWERED, REFUSED, BROKEN = "answered", "refused", "broken"
-LONGEST = 2000  # letters of a line that says what is wrong
+LONGEST = 2000  # maximum characters of an error message
 AT_ONCE = 400  # cases of a process, which then ends: what it leaked would count against the bound of its memory
 
 
@@ -133,7 +133,7 @@ def _fault(line: str) -> str:
     """What is wrong with a line that says what is wrong."""
     if not line.strip() or len(line.splitlines()) != 1:
         return f"not one line: {line[:300]!r}"
-    return f"a line of {len(line)} letters: {line[:200]!r}" if len(line) > LONGEST else ""
+    return f"a line of {len(line)} characters: {line[:200]!r}" if len(line) > LONGEST else ""
 
 
 def in_processes(ground: Range, jobs: list[Job], workers: int) -> list[Result]:
@@ -231,9 +231,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2, help="processes side by side")
-    parser.add_argument("--only", choices=list(SHARES), action="append", help="these kinds alone")
-    parser.add_argument("--case", help="one case again, as kind/number")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes")
+    parser.add_argument("--only", choices=list(SHARES), action="append", help="only these kinds")
+    parser.add_argument("--case", help="repeat one case, as kind/index")
     parser.add_argument("--page", type=Path, help="write the table between the markers of this page")
     args = parser.parse_args()
     kinds = [args.case.partition("/")[0]] if args.case else args.only or list(SHARES)
@@ -252,7 +252,7 @@ def main() -> None:
     if args.page:
         put(args.page, "hostile", text)
     if any(result.outcome == BROKEN for result in results):
-        raise SystemExit("something ended neither in an answer nor in one line")
+        raise SystemExit("some cases are broken: neither a result nor a one-line error message")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What a process may not do while it is given something hostile: write elsewhere, reach a network, start a process,
-import what it is told to, take more memory or time than a bound."""
+"""Restrictions on a process that handles fuzzed input: no writes elsewhere, no network, no new processes, no imports
+named by the input, and limits on memory and time."""
 
 from __future__ import annotations
 

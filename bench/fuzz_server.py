@@ -1,12 +1,12 @@
-"""A hundred thousand hostile requests to a server: each must be answered, or refused in one line.
+"""Fuzzing of the server: each request must be answered, or refused in one line.
 
     python bench/fuzz_server.py --requests 100000 --page docs/reliability.md
 
-Trains a tiny run of every task (a minute), starts `regard serve` with all of them on this machine alone, and sends
-requests over sockets, several at a time: spoilt JSON, options and texts; broken images and MIDI; looks; bytes that
-are no HTTP. They are made by a random generator with a fixed seed. Counted as broken: status 500, an answer that is
-not JSON or not one line, a word of where files lie in the server, no answer within 75 seconds, a server that dies. The
-server's memory, threads and open files are written down on the way. `--one 17` sends one again and prints the answer.
+Trains a tiny run of every task (a minute), starts `regard serve` with all of them on this machine, and sends several
+requests at a time over sockets: corrupted JSON, options, texts, images and MIDI; inspections; bytes that are not HTTP.
+They are random with a fixed seed. Broken are: status 500, a response that is not JSON or not one line, a path of the
+server, no response within 75 seconds, a server that dies. The server's memory, threads and open files are recorded.
+`--one 17` repeats one request and prints the response.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SMALL = {
     "tagging": ["data.examples=40", "data.batch_size=8"],
 }
 PATIENCE, AT_ONCE = 75.0, 8
-LEFT = 0.5  # seconds after which a client goes who sent half of a request: the server waits for the rest, as it may
+LEFT = 0.5  # seconds after which a client that sent half of a request disconnects; the server may wait for the rest
 NAMES = {
     "verbs": "JSON, options and texts", "files": "images, MIDI and other files", "looks": "inspections and what-if",
     "pages": "addresses and headers", "bytes": "bytes that are not a request",
@@ -174,8 +174,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, help="where the runs are trained, or found; else in one that is removed")
-    parser.add_argument("--one", type=int, help="one request again, by its number")
+    parser.add_argument(
+        "--folder", type=Path, help="folder of the runs, trained if missing; default: a temporary folder"
+    )
+    parser.add_argument("--one", type=int, help="repeat one request, by its index")
     parser.add_argument("--page", type=Path, help="write the tables between the markers of this page")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,16 +1,16 @@
-"""Speed of models of images, in one run on the same machine, shapes and data. What is compared:
+"""Speed of image models, in one run with the same machine, shapes and data:
 
 vit         images/s of training, 32x32x3 in patches of 4: regard's vit and timm's VisionTransformer of the same shape
-            (`pip install --no-deps timm`: its ViT uses nothing of torchvision, for which an empty one stands in)
-sampling    places/s of one image of 32x32x3, a place a channel: local 2-D attention with the window as its cache, full
-            attention with all keys as its cache, and local 2-D attention that recomputes the prefix at every position
-            (at every 96th place, of which the mean is taken: the whole would take an hour)
-memory      bytes of keys and values at the fullest while that image is made: the window, and full attention
+            (`pip install --no-deps timm`: its ViT does not use torchvision, an empty module replaces it)
+sampling    positions/s of one image of 32x32x3, one position per channel: local 2-D attention with a window as its
+            KV cache, full attention with all keys, and local 2-D attention that recomputes the prefix at every
+            position (the mean of every 96th position: all would take an hour)
+memory      peak bytes of the KV cache while that image is generated: the window, and full attention
 
 python bench/images.py [vit sampling memory] [--rounds 3] [--quick]
 
-Systems take turns in every round, each in a process of its own. Figures are kept in docs/images_speed.json, and the
-page docs/images_speed.md is made from them.
+Systems alternate in every round, each in a separate process. Figures are stored in docs/images_speed.json, and the
+page docs/images_speed.md is generated from them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from alternating_timing import Bench, Race, Systems, Work, training
+from alternating_timing import Bench, Comparison, Systems, Work, training
 from torch import Tensor
 
 from regard.core.data_specs import ImageClassificationSpec, ImageGenerationSpec
@@ -51,7 +51,7 @@ def vit_training(quick: bool) -> Systems:
 
 
 def painter(quick: bool, attention: str) -> tuple[image_transformer.ImageTransformer, int]:
-    """A model of images of 32x32x3 with an untrained head, and the number of its places."""
+    """Return an untrained model of images of 32x32x3, and its number of positions."""
     side = 6 if quick else 32
     small = {"layers": 1, "dim": 16, "query_block": (2, 2), "memory_block": (1, 1)}
     large = {"layers": 4, "dim": 128, "query_block": (4, 8), "memory_block": (4, 4)}
@@ -74,7 +74,7 @@ def cached(quick: bool, attention: str) -> Work:
 
 
 def recomputed(quick: bool) -> Work:
-    """Every place of some: the features of all places before it, from nothing."""
+    """Compute the features of the full prefix at some of the positions."""
     model, positions = painter(quick, "local_2d")
     tokens = torch.randint(256, (1, positions))
 
@@ -97,8 +97,8 @@ def sampling(quick: bool) -> Systems:
     }
 
 
-def held(quick: bool, attention: str) -> Work:
-    """The most bytes of keys and values that are held after any place, as a 'rate'; it takes no time to speak of."""
+def cache_bytes(quick: bool, attention: str) -> Work:
+    """Return the peak bytes of the KV cache over all positions."""
     model, positions = painter(quick, attention)
 
     @torch.no_grad()
@@ -113,7 +113,7 @@ def held(quick: bool, attention: str) -> Work:
 
 
 def size_of(past: Any) -> int:
-    """Bytes of all tensors of a state, each storage once: a view of a larger buffer counts as the buffer."""
+    """Return the bytes of all tensors of a state, each storage once: a view counts as its whole buffer."""
     storages: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
@@ -125,10 +125,10 @@ def size_of(past: Any) -> int:
 
 
 def memory(quick: bool) -> Systems:
-    return {"regard": lambda: held(quick, "local_2d"), "full attention": lambda: held(quick, "full")}
+    return {"regard": lambda: cache_bytes(quick, "local_2d"), "full attention": lambda: cache_bytes(quick, "full")}
 
 
-RACE = Race(
+COMPARISON = Comparison(
     script=__file__,
     title="Speed of image models",
     benches={
@@ -142,4 +142,4 @@ RACE = Race(
 )
 
 if __name__ == "__main__":
-    RACE.run(__doc__)
+    COMPARISON.run(__doc__)

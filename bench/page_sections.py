@@ -1,4 +1,4 @@
-"""A measured text between two marks of a page: `<!-- name -->` and `<!-- end name -->`."""
+"""Write measured text between two markers of a page: `<!-- name -->` and `<!-- end name -->`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def put(page: Path, name: str, text: str) -> None:
-    """Replace what stands between the marks; the page must have them."""
+    """Replace the text between the markers; the page must have them."""
     first, last = f"<!-- {name} -->", f"<!-- end {name} -->"
     before, start, rest = page.read_text(encoding="utf-8").partition(first)
     _, ended, after = rest.partition(last)

@@ -1,6 +1,6 @@
 """Recommendation: metrics of runs next to baselines, and speed.
 
-python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; mean over seeds, baselines of the first
+python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; means over seeds, baselines of one
 python bench/recommendation.py scoring RUN       all items for all users of a run: seconds
 python bench/recommendation.py million           1,000,000 items × 10,000 users: exact in chunks, and by an index
 python bench/recommendation.py training [--data ../shared/data/ml-100k] [--recbole PYTHON]
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import results_page
 import torch
-from recommendation_page import BASELINES, PLACE
+from recommendation_page import BASELINES, FIGURES
 
 from regard.api.run import Run, load
 from regard.core.data_specs import RecommendationSpec
@@ -38,30 +38,32 @@ from systems.sasrec_peer import PlainSASRec
 
 ITEMS, USERS, WIDTH, TOP = 1_000_000, 10_000, 64, 10
 ROUNDS = 3
-BATCHES = 8  # of 256 choices, that RecBole is timed on
+BATCHES = 8  # batches of 256 choices that RecBole is timed on
 Figures = dict[str, Any]
 
 
 def keep(name: str, results: Any) -> None:
-    """One more entry of the file, and the page."""
-    results_page.store(PLACE, results_page.stored(PLACE) | {name: results})
+    """Store an entry in the file and write the page."""
+    results_page.store(FIGURES, results_page.stored(FIGURES) | {name: results})
 
 
 def peak() -> float:
-    """The most memory this process ever held, in MB."""
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def ranking(runs: Path) -> None:
-    """Test metrics: mean and range over the seeds of each recipe; baselines and cold-start metrics once."""
+    """Compute test metrics of the runs of each recipe, and those of the baselines once."""
     results: dict[str, list[Figures]] = {}
-    baselines: Figures = results_page.stored(PLACE).get("baselines", {})
+    baselines: Figures = results_page.stored(FIGURES).get("baselines", {})
     for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):
         name, _, seed = folder.name.rpartition("-")
         run = load(folder)
         scores = _scores(run)
         config: Any = run.recipe.task.config
-        if config.objective == "next" and not (config.cold_users or config.cold_items):  # others have their own
+        if config.objective == "next" and not (
+            config.cold_users or config.cold_items
+        ):  # other runs have separate baselines
             baselines |= {key: value for key, value in scores.items() if key.startswith(BASELINES)}
         shown = {
             key: value for key, value in scores.items() if config.objective != "next" or not key.startswith(BASELINES)
@@ -71,7 +73,7 @@ def ranking(runs: Path) -> None:
             {**shown, "seed": int(seed), "minutes": minutes, "parameters": run.parameters}
         )
         print(name, seed, {key: round(value, 4) for key, value in shown.items()}, flush=True)
-    old = results_page.stored(PLACE).get("ranking", {})
+    old = results_page.stored(FIGURES).get("ranking", {})
     for name, now in results.items():
         seeds = {run["seed"] for run in now}
         results[name] = sorted([*now, *(run for run in old.get(name, []) if run["seed"] not in seeds)], key=_seed)
@@ -84,7 +86,7 @@ def _seed(run: Figures) -> int:
 
 
 def _scores(run: Run) -> Figures:
-    """What `regard evaluate` has written into the run's folder, where it was called, else computed now."""
+    """Read the scores that `regard evaluate` stored in the run folder, or compute them."""
     for path in run.folder.glob("evaluation-test-*.json"):
         return dict(json.loads(path.read_text(encoding="utf-8"))["scores"])
     return run.evaluate("test") | run.extra_metrics("test")
@@ -95,7 +97,7 @@ def _rows(path: Path) -> list[Any]:
 
 
 def scoring(folder: Path) -> None:
-    """Every item for every user of the run, exactly, with what was seen left out."""
+    """Time the exact scores of all items for all users of a run."""
     run = load(folder)
     task: Any = run.task
     model: Any = run.model
@@ -121,7 +123,7 @@ def scoring(folder: Path) -> None:
 
 
 def million() -> None:
-    """A made catalogue: items in groups, users near some of them."""
+    """Measure a synthetic catalog: clusters of items, and users near some of them."""
     torch.manual_seed(0)
     sizes = RecommendationSpec(num_users=0, num_items=ITEMS, user_field_dims=(), item_field_dims=(), max_length=2)
     model = recommender.build(recommender.Config(layers=0, dim=WIDTH, item_dropout=0.0), sizes).eval()
@@ -163,7 +165,7 @@ def million() -> None:
 
 
 def training(path: Path, recbole: Path | None) -> None:
-    """One epoch over the same histories, systems in turn; of RecBole, which takes hours for one, some batches."""
+    """Time one epoch over the same histories, systems in turn; a few batches of RecBole, which takes hours for one."""
     task = recommendation.build(recommendation.Config(path=path, loss="one_negative"))
     shape = {"dim": 64, "layers": 2, "heads": 1, "dropout": 0.2}
     ours = sasrec.build(sasrec.Config(ffn_dim=64, **shape), task.spec).train()
@@ -185,7 +187,7 @@ def training(path: Path, recbole: Path | None) -> None:
 
 
 def _recbole(task: Any, python: Path) -> float:
-    """Choices a second of RecBole's SASRec on the same ratings, in a process of its own."""
+    """Return choices per second of RecBole's SASRec on the same ratings, in a separate process."""
     events, peer = task.data.events, Path(__file__).parent / "systems" / "recbole_peer.py"
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as table:
         rows = zip(events.users.tolist(), events.items.tolist(), events.times.tolist(), strict=True)
@@ -223,7 +225,7 @@ def _plain_epoch(task: Any, model: PlainSASRec) -> None:
 
 
 def main() -> None:
-    """Read the words."""
+    """Parse the command line."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("what", choices=("ranking", "scoring", "million", "training"))
     words.add_argument("path", nargs="?", type=Path)

@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-PLACE = Path(__file__).parents[1] / "docs" / "recommendation.json"
+FIGURES = Path(__file__).parents[1] / "docs" / "recommendation.json"
 COLUMNS = ("hr@10", "ndcg@10", "mrr", "coverage@10", "novelty@10")
 OPINIONS = ("auc", "log_loss", "rmse")
 BASELINES = ("popularity", "item_knn", "factorisation")
@@ -87,14 +87,12 @@ def sections(results: dict[str, Any]) -> list[str]:
         parts.append(f"Scoring {record['items']:,} items for {record['users']:,} users: {record['seconds']:.2f} s.\n")
     if "million" in results:
         record = results["million"]
+        exact, approximate = record["exact"], record["approximate"]
         parts.append(
             f"{record['items']:,} items × {record['users']:,} users, {record['threads']} threads: exact search in "
-            "chunks "
-            f"processes {record['exact']:.0f} users/s with {record['megabytes']:.0f} MB above the data. "
-            f"An index of usearch (built in {record['index_seconds']:.0f} s) processes "
-            f"{record['approximate']:.0f} users/s, "
-            f"{record['approximate'] / record['exact']:.1f} times as fast, "
-            f"with {record['recall']:.1%} of the exact top ten.\n"
+            f"chunks processes {exact:.0f} users/s with {record['megabytes']:.0f} MB above the data. An index of "
+            f"usearch (built in {record['index_seconds']:.0f} s) processes {approximate:.0f} users/s, "
+            f"{approximate / exact:.1f} times as fast, with {record['recall']:.1%} of the exact top ten.\n"
         )
     if "training" in results:
         rows = [

@@ -1,13 +1,12 @@
-"""Training runs that die at a chosen file operation, are resumed, and must end with the bytes of one left alone.
+"""Kill training at chosen file operations, resume it, and compare the result with an undisturbed run.
 
     python bench/reliability.py --kills 1000 --page docs/reliability.md
 
-A small Transformer is trained on a few built-in sentences. A shim under the file functions (bench/fault_injection.py)
-counts
-operations; at the n-th the process is killed, the power fails (what was not flushed is lost, kept or torn), the disk is
-full, or it becomes read-only. Every operation of a run is chosen equally often; half of the resumed processes die once
-more. Beside that a process loads the run again and again while it is being trained. Processes are forked from this one,
-which has imported torch but computed nothing.
+A small Transformer is trained on a few built-in sentences. A shim under the file functions
+(bench/fault_injection.py) counts operations. At the n-th one the process is killed, the power fails (unflushed data is
+lost, kept or torn), the disk is full, or it becomes read-only. Every operation of a run is chosen equally often; half
+of the resumed processes die again. Another process loads the run repeatedly while it is trained. Processes are forked
+from this one, which has imported torch but computed nothing.
 """
 
 from __future__ import annotations

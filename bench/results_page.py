@@ -16,7 +16,7 @@ CAPTIONS = DOCS / "captioning.json"
 
 
 def stored(path: Path) -> dict[str, Any]:
-    """The figures of a file; none where there is no file yet."""
+    """Return the figures of a file; empty if it does not exist."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
@@ -27,7 +27,7 @@ def store(path: Path, figures: dict[str, Any]) -> None:
 
 
 def table(head: str, rows: list[list[object]]) -> str:
-    """Markdown; `head` is the first line."""
+    """Format a Markdown table; `head` is the first line."""
     lines = [head, "|" + "---|" * (head.count("|") - 1), *("| " + " | ".join(map(str, row)) + " |" for row in rows)]
     return "\n".join(lines) + "\n"
 
@@ -170,7 +170,7 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
             parts += images_page.sections()
         if task == "captioning" and CAPTIONS.exists():
             parts += [BESIDE, beside(stored(CAPTIONS))]
-    parts += recommendation_page.sections(stored(recommendation_page.PLACE))
+    parts += recommendation_page.sections(stored(recommendation_page.FIGURES))
     return "\n".join([*parts, notes])
 
 
@@ -198,8 +198,9 @@ PERFORMANCES = """### Performances
 ASAP, nats per event (note on, note off, velocity, wait), in windows of 512 that overlap by half. `asap_composer` is
 conditioned on the composer, `asap_plain` is not.
 """
-LIKENESS = """Samples conditioned on a composer, by `python bench/composer_similarity.py RUN`. A classifier of simple
-statistics, trained on the real performances, assigns a composer to each excerpt.
+LIKENESS = """\
+Samples conditioned on a composer, by `python bench/composer_similarity.py RUN`. A classifier of simple statistics,
+trained on the real performances, assigns a composer to each excerpt.
 """
 BEYOND = """### Beyond the training length
 

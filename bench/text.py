@@ -1,18 +1,18 @@
-"""Speed of models of text beside their peers, in one run on the same machine, shapes and data. What is compared:
+"""Speed of text models compared with their peers, in one run with the same machine, shapes and data:
 
-gpt          tokens/s of training by characters: regard's gpt, nanoGPT's model written plainly in PyTorch, HF GPT-2
+gpt          tokens/s of training by characters: regard's gpt, nanoGPT's model in plain PyTorch, HF GPT-2
 gpt_words    the same with a vocabulary of 8,000 subwords
-generation   tokens/s, one text of 512 tokens drawn: regard (cache, fast copy) and HF `generate`
+generation   tokens/s, one sampled text of 512 tokens: regard (cache, optimized copy) and HF `generate`
 exported     the same by `--engine ctranslate2`, and HF `generate`
-bert         tokens/s of training: regard's bert (gaps alone go through the readout) and HF BERT for masked language
+bert         tokens/s of training: regard's bert (readout of masked positions only) and HF BERT
 hierarchical documents/s of training: regard's hierarchical and a plain loop over documents and sentences
 word2vec     words/s of one pass over Brown and IMDB: regard's skipgram and gensim (in C, two threads)
 
 python bench/text.py [gpt gpt_words generation exported bert hierarchical word2vec] [--rounds 3] [--quick]
 
-Systems take turns in every round, each in a process of its own: regard with the memory settings of `regard train`,
-peers as their own scripts would run. The table has the median and the range; figures are kept in docs/text.json, and
-the page docs/text_speed.md is made from them.
+Systems alternate in every round, each in a separate process: regard with the memory settings of `regard train`, peers
+as in their own scripts. The table has the median and the range; figures are stored in docs/text.json, and the page
+docs/text_speed.md is generated from them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import ctranslate2
 import torch
-from alternating_timing import Bench, Race, Systems, Work, training
+from alternating_timing import Bench, Comparison, Systems, Work, training
 
 from regard.core.data_specs import DocumentSpec, LanguageSpec, MaskedLMSpec, SpecialTokens
 from regard.core.protocols.masked_lm import MaskedBatch
@@ -89,7 +89,7 @@ def exported_generation(quick: bool) -> Systems:
 def _generation(
     quick: bool, ready: Callable[[gpt.GPT, LanguageSpec], tuple[Any, strategy.DecodingStrategy]]
 ) -> Systems:
-    """`ready`: a model and its sizes -> what goes on for it, and how."""
+    """`ready`: a model and its spec -> the model that generates, and the decoding strategy."""
     count = 32 if quick else 512
     shape = Shape(4, 128, 4, count + 8, 69)
 
@@ -170,7 +170,7 @@ def word2vec(quick: bool) -> Systems:
     def ours() -> Work:
         model = skipgram.build(skipgram.Config(dim=100), task.spec)
         chosen = torch.optim.Adagrad(model.parameters(), lr=0.1, fused=True)
-        plan = task.epoch_batches(0, 1)  # the noise and the thinning are known, as gensim's vocabulary is
+        plan = task.epoch_batches(0, 1)  # negatives and subsampling are prepared, like gensim's vocabulary
         task.collate(plan[0])
 
         def text() -> int:
@@ -199,7 +199,7 @@ def word2vec(quick: bool) -> Systems:
     return {"regard": ours, "gensim": theirs}
 
 
-RACE = Race(
+COMPARISON = Comparison(
     script=__file__,
     title="Speed of text models",
     benches={
@@ -216,4 +216,4 @@ RACE = Race(
 )
 
 if __name__ == "__main__":
-    RACE.run(__doc__)
+    COMPARISON.run(__doc__)

@@ -1,13 +1,13 @@
-"""Speed side by side: regard, a plain PyTorch loop, Hugging Face transformers and CTranslate2, in one run.
+"""Speed of regard, a plain PyTorch loop, Hugging Face transformers and CTranslate2, measured in one run.
 
     pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt
-    python bench/translation.py                                   # everything, on a quiet machine of two cores
-    python bench/translation.py --only train-tiny --only single   # parts, by the beginning of their names
+    python bench/translation.py                                   # everything, on an idle machine with two cores
+    python bench/translation.py --only train-tiny --only single   # parts, by a prefix of their names
     python bench/translation.py --continue                        # only missing measurements; then write the page
 
-Figures are written to docs/speed.json after every measurement, so that an interrupted run goes on with --continue;
-docs/speed.md and docs/images/speed_cost.png are made from them at the end, with docs/speed_notes.md, which is written
-by hand, below. bench/systems/page.py says how it is measured.
+Figures are written to docs/speed.json after every measurement, so that an interrupted run can continue with --continue.
+docs/speed.md and docs/images/speed_cost.png are generated from them at the end. docs/speed_notes.md, written by hand,
+is appended to the page. bench/systems/page.py describes the method.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ WORKS = {
     "cost-batch": ["regard", ONE],
     "cost-corpus": ["regard", TWO],
 }
-ONCE = "cost-"  # these are curves of many points, and measured in the first round only
+ONCE = "cost-"  # curves of many points, measured in the first round only
 
 
 def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, Any]:
-    """One measurement in a fresh process; an empty one, and its words printed, if it failed."""
+    """Run one measurement in a new process; if it fails, print its output and return an empty dict."""
     alone = system.startswith("regard") and not task.startswith(("train", "single"))
     threads = "1" if alone else str(os.cpu_count())
     environment = os.environ | {"OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
@@ -79,15 +79,15 @@ def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, An
 
 
 def _clocks() -> tuple[float, float, float]:
-    """Seconds: on the wall, of all cores at work, of our own processes at work."""
+    """Return seconds of wall time, of CPU time of all cores, and of CPU time of our processes."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    busy = sum(ticks) - ticks[3] - ticks[4]  # without idle and waiting for disks
+    busy = sum(ticks) - ticks[3] - ticks[4]  # without idle and I/O wait
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.monotonic(), busy / os.sysconf("SC_CLK_TCK"), usage.ru_utime + usage.ru_stime
 
 
 def left(works: dict[str, list[str]], measured: Works, *, count: int) -> list[tuple[int, str, str]]:
-    """What is to be measured: round by round every work, by every system in turn."""
+    """Return the missing measurements: in each round every work, with every system in turn."""
     turns = [(turn, task, system) for turn in range(count) for task, names in works.items() for system in names]
     return [
         (turn, task, system)
@@ -97,7 +97,7 @@ def left(works: dict[str, list[str]], measured: Works, *, count: int) -> list[tu
 
 
 def rounds(todo: list[tuple[int, str, str]], measured: Works, *, seconds: float, save: Callable[[], None]) -> list[str]:
-    """Measure, and save after each measurement; returns what failed, which is not tried again."""
+    """Measure and save after each measurement; return the failed ones, which are not retried."""
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as temporary:
         prepare(Path(temporary))
@@ -115,12 +115,12 @@ def rounds(todo: list[tuple[int, str, str]], measured: Works, *, seconds: float,
 
 
 def prepare(folder: Path) -> None:
-    """Sentences and models, made in a process of its own: this one stays small."""
+    """Create sentences and models in a separate process, so that this one stays small."""
     environment = os.environ | {"REGARD_CACHE": str(folder / "cache")}
     command = [sys.executable, "-m", "systems.prepare", folder]
     done = subprocess.run(command, cwd=ROOT / "bench", env=environment, check=False)
     if done.returncode:
-        print("nothing could be prepared; regard and its peers must be installed:", file=sys.stderr)
+        print("the preparation failed; regard and its peers must be installed:", file=sys.stderr)
         raise SystemExit("    pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt")
 
 
@@ -131,7 +131,7 @@ def _shown(record: dict[str, Any]) -> str:
 
 
 def machine() -> dict[str, str]:
-    """Where this is measured."""
+    """Describe the machine and the versions."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "ctranslate2")}
@@ -140,7 +140,7 @@ def machine() -> dict[str, str]:
 
 
 def begin(path: Path, chosen: dict[str, list[str]], *, remeasure: bool) -> dict[str, Any]:
-    """The figures so far, of this machine; without those of the chosen works if they are measured again."""
+    """Return the stored figures of this machine, without the chosen works if they are measured again."""
     this_machine = machine()
     old = json.loads(path.read_text()) if path.exists() else {}
     stored: Works = old.get("works", {}) if old.get("machine") == this_machine else {}
@@ -150,15 +150,15 @@ def begin(path: Path, chosen: dict[str, list[str]], *, remeasure: bool) -> dict[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], help="parts, by the beginning of their names")
+    parser.add_argument("--only", action="append", default=[], help="works whose names start with this; repeatable")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement, at least")
-    parser.add_argument("--continue", action="store_true", dest="more", help="keep what is measured already")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="the folder that is written to")
+    parser.add_argument("--seconds", type=float, default=4.0, help="minimum duration of each measurement")
+    parser.add_argument("--continue", action="store_true", dest="more", help="keep the stored measurements")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="output folder")
     arguments = parser.parse_args()
     chosen = {t: s for t, s in WORKS.items() if not arguments.only or t.startswith(tuple(arguments.only))}
     if not chosen:
-        raise SystemExit(f"--only {' '.join(arguments.only)}: there is {', '.join(WORKS)}")
+        raise SystemExit(f"--only {' '.join(arguments.only)}: no such work; choose from {', '.join(WORKS)}")
     out = arguments.out
     out.mkdir(parents=True, exist_ok=True)
     figures = begin(out / "speed.json", chosen, remeasure=not arguments.more)
@@ -170,7 +170,7 @@ def main() -> None:
     (out / "speed.md").write_text(page.page(figures, notes), encoding="utf-8")
     print((out / "speed.md").read_text(encoding="utf-8"))
     if failed:
-        raise SystemExit(f"failed, and not in the page: {', '.join(failed)}")
+        raise SystemExit(f"failed and not on the page: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

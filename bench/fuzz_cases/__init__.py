@@ -1,5 +1,5 @@
-"""What `bench/fuzz.py` tries, one file a kind: `prepare` makes whole samples once, `make` spoils one of them and
-says what is done with it."""
+"""The kinds of cases of `bench/fuzz.py`, one module each: `prepare` creates valid samples once, `make` corrupts one of
+them and returns its use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-CANARY = "canary_hostile"  # a module that is there to be imported, and must not be
+CANARY = "canary_hostile"  # an importable module that must not be imported
 
 
 class Case(NamedTuple):
-    """A spoilt input, and what a user would do with it."""
+    """A corrupted input, and its use."""
 
-    what: str  # in a few words, to be found again
+    what: str  # short description
     use: Callable[[], Any]
 
 

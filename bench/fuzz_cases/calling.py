@@ -1,4 +1,4 @@
-"""The command line inside this process, as a user sees it: what it printed where it ended with an error."""
+"""Call the command line in this process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from regard.cli.main import main
 from regard.core.errors import RegardError
 
 
-def call(*words: str, given: bytes = b"") -> str:
-    """What a command prints; an error of one line is a RegardError again, any other ending one of ours."""
+def call(*words: str, stdin_bytes: bytes = b"") -> str:
+    """Return the output of a command; a one-line error becomes a RegardError, any other exit an AssertionError."""
     printed, errors = io.StringIO(), io.StringIO()
-    stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8", errors="surrogateescape")
+    stdin = io.TextIOWrapper(io.BytesIO(stdin_bytes), encoding="utf-8", errors="surrogateescape")
     with (
         mock.patch.object(sys, "argv", ["regard", *words]),
         mock.patch.object(sys, "stdin", stdin),

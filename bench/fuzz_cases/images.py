@@ -1,4 +1,4 @@
-"""Images: files of every kind that Pillow writes, arrays (idx, npz) and archives, spoilt."""
+"""Corrupted images: files of every format that Pillow writes, arrays (idx, npz) and archives."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Kind:
 
     def _image(self, rng: random.Random, suffix: str) -> bytes:
         data = rng.choice(self.files[suffix])
-        if suffix == ".png" and rng.random() < 0.15:  # a size that lies, with a checksum that does not
+        if suffix == ".png" and rng.random() < 0.15:  # a wrong size with a correct checksum
             header = struct.pack(">II", *rng.choices([0, 1, 20, 60_000, 2**31 - 1, 2**31], k=2)) + data[24:29]
             return data[:16] + header + struct.pack(">I", zlib.crc32(b"IHDR" + header)) + data[33:]
         return mutate.data(rng, data)

@@ -1,4 +1,4 @@
-"""Spoiling: bytes, JSON and texts, by a random generator with a fixed seed."""
+"""Random corruption of bytes, JSON and texts, with a fixed seed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SIZES = [b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x7f\xff\xff\xff", b"\xff\xff\xff\x
 
 
 def value(rng: random.Random, depth: int = 0) -> Any:
-    """Any value that JSON can hold, chosen to hurt."""
+    """Return a problematic JSON value."""
     choice = rng.random()
     if choice < 0.4:
         return rng.choice(NUMBERS)
@@ -50,13 +50,13 @@ def value(rng: random.Random, depth: int = 0) -> Any:
 
 
 def deep(rng: random.Random) -> str:
-    """JSON that is nested as deep as it is long."""
+    """Return deeply nested JSON."""
     count = rng.choice([50, 1000, 100_000])
     return rng.choice(["[" * count, "[" * count + "]" * count, '{"a":' * count])
 
 
 def tree(rng: random.Random, table: Any) -> str:
-    """One place of a JSON tree changed; returns where."""
+    """Change one node of a JSON tree; return a description."""
     path, node = "", table
     while True:
         keys = list(node) if isinstance(node, dict) else list(range(len(node)))
@@ -80,7 +80,7 @@ def tree(rng: random.Random, table: Any) -> str:
 
 
 def _like(rng: random.Random, old: Any) -> Any:
-    """A value of the same type, so that a check of types alone does not stop it."""
+    """Return a value of the same type, which a type check accepts."""
     if isinstance(old, bool):
         return not old
     if isinstance(old, int):
@@ -91,7 +91,7 @@ def _like(rng: random.Random, old: Any) -> Any:
 
 
 def as_json(rng: random.Random, table: Any) -> bytes:
-    """A table as JSON, now and then of a strange form."""
+    """Encode a table as JSON, sometimes in an unusual form."""
     text = json.dumps(table, ensure_ascii=rng.random() < 0.7)
     if rng.random() < 0.03:
         text = deep(rng)
@@ -100,7 +100,7 @@ def as_json(rng: random.Random, table: Any) -> bytes:
 
 
 def data(rng: random.Random, content: bytes) -> bytes:
-    """Bytes with a few of them changed, lost, repeated or added."""
+    """Change, delete, repeat or insert a few bytes."""
     changed = bytearray(content)
     for _ in range(rng.choice([1, 1, 1, 2, 8, 40])):
         at, size = rng.randrange(len(changed) + 1), rng.choice([1, 1, 2, 4, 16, 200])
@@ -125,7 +125,7 @@ def data(rng: random.Random, content: bytes) -> bytes:
 
 
 def text(rng: random.Random, sentence: str) -> str:
-    """A sentence with strange things in it."""
+    """Return a sentence with unusual parts."""
     parts = [sentence] if rng.random() < 0.7 else []
     for _ in range(rng.choice([1, 1, 2, 5])):
         strange = rng.choice(TEXTS)

@@ -1,4 +1,4 @@
-"""Requests to the server: bodies, headers and addresses that no page would send."""
+"""Requests to the explorer server with unusual bodies, headers and addresses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Run folders from strangers: configuration, task files, log, weights and names changed, and sealed again as their
-maker would."""
+"""Corrupted run folders: configuration, task files, log, weights or names are changed, and checksums updated."""
 
 from __future__ import annotations
 

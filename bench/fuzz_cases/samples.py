@@ -1,4 +1,4 @@
-"""Small trained runs, one for each of a few tasks, made once for all kinds."""
+"""Small trained runs of a few tasks, shared by all kinds of cases."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Sample(NamedTuple):
 
 @cache
 def samples(work: Path) -> list[Sample]:
-    """All of them; trained in a process of its own, so that this one has never computed a gradient."""
+    """Train the samples in a separate process, so that this one has never computed a gradient."""
     folder = work / "samples"
     folder.mkdir()
     data = folder / "data"

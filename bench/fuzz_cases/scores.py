@@ -1,4 +1,4 @@
-"""Scores: MusicXML, compressed MusicXML and MIDI, their numbers and their bytes spoilt."""
+"""Corrupted scores: MusicXML, compressed MusicXML and MIDI with changed values or bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to a server as bytes: spoilt JSON, texts, files, looks, addresses, bytes; each by its number."""
+"""Requests to a server as bytes: corrupted JSON, texts, files, inspections, addresses and bytes, each by its index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import regard
 from fuzz_cases import mutate
 
 HERE = "127.0.0.1"
-BRIEF = {"language": {"tokens": 4}, "music": {"seconds": 1}}  # what takes long is asked for by accident alone
+BRIEF = {"language": {"tokens": 4}, "music": {"seconds": 1}}  # short outputs by default
 KINDS = {"verbs": 62, "files": 20, "looks": 3, "pages": 5, "bytes": 10}  # of a hundred requests
 
 

@@ -1,4 +1,4 @@
-"""Requests to the verbs of a service with several runs: spoilt options, inputs, uploads, decoders, JSON and bytes."""
+"""Requests to the verbs of a server with several runs: corrupted options, inputs, uploads, decoding, JSON, bytes."""
 
 from __future__ import annotations
 

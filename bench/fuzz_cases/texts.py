@@ -1,4 +1,4 @@
-"""Strange texts as inputs of runs: through Python, through a pipe, and looked at."""
+"""Unusual texts as inputs of runs: through Python, through a pipe, and in inspections."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Kind:
         sample = rng.choice(self.samples)
         run, text = self.runs[sample.name], mutate.text(rng, sample.text)
         how = rng.choices(["predict", "look", "pipe"], [85, 5, 10])[0]
-        what = f"{sample.name}: {text[:40]!r} ({len(text)} letters) -> {how}"
+        what = f"{sample.name}: {text[:40]!r} ({len(text)} characters) -> {how}"
         if how == "predict":
             texts = [text] if rng.random() < 0.7 else [text, sample.text, ""]
             return Case(what, lambda: run.predict(texts))
         if how == "look":
             return Case(what, lambda: run.look(text))
         lines = mutate.data(rng, f"{sample.text}\n{sample.text}\n".encode())
-        return Case(what, lambda: call("predict", str(sample.path), "--workers", "1", given=lines))
+        return Case(what, lambda: call("predict", str(sample.path), "--workers", "1", stdin_bytes=lines))

@@ -1,8 +1,8 @@
-"""A file translated as one job: lines of token numbers in, lines of token numbers out, in their order.
+"""Translation of a file as one job: lines of token ids in, lines of token ids out, in order.
 
-regard: the very path of `regard translate`, with a vocabulary that reads and writes numbers: pieces of lines, worker
-processes from their start to their end, batches by length. CTranslate2: all lines handed over at once, sorted and cut
-by itself, in the batches it is fastest with; it tries a few kinds first, and that is not counted.
+regard: the code of `regard translate` with a tokenizer of token ids. It includes chunks of lines, the lifetime of the
+worker processes and batches by length. CTranslate2: all lines are submitted together, and it sorts and batches them.
+The fastest of a few batch sizes is used; the search for it is not timed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Job = Callable[[list[str]], list[str]]
 
 
 def lines_of(sentences: workload.Sentences, count: int) -> list[str]:
-    """A file of numbers."""
+    """Return sentences as lines of token ids."""
     return [" ".join(map(str, row)) for row in sentences.source[:count]]
 
 
 def measure(job: Job, lines: list[str]) -> dict[str, Any]:
-    """The rate of one job, and how long its outputs are."""
+    """Return the rate of one job, and the mean length of its outputs."""
     started_at = time.perf_counter()
     outputs = job(lines)
     seconds = time.perf_counter() - started_at
@@ -36,8 +36,8 @@ def measure(job: Job, lines: list[str]) -> dict[str, Any]:
     return {"rate": len(lines) / seconds, "length": sum(len(line.split()) for line in outputs) / len(outputs)}
 
 
-class Numbers:
-    """A vocabulary whose tokens are written as numbers."""
+class TokenIdTokenizer:
+    """A tokenizer whose texts are token ids."""
 
     vocab_size = workload.VOCABULARY
 
@@ -49,7 +49,7 @@ class Numbers:
 
 
 def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
-    """What `regard translate --engine …` does between reading lines and printing them."""
+    """Return the job of `regard translate --engine …` between reading and printing lines."""
     from regard.api.run import Run
     from regard.cli import predict_loop
     from regard.core.cpu import available_cores
@@ -63,7 +63,7 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     keep_freed_memory()
     settings = ["decoding=greedy"] if width == 1 else ["decoding=beam", f"decoding.beam_width={width}"]
     recipe = recipes.read("translation", settings=[*settings, f"data.max_length={LONGEST}"])
-    tokenizer: Any = Numbers()
+    tokenizer: Any = TokenIdTokenizer()
     task = Translation(recipe.task.config, TokenizerPair(tokenizer, tokenizer))
     run = Run(LoadedRun(folder, recipe, task, regard_system.load(folder, paths.ENDING)), engine=engine)
 
@@ -78,7 +78,7 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
 
 
 def ctranslate2_job(folder: Path, system: str, *, width: int, sample: list[str]) -> tuple[Job, str]:
-    """The job in the kind of batches that does the sample fastest, and what kind that is."""
+    """Return the job with the batch size that is fastest on the sample, and that batch size."""
     engine = ct2.translator(paths.exported(folder, paths.ENDING), ct2.Setting.read(system))
 
     def job(lines: list[str], batch: tuple[int, str]) -> list[str]:

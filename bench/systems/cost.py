@@ -1,4 +1,4 @@
-"""How the cost grows: with the length of a sentence, the size of a batch, the size of a corpus. TINY, greedy."""
+"""Growth of the cost with sentence length, batch size and corpus size. TINY, greedy."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from systems import corpus, ct2, paths, workload
 
 Points = list[tuple[int, float]]  # size, seconds
 LENGTHS = (8, 16, 32, 64, 128, 256)  # tokens of the source and of the output
-ROWS = 16  # sentences of a batch, where the length varies
+ROWS = 16  # sentences of a batch when the length varies
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 CORPORA = (500, 1000, 2500, 5000, 10_000)
-SHORTEST = 0.3  # seconds that a point is repeated for
+SHORTEST = 0.3  # minimum seconds of repetitions per point
 Decode = Callable[[workload.Rows, int], Any]  # rows, length of the outputs
 
 
 def points(kind: str, system: str, sentences: workload.Sentences, folder: Path) -> dict[str, Any]:
-    """The curve of one system: length and batch on one thread, corpus by its own job on all cores."""
+    """Return the curve of one system: length and batch on one thread, corpus with its own job on all cores."""
     if kind == "corpus":
         return {"points": by_corpus(system, sentences, folder)}
     decode = _regard() if system.startswith("regard") else _ctranslate2(system, folder)
@@ -28,17 +28,17 @@ def points(kind: str, system: str, sentences: workload.Sentences, folder: Path) 
 
 
 def by_length(decode: Decode) -> Points:
-    """Seconds for a batch, by the length of sources and outputs."""
+    """Return seconds per batch, by the length of sources and outputs."""
     return [(n, _seconds(decode, _rows(ROWS, n), n)) for n in LENGTHS]
 
 
 def by_batch(decode: Decode) -> Points:
-    """Seconds for a batch, by its sentences, all of one length."""
+    """Return seconds per batch, by its number of sentences, all of one length."""
     return [(n, _seconds(decode, _rows(n, workload.LENGTH), workload.LENGTH)) for n in BATCHES]
 
 
 def by_corpus(system: str, sentences: workload.Sentences, folder: Path) -> Points:
-    """Seconds for the job, by its lines."""
+    """Return seconds per job, by its number of lines."""
     lines = corpus.lines_of(sentences, CORPORA[-1])
     if system.startswith("regard"):
         job = corpus.regard_job(folder, width=1)

@@ -1,4 +1,4 @@
-"""CTranslate2, with the weights of the same regard model, which `prepare` exported."""
+"""CTranslate2 with the weights of the same regard model, exported by `prepare`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from systems.workload import LENGTH, Rows
 
 
 class Setting(NamedTuple):
-    """What a system's name says: CTranslate2 float32 2x1 has two workers of one thread."""
+    """Parsed name of a system: CTranslate2 float32 2x1 has two workers of one thread."""
 
     kind: str
     workers: int
@@ -22,7 +22,7 @@ class Setting(NamedTuple):
 
 
 def translator(folder: Path, setting: Setting) -> Any:
-    """A translator of an exported model."""
+    """Open an exported model."""
     import ctranslate2
 
     kind, workers, threads = setting
@@ -32,14 +32,14 @@ def translator(folder: Path, setting: Setting) -> Any:
 
 
 def named(rows: Rows) -> list[list[str]]:
-    """Tokens go by their numbers."""
+    """Return the token ids as strings."""
     return [[str(token) for token in row] for row in rows]
 
 
 def decode(engine: Any, rows: list[list[str]], *, width: int = 1, batch: int, length: int = LENGTH) -> int:
-    """All rows at once, batched by CTranslate2 itself; every output has the same length."""
+    """Decode all rows, batched by CTranslate2; every output has the same length."""
     options = {"beam_size": width, "min_decoding_length": length, "max_decoding_length": length}
     results = engine.translate_batch(rows, max_batch_size=batch, **options)
     if any(len(result.hypotheses[0]) != length for result in results):
-        raise SystemExit("CTranslate2: an output has another length than was asked for")
+        raise SystemExit("CTranslate2: an output has another length than requested")
     return len(rows)

@@ -1,5 +1,5 @@
-"""timm's Vision Transformer of the shape of ours. timm imports torchvision at many places; where that is not installed,
-something empty stands in for it, for its ViT uses none of it."""
+"""timm's Vision Transformer in the shape of regard's. timm imports torchvision in many modules, but its ViT does not
+use it. If torchvision is not installed, an empty module replaces it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "torchvision"
 
 
 class Named(type):
-    """A class of which every attribute is there: its own name, as those of an enumeration."""
+    """Metaclass whose attributes are their own names, like members of an enumeration."""
 
     def __getattr__(cls, name: str) -> str:
         if name.startswith("__"):
@@ -25,7 +25,7 @@ class Named(type):
 
 
 class Nothing(ModuleType):
-    """A module in which every name is a class that does nothing."""
+    """A module in which every name is an empty class."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -34,18 +34,18 @@ class Nothing(ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds torchvision and all that is in it, empty."""
+    """Import hook that creates torchvision and its submodules as empty modules."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.partition(".")[0] == NAME else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         module = Nothing(spec.name)
-        module.__version__ = "0.0.0"  # type: ignore[attr-defined]  # timm asks for it
+        module.__version__ = "0.0.0"  # type: ignore[attr-defined]  # timm reads it
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """There is nothing in it."""
+        """Leave the module empty."""
 
 
 def timm_vit(side: int, *, layers: int, dim: int, heads: int, ffn_dim: int, patch: int) -> nn.Module:

@@ -1,8 +1,8 @@
-"""A model of random weights whose outputs end as translations do: about where the reference of the sentence ends.
+"""A model with random weights whose outputs are about as long as the references.
 
-Random weights know no end. Of this model the row of the output for the end mark, with its bias, is fitted (ridge
-regression on the features of the model's own greedy outputs), so that the mark outgrows all others where the reference
-would be over. Lengths are spread and follow the source, and every system that is given these weights finds the same.
+Random weights never predict EOS. Here the output weights and the bias of EOS are fitted by ridge regression on the
+features of the model's greedy outputs. EOS becomes the most likely token where the reference ends. Output lengths vary
+with the source, and every system with these weights gives the same outputs.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from regard.core.data_specs import SpecialTokens
 from regard.data import batching
 from systems.workload import END, START, Sentences
 
-PEAKED = 3.0  # the output's weights are so many times wider than at the start of training: some words are likely
-SLOPE = 2.0  # by how much the end mark's logit, less the largest other, rises from token to token
-NEAR = 8  # tokens around the end that the regression tells apart
+PEAKED = 3.0  # factor of the output weights, so that some words are likely
+SLOPE = 2.0  # increase per token of the logit of EOS minus the largest other logit
+NEAR = 8  # tokens around the end that the regression distinguishes
 SAMPLE = 128  # sentences
 
 
 @torch.inference_mode()
 def fit(net: Any, sentences: Sentences) -> Any:
-    """Change the readout of the model, which has weights of its own, and return the model."""
+    """Fit the readout of a model with untied embeddings in place, and return the model."""
     net.readout.weight.mul_(PEAKED)
     net.readout.weight[[SpecialTokens.pad, START, END]] = 0.0
     net.readout.bias = nn.Parameter(torch.zeros(net.readout.out_features), requires_grad=False)
-    net.readout.bias[[SpecialTokens.pad, START, END]] = -1e4  # they stay out of the outputs that are looked at
+    net.readout.bias[[SpecialTokens.pad, START, END]] = -1e4  # never generated in the sampled outputs
     rows = [[*row, END] for row in sentences.source[:SAMPLE]]
     ends = torch.tensor([len(row) for row in sentences.target[:SAMPLE]])
     features, largest = follow(net, rows, steps=int(ends.max()) + NEAR)
@@ -39,7 +39,7 @@ def fit(net: Any, sentences: Sentences) -> Any:
 
 
 def follow(net: Any, rows: list[list[int]], *, steps: int) -> tuple[Tensor, Tensor]:
-    """Greedy outputs -> features (b t d), and the largest logit at each place (b t)."""
+    """Decode greedily -> features (b t d), and the largest logit at each position (b t)."""
     state, fed = net.start(batching.pad(rows)), torch.full((len(rows), 1), START)
     features, largest = [], []
     for _ in range(steps):
@@ -51,6 +51,6 @@ def follow(net: Any, rows: list[list[int]], *, steps: int) -> tuple[Tensor, Tens
 
 
 def solve(x: Tensor, y: Tensor) -> Tensor:
-    """The weights, the last one the constant, with the least squared error; a small penalty keeps them tame."""
+    """Return the least-squares weights with a small ridge penalty; the last weight is the constant."""
     x = torch.cat([x, torch.ones(len(x), 1)], dim=1).double()
     return torch.linalg.solve(x.mT @ x + 1e-2 * len(x) * torch.eye(x.shape[1]), x.mT @ y.double()).float()

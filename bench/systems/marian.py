@@ -12,7 +12,7 @@ from systems.workload import END, LENGTH, PAD, SHAPES, START, VOCABULARY, Rows
 
 
 def model(name: str) -> Any:
-    """A Marian of that shape with random weights."""
+    """Return a Marian model of this shape with random weights."""
     from transformers import MarianConfig, MarianMTModel
 
     shape = SHAPES[name]
@@ -53,10 +53,10 @@ def forward(net: Any) -> Any:
 
 @torch.inference_mode()
 def decode(net: Any, rows: Rows, *, width: int) -> int:
-    """`generate` with its cache; every output has the same length."""
+    """Decode with `generate` and its cache; every output has the same length."""
     source = pad(rows)
     options = {"num_beams": width, "do_sample": False, "min_new_tokens": LENGTH, "max_new_tokens": LENGTH}
     outputs = net.generate(input_ids=source, attention_mask=(source != PAD).long(), **options)
     if outputs.shape[1] != LENGTH + 1:
-        raise SystemExit(f"Marian: outputs of {outputs.shape[1] - 1} tokens, {LENGTH} were asked for")
+        raise SystemExit(f"Marian: outputs of {outputs.shape[1] - 1} tokens instead of {LENGTH}")
     return len(rows)

@@ -1,6 +1,6 @@
-"""One measurement in a process of its own: `python -m systems.measure WORK SYSTEM SECONDS FOLDER` -> JSON.
+"""One measurement in a separate process: `python -m systems.measure WORK SYSTEM SECONDS FOLDER` -> JSON.
 
-FOLDER is what `systems.prepare` made. A work is train-SHAPE, decode-SHAPE-SEARCH, single-SHAPE-SEARCH,
+FOLDER is the output of `systems.prepare`. A work is train-SHAPE, decode-SHAPE-SEARCH, single-SHAPE-SEARCH,
 corpus-tiny-SEARCH, text-KIND-SEARCH, startup-tiny or cost-SIZE.
 """
 
@@ -18,13 +18,13 @@ CORES = 2
 CORPUS = 10_000
 WIDTHS = {"greedy": 1, "beam": 5}
 BATCH = {"decode": 64, "single": 1}
-WARM = 1.5  # seconds of single sentences before they are counted: an engine that has been at work for a while
-# Batches of a pass, taken from the middle: all where there is no number, few where the slowest would take long.
+WARM = 1.5  # seconds of single sentences before the measurement: a warm engine
+# Batches of a pass, of medium length: all by default, fewer for the slowest works.
 PASS = {"decode-tiny-beam": 8, "decode-base-greedy": 4, "decode-base-beam": 2}
 
 
 def measure(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, Any]:
-    """What one system does at one work."""
+    """Measure one system on one work."""
     kind, shape, *rest = task.split("-")
     if kind == "startup":
         from systems import startup
@@ -50,7 +50,7 @@ def measure(task: str, system: str, *, seconds: float, folder: Path) -> dict[str
 
 
 def train(shape: str, system: str, sentences: workload.Sentences, *, seconds: float) -> float:
-    """Target tokens a second."""
+    """Return target tokens per second."""
     import torch
 
     torch.manual_seed(1)
@@ -68,7 +68,7 @@ def train(shape: str, system: str, sentences: workload.Sentences, *, seconds: fl
 
 
 def decode(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
-    """Sentences a second over whole passes through the groups; `how` has width, seconds, folder."""
+    """Return sentences per second over full passes through the groups; `how` has width, seconds, folder."""
     if system.startswith("CTranslate2"):
         return _ctranslate2(shape, system, groups, **how)
     if system.startswith("regard"):
@@ -83,7 +83,7 @@ def decode(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> 
 
 
 def _passes(decode_group: Any, groups: list[Any], *, seconds: float) -> float:
-    """Sentences one at a time in turn, after others for a while; batches in whole passes: all systems see the same."""
+    """Time single sentences in turn after a warm-up, or batches in full passes: the same for all systems."""
     if len(groups[0]) == 1:
         turn = iter(range(10**9))
         step = lambda: decode_group(groups[next(turn) % len(groups)])  # noqa: E731  # an argument
@@ -106,7 +106,7 @@ def _regard(shape: str, system: str, groups: list[workload.Rows], **how: Any) ->
 
 
 def _ctranslate2(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:
-    """All sentences of a pass at once: CTranslate2 sorts them, cuts them into the same batches, shares them out."""
+    """Submit all sentences of a pass together: CTranslate2 sorts, batches and distributes them."""
     from systems import ct2, paths
 
     setting, size, width = ct2.Setting.read(system), len(groups[0]), how["width"]
@@ -122,7 +122,7 @@ def _ctranslate2(shape: str, system: str, groups: list[workload.Rows], **how: An
 
 
 def corpus(system: str, sentences: workload.Sentences, *, width: int, folder: Path) -> dict[str, Any]:
-    """The rate of one whole job."""
+    """Return the rate of one complete job."""
     from systems import corpus as jobs
 
     lines = jobs.lines_of(sentences, CORPUS)
@@ -138,7 +138,7 @@ def main() -> None:
     figures = measure(task, system, seconds=float(seconds), folder=Path(folder))
     result = {**figures, "megabytes": workload.memory(), "seconds": workload.since_start()}
     print("RESULT " + json.dumps(result), flush=True)
-    os._exit(0)  # some engines take long to leave
+    os._exit(0)  # some engines are slow to exit
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/speed.md from the figures: what was to be reached, how the cost grows, start-up, and a table of each work."""
+"""Write docs/speed.md from the figures: targets, growth of the cost, start-up, and a table for each work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEANING = {
         "included, outputs end by themselves. Loading the weights is not included; see the table of start-up times."
     ),
 }
-GROWTH = {  # what varies -> its unit, what is timed
+GROWTH = {  # varied size -> its unit, the timed work
     "length": ("tokens of source and output", "a batch of 16 sentences, one thread"),
     "batch": ("sentences", "a batch with outputs of 15 tokens, one thread"),
     "corpus": ("lines", "the complete job, two cores"),
@@ -47,13 +47,13 @@ about where the references do (`bench/systems/length_matched_model.py`).
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:
-    """Markdown."""
+    """Format a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
 def page(figures: dict[str, Any], notes: str) -> str:
-    """The figures as Markdown, and below them the notes, which are written by hand."""
+    """Format the figures as Markdown, followed by the handwritten notes."""
     works: Works = figures["works"]
     about = ", ".join(f"{name} {value}" for name, value in figures["machine"].items())
     parts = [
@@ -81,7 +81,7 @@ def page(figures: dict[str, Any], notes: str) -> str:
 
 
 def reached(works: Works) -> list[str]:
-    """The table at the head."""
+    """Return the table of targets."""
     rows = [targets.row(target, works) for target in targets.TARGETS]
     measured = [f"{kind} {slope:.2f}" for kind, slope in exponents(works, "regard").items()]
     shown = f"exponents: {', '.join(measured)}" if measured else "not measured"
@@ -90,7 +90,7 @@ def reached(works: Works) -> list[str]:
 
 
 def quiet(works: Works) -> str:
-    """How much of the machine others used meanwhile."""
+    """Describe the load of other processes during the measurements."""
     shares = [record["foreign"] for systems in works.values() for rounds in systems.values() for record in rounds]
     if not shares:
         return ""
@@ -98,7 +98,7 @@ def quiet(works: Works) -> str:
 
 
 def one_work(task: str, systems: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Medians with their range, and the ratio of every regard to each."""
+    """Return the table of one work: medians, ranges, and the ratios of the regard systems to each system."""
     kind = task.split("-", maxsplit=1)[0]
     systems = {name: rounds for name, rounds in systems.items() if rounds}
     ours = [name for name in systems if name.startswith("regard")]
@@ -115,7 +115,7 @@ def one_work(task: str, systems: dict[str, list[dict[str, Any]]]) -> list[str]:
 
 
 def _job(rounds: list[dict[str, Any]], extra: list[str]) -> list[str]:
-    """The mean length of a job's outputs, and the kind of batches each round chose."""
+    """Return the mean length of a job's outputs, and the batch sizes chosen in the rounds."""
     if not extra:
         return []
     kinds = sorted({record.get("batches", "its own") for record in rounds})
@@ -123,7 +123,7 @@ def _job(rounds: list[dict[str, Any]], extra: list[str]) -> list[str]:
 
 
 def startup(works: Works) -> list[str]:
-    """Seconds to the first translation."""
+    """Return the table of seconds to the first translation."""
     systems = {name: rounds for name, rounds in works.get("startup-tiny", {}).items() if rounds}
     if not systems:
         return []
@@ -133,7 +133,7 @@ def startup(works: Works) -> list[str]:
 
 
 def growth(works: Works) -> list[str]:
-    """How the cost grows: the picture, and the exponents."""
+    """Return the section on the growth of the cost: the plot and the exponents."""
     rows = []
     for kind, (unit, timed) in GROWTH.items():
         for name, rounds in works.get(f"cost-{kind}", {}).items():
@@ -155,17 +155,17 @@ def growth(works: Works) -> list[str]:
 
 
 def exponents(works: Works, system: str) -> dict[str, float]:
-    """By what varies, the exponent of a system's cost."""
+    """Return the exponents of a system's cost by the varied size."""
     curves = {kind: works.get(f"cost-{kind}", {}).get(system, []) for kind in GROWTH}
     return {kind: exponent(rounds[-1]["points"]) for kind, rounds in curves.items() if rounds}
 
 
 def exponent(points: list[list[float]]) -> float:
-    """Text and seconds -> the slope of the line through their logarithms with the least squared error."""
+    """Sizes and seconds -> the slope of the line through their logarithms with the least squared error."""
     x, y = ([math.log(point[axis]) for point in points] for axis in (0, 1))
     return statistics.linear_regression(x, y).slope
 
 
 def last(points: list[list[float]]) -> float:
-    """The slope between the two largest sizes."""
+    """Return the slope between the two largest sizes."""
     return exponent(points[-2:])

@@ -15,7 +15,7 @@ AXES = {  # what varies -> title, below, at the side, seconds times what
 
 
 def draw(works: Works, path: Path) -> None:
-    """Write the picture, if there is anything to draw."""
+    """Write the plot if there is anything to draw."""
     kinds = [kind for kind in GROWTH if any(works.get(f"cost-{kind}", {}).values())]
     if not kinds:
         return

@@ -1,7 +1,7 @@
-"""What all measurements share, made once: `python -m systems.prepare FOLDER`.
+"""Create the shared inputs of all measurements: `python -m systems.prepare FOLDER`.
 
 sentences.json; the weights of the regard models; the same weights as CTranslate2 models in ct2/; a run folder and its
-texts; a Marian to be loaded.
+texts; a Marian model to load.
 """
 
 from __future__ import annotations

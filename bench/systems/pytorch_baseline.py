@@ -1,4 +1,4 @@
-"""PyTorch as its tutorials use it: nn.Transformer or a GRU with attention, in a plain loop."""
+"""PyTorch baseline as in its tutorials: nn.Transformer or a GRU with attention, in a plain loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def pad(rows: Rows) -> Tensor:
     return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
 
 
-class Plain(nn.Module):
+class PlainTransformer(nn.Module):
     """nn.Transformer with one tied embedding and sinusoidal positions."""
 
     def __init__(self, shape: Shape) -> None:
@@ -31,12 +31,14 @@ class Plain(nn.Module):
         )
         self.out = nn.Linear(dim, VOCABULARY, bias=False)
         self.out.weight = self.table.weight
-        places = torch.arange(512)[:, None] * torch.exp(-torch.arange(0, dim, 2) * math.log(10000) / dim)
-        self.register_buffer("places", torch.stack([places.sin(), places.cos()], dim=-1).flatten(1))
+        angles = torch.arange(512)[:, None] * torch.exp(-torch.arange(0, dim, 2) * math.log(10000) / dim)
+        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
         self.dropout = nn.Dropout(shape.dropout)
 
     def embed(self, tokens: Tensor) -> Tensor:
-        return self.dropout(self.table(tokens) * math.sqrt(self.table.embedding_dim) + self.places[: tokens.shape[1]])
+        return self.dropout(
+            self.table(tokens) * math.sqrt(self.table.embedding_dim) + self.positions[: tokens.shape[1]]
+        )
 
     def decode(self, tokens: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
         size = tokens.shape[1]
@@ -80,12 +82,12 @@ class PlainRecurrent(nn.Module):
 
 
 def model(name: str) -> nn.Module:
-    """The model of that shape."""
-    return PlainRecurrent() if name == "bahdanau" else Plain(SHAPES[name])
+    """Return the model of a shape."""
+    return PlainRecurrent() if name == "bahdanau" else PlainTransformer(SHAPES[name])
 
 
 def trainer(forward: Callable[[Tensor, Tensor], Tensor], net: nn.Module, batches: Iterator) -> Callable[[], int]:
-    """A step of the tutorials' loop; it returns the target tokens it was made of."""
+    """Return a step of the tutorials' loop; a step returns the number of its target tokens."""
     optimizer = torch.optim.Adam(net.parameters(), lr=5e-4, betas=(0.9, 0.98))
     net.train()
 
@@ -105,7 +107,7 @@ def trainer(forward: Callable[[Tensor, Tensor], Tensor], net: nn.Module, batches
 
 @torch.inference_mode()
 def greedy(net: nn.Module, rows: Rows) -> int:
-    """The tutorials' decoding: no cache, the beginning is decoded again at every step."""
+    """Decode as in the tutorials: without a cache, the prefix is decoded again at every step."""
     source = pad(rows)
     padding = source == PAD
     memory = net.net.encoder(net.embed(source), src_key_padding_mask=padding)

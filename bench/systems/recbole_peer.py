@@ -1,9 +1,9 @@
-"""RecBole's SASRec, timed in an interpreter that has RecBole: its data, its loader, its loss, its optimiser's step.
+"""RecBole's SASRec, timed in an interpreter with RecBole: its data, loader, loss and optimizer step.
 
     PYTHON bench/systems/recbole_peer.py RATINGS.tsv BATCHES      user, item, time without a header -> choices a second
 
-RecBole makes an example of every choice with its own history, so a choice costs it a whole history. Its training is
-called here without its `quick_start`, which imports ray 2.6, which NumPy 2 breaks.
+RecBole creates an example with a full history for every choice. Its training is called without `quick_start`, which
+imports ray 2.6; that does not work with NumPy 2.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHAPE = {
 
 
 def prepared(ratings: Path, folder: Path) -> tuple[Any, Any]:
-    """A table of ratings -> RecBole's model and its loader of training batches."""
+    """Table of ratings -> RecBole's model and its loader of training batches."""
     from recbole.config import Config
     from recbole.data import create_dataset, data_preparation
     from recbole.model.sequential_recommender import SASRec
@@ -62,7 +62,7 @@ def main(ratings: str, batches: str) -> None:
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
         count, seconds, started_at = 0, 0.0, time.perf_counter()
         for index, batch in enumerate(loader):
-            if index == 1:  # the first warms up
+            if index == 1:  # the first batch is the warm-up
                 count, started_at = 0, time.perf_counter()
             optimizer.zero_grad()
             model.calculate_loss(batch).backward()

@@ -1,4 +1,4 @@
-"""regard itself: its own training step, its own decoders, its own processes."""
+"""The regard system: its training step, its decoding strategies and its worker processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIZES = Seq2SeqSpec(VOCABULARY, VOCABULARY, max_length=512, joint_vocab=True)
 
 
 def model(name: str) -> Any:
-    """The model of that shape, the same weights every time."""
+    """Return the model of a shape, with the same weights every time."""
     torch.manual_seed(1)
     if name == "bahdanau":
         return bahdanau.build(bahdanau.Config(dim=512, embedding=256, dropout=0.3), SIZES)
@@ -42,19 +42,19 @@ def model(name: str) -> Any:
 
 
 def config(shape: Shape) -> transformer.Config:
-    """A Transformer of that shape."""
+    """Return the config of a Transformer of this shape."""
     sizes = {"layers": shape.layers, "dim": shape.dim, "ffn_dim": shape.hidden, "heads": shape.heads}
     return transformer.Config(**sizes, dropout=shape.dropout)
 
 
 def untied(name: str) -> Any:
-    """The same with an output of its own, as `length_matched_model.fit` needs it."""
+    """Return the model with a separate output layer, which `length_matched_model.fit` needs."""
     torch.manual_seed(1)
     return transformer.build(replace(config(SHAPES[name]), tie_embeddings=False), SIZES).eval()
 
 
 def load(folder: Path, name: str) -> Any:
-    """The model whose weights `prepare` wrote, read as a run's are."""
+    """Load the model whose weights `prepare` wrote, in the way of a run."""
     path = paths.weights(folder, name)
     net = untied("tiny") if name == paths.ENDING else model(name)
     tensors, _ = tensor_files.read_tensors(path)
@@ -64,8 +64,8 @@ def load(folder: Path, name: str) -> Any:
     return net
 
 
-class Given:
-    """A task whose batches are given: what the training step asks of one."""
+class FixedBatchTask:
+    """The part of a task that the training step uses; its batches are set by the caller."""
 
     def __init__(self) -> None:
         self.rows: tuple[Rows, Rows] = ([], [])
@@ -78,10 +78,10 @@ class Given:
 
 
 def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int]:
-    """The step of regard's trainer; it returns the target tokens it was made of."""
+    """Return the step of regard's trainer; a step returns the number of its target tokens."""
     keep_freed_memory()
     recipe = recipes.read("translation", settings=["training.optimizer.lr=5e-4"])
-    net, task = model(name), Given()
+    net, task = model(name), FixedBatchTask()
     processes = distributed_context("cpu").__enter__()
     stepper = Stepper(
         recipe,
@@ -102,8 +102,8 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
 
 
 def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows], int]:
-    """An optimised model -> (rows -> how many); every output takes `length` steps, the last one for its end mark."""
-    tokens = length - 1  # the peers stop after their last token; regard asks how likely it is to end there
+    """Optimized model -> (rows -> number of rows); every output takes `length` steps, the last one for EOS."""
+    tokens = length - 1  # the peers stop after their last token; regard also computes the probability of EOS there
     settings = {} if width == 1 else {"beam_width": width}
     search = build_decoding("greedy" if width == 1 else "beam", min_length=tokens, **settings)
 
@@ -113,25 +113,25 @@ def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows
         limits = torch.full((len(rows),), tokens)
         hypotheses = search(net, net.start(source), special_tokens=SpecialTokens(), limits=limits)
         if any(len(best.tokens) != tokens for best, *_ in hypotheses):
-            raise SystemExit("regard: an output has another length than was asked for")
+            raise SystemExit("regard: an output has another length than requested")
         return len(rows)
 
     return decode
 
 
 def begin() -> None:
-    """What every process of `regard translate` begins with."""
+    """Initialize a process as `regard translate` does."""
     torch.set_num_threads(1)
     keep_freed_memory()
 
 
 def use_threads(net: Any) -> None:
-    """As `regard translate` does for a few sentences."""
+    """Set the number of threads as `regard translate` does for a few sentences."""
     torch.set_num_threads(recommended_threads(net))
 
 
 def steady(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int, seconds: float) -> float:
-    """Sentences a second of processes that are at work already, as a long file's are; all groups equally often."""
+    """Return sentences per second of running worker processes; all groups are decoded equally often."""
     results = map_in_order(decode, itertools.cycle(groups), processes=processes, initializer=begin)
     for _ in range(max(processes, len(groups) // 4)):  # warm
         next(results)

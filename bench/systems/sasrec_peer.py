@@ -1,5 +1,5 @@
-"""SASRec written plainly in PyTorch, as its widely used port has it: every history padded to the full length, attention
-by nn.MultiheadAttention, one negative for each choice. The peer of bench/recommendation.py."""
+"""SASRec in plain PyTorch, as in its widely used port: every history padded to the full length, attention
+by nn.MultiheadAttention, one negative for each choice. Baseline of bench/recommendation.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 
 class PlainSASRec(nn.Module):
-    """Histories (b t) of item numbers, 0 for padding on the left -> features (b t d)."""
+    """Histories (b t) of item ids, 0 for padding on the left -> features (b t d)."""
 
     def __init__(self, items: int, *, longest: int, dim: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class PlainSASRec(nn.Module):
         return features
 
     def loss(self, history: Tensor, chosen: Tensor, negatives: Tensor) -> Tensor:
-        """Histories, what was chosen next and another item, all (b t), 0 for padding."""
+        """Histories, next items and negatives, all (b t), 0 for padding."""
         features, is_present = self(history), chosen > 0
         near = (features * self.items(chosen)).sum(-1)[is_present]
         far = (features * self.items(negatives)).sum(-1)[is_present]

@@ -1,4 +1,4 @@
-"""Start-up: a new process reads the weights of TINY and translates one sentence of token numbers, greedily."""
+"""Start-up: a new process loads the weights of TINY and translates one sentence of token ids with greedy search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SENTENCE = [*range(10, 22), workload.END]
 
 
 def ready(system: str, folder: Path) -> float:
-    """Seconds from the start of the process to its first translation; imports and weights included."""
+    """Return the seconds from the start of the process to its first translation, with imports and weights."""
     if system == "regard auto":
         return _command(folder)
     {"regard": _regard, "transformers": _marian, "CTranslate2": _ctranslate2}[system.split(maxsplit=1)[0]](
@@ -24,7 +24,7 @@ def ready(system: str, folder: Path) -> float:
 
 
 def _command(folder: Path) -> float:
-    """`regard translate` whole, as a process of its own, once its request was compared: from its start to its end."""
+    """Time a complete `regard translate` process whose request is in the equivalence cache."""
     texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
     code = "from regard.cli.main import main; main()"
     command = [sys.executable, "-c", code, "translate", str(paths.run(folder)), texts[0], "decoding=greedy"]
@@ -35,7 +35,7 @@ def _command(folder: Path) -> float:
 
 
 def note(run: Path, words: list[str]) -> None:
-    """That greedy search was compared."""
+    """Record in the equivalence cache that greedy search gives the native results."""
     from regard.engines.ctranslate2 import cache
 
     decoding = {"name": "greedy", "min_length": 0, "no_repeat_ngram_size": 0, "suppress_tokens": []}
@@ -45,7 +45,7 @@ def note(run: Path, words: list[str]) -> None:
 
 
 def _regard(system: str, folder: Path) -> None:
-    from regard.cli import predict_loop  # noqa: F401  # what `regard translate` imports
+    from regard.cli import predict_loop  # noqa: F401  # the imports of `regard translate`
     from systems import regard_system
 
     regard_system.begin()

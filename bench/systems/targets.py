@@ -1,4 +1,4 @@
-"""What is to be reached: a ratio of regard's rate to a peer's, of the peer's best setting of all that were measured."""
+"""Targets: the ratio of regard's rate to that of a peer at its fastest measured setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Works = dict[str, dict[str, list[dict[str, Any]]]]  # work -> system -> its roun
 
 @dataclass(frozen=True)
 class Target:
-    """A row of the table; a system belongs to `against` by the beginning of its name."""
+    """A row of the table; a system belongs to `against` if its name starts with it."""
 
     work: str
     task: str
@@ -39,7 +39,7 @@ TARGETS += (
     Target("texts: batch of 64, greedy, engine auto", "text-batch-greedy", "CTranslate2", 0.95, ours="regard auto"),
     Target("texts: one at a time, greedy, engine auto", "text-single-greedy", "CTranslate2", 0.9, ours="regard auto"),
 )
-LIKE = (  # the same kind of numbers on both sides
+LIKE = (  # the same number format on both sides
     Target("decode TINY greedy, float32", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
     Target("decode TINY greedy, int8", "decode-tiny-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
     Target("decode TINY beam 5, float32", "decode-tiny-beam", "CTranslate2 float32", 1.0),
@@ -55,29 +55,29 @@ LIKE = (  # the same kind of numbers on both sides
 
 
 def rates(rounds: list[dict[str, Any]]) -> list[float]:
-    """The rates of one system, round by round."""
+    """Return the rates of one system, round by round."""
     return [record["rate"] for record in rounds]
 
 
 def ratios(ours: list[dict[str, Any]], peer: list[dict[str, Any]]) -> list[float]:
-    """Ours divided by theirs within each round: the two were measured shortly after each other."""
+    """Return our rate divided by the peer's in each round; both were measured shortly after each other."""
     return [a / b for a, b in zip(rates(ours), rates(peer), strict=False)]
 
 
 def spread(values: list[float]) -> str:
-    """The median, and in brackets the range."""
+    """Format the median, and the range in brackets."""
     median = f"{statistics.median(values):.2f}"
     return median if len(values) == 1 else f"{median} ({min(values):.2f} to {max(values):.2f})"
 
 
 def best(systems: dict[str, list[dict[str, Any]]], target: Target) -> str | None:
-    """The peer's fastest setting."""
+    """Return the peer's fastest setting."""
     names = [name for name, rounds in systems.items() if rounds and name.startswith(target.against)]
     return max(names, key=lambda name: statistics.median(rates(systems[name])), default=None)
 
 
 def row(target: Target, works: Works) -> list[str]:
-    """work, against, to reach, measured, reached."""
+    """Return the cells work, compared with, target, measured, met."""
     systems = works.get(target.task, {})
     peer, ours = best(systems, target), systems.get(target.ours, [])
     if peer is None or not ours:

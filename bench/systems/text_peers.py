@@ -1,4 +1,4 @@
-"""The peers of bench/text.py: GPT and a hierarchical model written plainly in PyTorch, and those of Hugging Face."""
+"""Baselines of bench/text.py: GPT and a hierarchical model in plain PyTorch, and models of Hugging Face."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.layers.document_batch import SentenceBatch
 
 
 class Shape(NamedTuple):
-    """Of a Transformer."""
+    """Shape of a Transformer."""
 
     layers: int
     dim: int
@@ -65,7 +65,7 @@ class PlainGPT(nn.Module):
 
 
 def hf_gpt(shape: Shape) -> nn.Module:
-    """Hugging Face's GPT-2 of the same shape."""
+    """Return Hugging Face's GPT-2 of the same shape."""
     import transformers
 
     config = transformers.GPT2Config(
@@ -85,7 +85,7 @@ def hf_gpt(shape: Shape) -> nn.Module:
 
 
 def hf_bert(shape: Shape) -> nn.Module:
-    """Hugging Face's BERT for masked language of the same shape."""
+    """Return Hugging Face's BERT for masked language modeling of the same shape."""
     import transformers
 
     config = transformers.BertConfig(
@@ -103,7 +103,7 @@ def hf_bert(shape: Shape) -> nn.Module:
 
 class PlainHierarchical(nn.Module):
     """Yang et al. 2016 as it is often written, a loop over documents and in each over its sentences: every sentence
-    goes through an nn.GRU by itself. It has the weights of a model of ours, so that both give the same."""
+    goes through an nn.GRU by itself. It shares the weights of a regard model, so that both give the same features."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class PlainHierarchical(nn.Module):
 
 
 def sample(documents: int, sizes: DocumentSpec, *, seed: int = 0) -> SentenceBatch:
-    """Random documents with lengths like those of IMDB."""
+    """Return random documents with lengths like those of IMDB."""
     chance = torch.Generator().manual_seed(seed)
     counts = (torch.randn(documents, generator=chance) * 0.6 + 2.3).exp().long().clamp(1, sizes.max_sentences)
     lengths = (

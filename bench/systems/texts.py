@@ -1,10 +1,10 @@
-"""Texts in, texts out: `regard translate` with engine auto beside CTranslate2 called directly, tokenising in both.
+"""Texts to texts: `regard translate` with engine auto, and CTranslate2 called directly, both with tokenization.
 
-The run is a folder like any other, with the tokenizer of the sentences and the model whose outputs end by themselves
-(endings.py). regard: what the command does once its request was compared, from reading lines to printing them; that the
-engines answer alike is noted here without comparing, since random weights make near ties that trained ones do not.
-CTranslate2: all lines tokenised at once, handed over at once, in the batches it does a sample fastest with, and decoded
-at once. A patient CTranslate2 waits for its beam as long as regard lets it; by itself it loses the ends of sentences.
+The run is an ordinary run folder with the tokenizer of the sentences and the model of length_matched_model.py. regard:
+the command from reading to printing lines, with a request in the equivalence cache. The entry is written here without a
+comparison, because random weights cause near ties that trained weights do not. CTranslate2: all lines are tokenized,
+submitted and decoded together, with the batch size that is fastest on a sample. The patient CTranslate2 has the
+patience of regard's search; with its default it loses the ends of sentences.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 from systems import corpus, ct2, paths, workload
 
 LONGEST = 128  # tokens of an output, at most
-LINES = int(os.environ.get("BENCH_LINES", "10000"))  # fewer, to see whether it runs
+LINES = int(os.environ.get("BENCH_LINES", "10000"))  # fewer for a smoke test
 BATCH = 64
 Job = Callable[[list[str]], list[str]]
 
 
 def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
-    """The run folder, its export in a cache of its own, and the lines."""
+    """Write the run folder, its export in a separate cache, and the lines."""
     from regard.core.files import write_text
     from regard.engines.ctranslate2 import cache, export
     from regard.training import checkpoint, tensor_files
@@ -53,7 +53,7 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
 
 
 def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path) -> dict[str, Any]:
-    """The rate of a corpus, of batches or of single texts."""
+    """Return the rate of a corpus, of batches or of single texts."""
     texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
     if system.startswith("regard"):
         job, answer = _regard(paths.run(folder), width=width, few=kind == "single")
@@ -75,7 +75,7 @@ def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path)
 
 
 def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
-    """The path of the command without torch, and what it does with a list of texts; texts are wanted, not scores, as of
+    """Return the torch-free job of the command, and its function for a list of texts. Scores are not computed, as in
     CTranslate2 called directly."""
     from regard.cli import predict_loop, predict_torch_free
     from regard.cli.inputs import InputLine, InputStream
@@ -94,7 +94,7 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     verb, how = Verb("translate", "source", "translations"), PredictOptions()
     predictor = predict_torch_free.find_torch_free(run, words, verb=verb, predict_options=how, few_inputs=few)
     if not isinstance(predictor, torch_free.TorchFreePredictor):
-        raise SystemExit("regard: there are no quick answers")
+        raise SystemExit("regard: there is no torch-free predictor")
 
     def job(lines: list[str]) -> list[str]:
         printed, coming = io.StringIO(), InputStream("", [InputLine(n, text) for n, text in enumerate(lines, start=1)])
@@ -111,7 +111,7 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
 
 
 def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str) -> tuple[Job, Job]:
-    """CTranslate2 by hand."""
+    """Return the jobs of CTranslate2 called directly."""
     import tokenizers
 
     from regard.engines.ctranslate2 import cache, search

@@ -1,4 +1,4 @@
-"""What every system is given: shapes, sentences as token numbers, batches; and how it is timed."""
+"""The workload of all systems: model shapes, sentences as token ids, batches, and timing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import numpy as np
 
 PAD, UNKNOWN, START, END = 0, 1, 2, 3
 VOCABULARY = 8000
-LENGTH = 15  # tokens of every output: random weights know no end, and all systems do the same work
+LENGTH = 15  # tokens of every output: random weights never predict EOS, and all systems do the same work
 MULTI30K = Path(__file__).parents[2] / ".." / "shared" / "data" / "multi30k"
 Rows = list[list[int]]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A Transformer, and the padded tokens of its training batches."""
+    """Shape of a Transformer, and the padded tokens of its training batches."""
 
     layers: int
     dim: int
@@ -39,14 +39,14 @@ SHAPES = {"tiny": Shape(4, 128, 256, 4, 0.3, 4096), "base": Shape(6, 512, 2048, 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Rows without marks."""
+    """Rows of token ids without special tokens."""
 
     source: Rows
     target: Rows
     test: Rows
 
     def batches(self, tokens: int) -> Iterator[tuple[Rows, Rows]]:
-        """The batches of regard's own plan, for everybody: padding of a few per cent."""
+        """Yield batches as regard plans them, for all systems: a few percent of padding."""
         from regard.data import batching
 
         lengths = [np.array([len(row) + 1 for row in side]) for side in (self.source, self.target)]
@@ -57,7 +57,7 @@ class Sentences:
 
 
 def prepare(path: Path) -> None:
-    """Write the sentences: Multi30k English -> German in a joint vocabulary, or made ones of such lengths."""
+    """Write the sentences: Multi30k English -> German with a joint vocabulary, or random ones of similar length."""
     if has_multi30k():
         from regard.data.text import tokenizer as tokenizers
 
@@ -72,7 +72,7 @@ def prepare(path: Path) -> None:
 
 
 def texts() -> tuple[list[str], Any]:
-    """Texts to translate, and the tokenizer of the sentences: those of Multi30k, or numbers as words."""
+    """Return texts to translate and their tokenizer: those of Multi30k, or token ids as words."""
     from regard.data.text import tokenizer as tokenizers
 
     if not has_multi30k():
@@ -85,19 +85,19 @@ def texts() -> tuple[list[str], Any]:
 
 
 def has_multi30k() -> bool:
-    """Whether real sentences are at hand."""
+    """Return True if Multi30k is available."""
     return (MULTI30K / "train.en.gz").exists()
 
 
 def made(count: int, seed: int) -> Rows:
-    """Random rows whose lengths are spread as in Multi30k: mean 14.5, most below 25, none above 48."""
+    """Return random rows with the length distribution of Multi30k: mean 14.5, most below 25, none above 48."""
     random = np.random.default_rng(seed)
     lengths = np.clip(random.lognormal(np.log(13.7), 0.33, count).round(), 4, 48).astype(int)
     return [random.integers(4, VOCABULARY, length).tolist() for length in lengths]
 
 
 def answers(rows: Rows, seed: int) -> Rows:
-    """Random rows about as long as these."""
+    """Return random rows about as long as these."""
     random = np.random.default_rng(seed)
     factors = random.normal(1, 0.15, len(rows))
     lengths = [max(4, round(len(row) * factor)) for row, factor in zip(rows, factors, strict=True)]
@@ -105,26 +105,26 @@ def answers(rows: Rows, seed: int) -> Rows:
 
 
 def load(path: Path) -> Sentences:
-    """The sentences that `prepare` wrote."""
+    """Load the sentences that `prepare` wrote."""
     return Sentences(*json.loads(path.read_text()))
 
 
 def groups(rows: Rows, size: int) -> list[Rows]:
-    """Batches of like length, with end marks, in a mixed order: a short measurement sees short and long ones."""
+    """Return batches of similar length, with EOS, shuffled so that a short measurement has short and long ones."""
     rows = sorted(([*row, END] for row in rows), key=len)
     cut = [rows[i : i + size] for i in range(0, len(rows), size)]
     return [cut[i] for i in np.random.default_rng(1).permutation(len(cut))]
 
 
 def middle(parts: list[Rows], count: int) -> list[Rows]:
-    """So many of the batches, those of middle length: for systems and models too slow for all of them."""
+    """Return `count` batches of medium length, for systems and models that are too slow for all of them."""
     ordered = sorted(parts, key=lambda part: len(part[-1]))
     begin = max(0, (len(ordered) - count) // 2)
     return ordered[begin : begin + count]
 
 
 def rate(step: Callable[[], int], *, seconds: float, least: int = 3, warm: Callable[[], object] | None = None) -> float:
-    """Run `step` for so long, after `warm` or a step that is not counted; what it counts, per second."""
+    """Return the units per second of `step`, run for `seconds` after `warm` or one uncounted step."""
     (warm or step)()
     done, steps, started_at = 0, 0, time.perf_counter()
     while steps < least or time.perf_counter() - started_at < seconds:
@@ -134,7 +134,7 @@ def rate(step: Callable[[], int], *, seconds: float, least: int = 3, warm: Calla
 
 
 def seconds_of(step: Callable[[], object], *, least: int, budget: float) -> float:
-    """The median time of a step, after one that is not counted; at least so many, and more within the budget."""
+    """Return the median time of at least `least` steps after an uncounted one; more within the budget."""
     step()
     durations: list[float] = []
     while len(durations) < least or sum(durations) < budget:
@@ -145,11 +145,11 @@ def seconds_of(step: Callable[[], object], *, least: int, budget: float) -> floa
 
 
 def memory() -> float:
-    """Megabytes at most held by this process, and by the largest of its children."""
+    """Return the peak memory of this process plus that of its largest child, in MB."""
     return sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
 
 
 def since_start() -> float:
-    """Seconds since this process was started."""
+    """Return the seconds since this process started."""
     ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
     return float(Path("/proc/uptime").read_text().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")

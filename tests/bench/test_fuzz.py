@@ -1,4 +1,4 @@
-"""The harness of hostile inputs, shortly: nothing breaks, and what would is noticed."""
+"""Short runs of the fuzzing harness: nothing breaks, and violations are detected."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ def test_the_plain_loop_is_the_same_model():
 
 @pytest.mark.parametrize("name", ["gpt", "hierarchical"])
 def test_our_systems_work(name):
-    systems = bench.RACE.benches[name].systems(True)
-    assert len(systems) == 1 + bench.RACE.benches[name].peers
+    systems = bench.COMPARISON.benches[name].systems(True)
+    assert len(systems) == 1 + bench.COMPARISON.benches[name].peers
     assert systems["regard"]()() > 0
 
 
 def test_the_page_says_how_many_times_as_fast():
-    page = bench.RACE.text(
+    page = bench.COMPARISON.text(
         {"gpt": {"threads": 2, "rates": {"regard": [30.0, 10.0, 20.0], "HF GPT-2": [5.0, 10.0, 15.0]}}}
     )
     assert "| gpt | HF GPT-2 | 10 tokens/s | 5 – 15 | 2.00 |" in page and "| gpt | regard | 20 tokens/s |" in page
