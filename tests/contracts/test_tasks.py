@@ -208,7 +208,7 @@ def test_a_prediction_does_not_depend_on_the_rest_of_the_batch(case: Case) -> No
         assert [prediction.text for prediction in batched[0]] == [prediction.text for prediction in alone]
         for in_batch, single in zip(batched[0], alone, strict=True):
             assert in_batch.score == pytest.approx(single.score, abs=1e-3)
-        ranks = [prediction.rank for prediction in alone if prediction.rank is not None]
+        ranks = [prediction.ranking_score for prediction in alone if prediction.ranking_score is not None]
         assert ranks == sorted(ranks, reverse=True)
 
 

@@ -11,8 +11,9 @@ import typer
 
 from regard.cli.commands import evaluate
 from regard.cli.completion import complete_compare
+from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictCommand, target_with_settings
-from regard.cli.settings import INSIDE, Json, Trust, settings_of
+from regard.cli.settings import INSIDE, Force, Json, Trust, settings_of
 from regard.core.errors import RegardError
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ def run(
     *,
     split: Annotated[str | None, typer.Option(help="Also evaluate the runs on this split: valid, test.")] = None,
     as_json: Json = False,
+    force: Force = False,
     trust: Trust = False,
 ) -> None:
     """Compare runs on one input: outputs, metrics, speed, size, attention maps."""
     folders, raw_input = _split_arguments(words, is_evaluated=split is not None)
+    check_targets((html,), force=force)
     from rich.console import Console
 
     from regard.api.run import load

@@ -43,11 +43,12 @@ def to_prediction(
         for detected in objects
     ]
     table = [
-        {"class": classes[detected.label], "score": detected.score, "box": list(detected.box)} for detected in objects
+        {"class": classes[detected.label], "probability": detected.score, "box": list(detected.box)}
+        for detected in objects
     ]
     return Prediction(
         "; ".join(texts) or "nothing",
-        score=sum(math.log(max(detected.score, 1e-9)) for detected in objects),
+        score=sum(math.log(max(detected.score, 1e-9)) for detected in objects) if objects else None,
         value=objects,
         remarks=format_remarks(input_image),
         data={"objects": table},

@@ -70,7 +70,7 @@ TINY = Config(batch_size=8)  # for tests
 class Options:
     """Options of a request."""
 
-    n: int = 3  # number of classes per image, most likely first
+    n: int = 1  # number of classes per image, most likely first
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("n",))
@@ -191,7 +191,10 @@ class ImageClassification(Task):
             ranked = [(self.classes[index], score) for index, score in zip(indices, values, strict=True)]
             remarks = image_inputs.format_remarks(image)
             predictions.append(
-                [Prediction(name, score=score, rank=score, value=name, remarks=remarks) for name, score in ranked]
+                [
+                    Prediction(name, score=score, ranking_score=score, value=name, remarks=remarks)
+                    for name, score in ranked
+                ]
             )
         return predictions
 

@@ -184,7 +184,7 @@ class Language(Task):
             text = _restore_prompt(inputs[index] or options.prompt, decoded_prompts[index], decoded)
             score = -float(values[len(prompt) :].sum())
             predictions[index].append(self._prediction(prompt, continuation, score, text))
-        return [sorted(row, key=lambda prediction: -(prediction.rank or 0)) for row in predictions]
+        return [sorted(row, key=lambda prediction: -(prediction.ranking_score or 0)) for row in predictions]
 
     def _prompt(self, text: str, options: Options) -> TokenIds:
         if text and options.prompt:

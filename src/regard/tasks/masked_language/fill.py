@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -66,7 +67,11 @@ def to_predictions(text: MaskedText, scores: Tensor, top: int, tokenizer: Tokeni
     """Log p (masks v) -> the `top` most likely ways to fill all masks; `value` has the candidates of each mask."""
     candidates = best_candidates(scores, top)
     words = [[(display_name(token, tokenizer), score) for token, score in row] for row in candidates]
-    data = {"gaps": [[{"text": word, "score": score} for word, score in row] for row in words]}
+    data = {
+        "gaps": [
+            [{"text": word, "probability": math.exp(score), "score": score} for word, score in row] for row in words
+        ]
+    }
     return [
         Prediction(fill_text(text, filling, tokenizer), score, score, value=words, data=data)
         for score, filling in best_fillings(candidates, top)
