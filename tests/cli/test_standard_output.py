@@ -14,6 +14,13 @@ from regard.cli.inputs import InputLine
 from regard.cli.main import EXIT_CODES
 from regard.cli.standard_output import ClosedPipe, OutputError
 
+PRINT_VERSION = """
+import sys
+import regard.cli.main
+sys.argv = ["regard", "--version"]
+regard.cli.main.__version__ = "x" * {count}
+regard.cli.main.main()
+"""
 PRINT = "from regard.cli.standard_output import guarded_output\nwith guarded_output():\n    print({text!r})"
 
 
@@ -35,7 +42,7 @@ def test_characters_that_the_encoding_lacks_are_replaced(encoding, shown):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("count", [1, 100_000])  # written at exit, or while printing
 def test_a_full_disk_is_reported_in_one_line(count):
-    code = f"import sys; sys.argv = ['regard', '--version']\nimport regard.cli.main as m\nm.__version__ = 'x' * {count}\nm.main()"
+    code = PRINT_VERSION.format(count=count)
     with Path("/dev/full").open("wb") as full:
         process = run_python(code, stdout=full)
     assert process.returncode == 1
@@ -48,7 +55,7 @@ def test_a_full_disk_is_reported_in_one_line(count):
 def test_a_closed_pipe_ends_the_command_quietly(count):
     read_end, write_end = os.pipe()
     os.close(read_end)
-    code = f"import sys; sys.argv = ['regard', '--version']\nimport regard.cli.main as m\nm.__version__ = 'x' * {count}\nm.main()"
+    code = PRINT_VERSION.format(count=count)
     process = run_python(code, stdout=write_end)
     os.close(write_end)
     assert (process.returncode, process.stderr) == (141, b"")

@@ -52,7 +52,9 @@ def run(
     from regard.api.run import load
     from regard.inspection import compare
 
-    runs = [load(folder, trust=trust) for folder in folders]
+    settings = settings_of(context)
+    searches = [setting for setting in settings if setting.startswith("decoding")]  # for the metrics too
+    runs = [load(folder, searches if split else (), trust=trust) for folder in folders]
     _check_split(runs, split)
     names = compare.unique_names(folders)
     facts: list[Facts] = [{"run": name} for name in names]
@@ -60,14 +62,13 @@ def run(
     if raw_input is not None:
         from regard.inspection.collect import inspect
 
-        settings = settings_of(context)
         targets = [target_with_settings(run, settings, name=name) for run, name in zip(runs, names, strict=True)]
         inspections = [inspect(target, raw_input) for target in targets]
         rows = compare.table(inspections)
         facts = [dict(zip(compare.COLUMNS, row, strict=True)) for row in rows]
     for row, run in zip(facts, runs, strict=True):
         row.update(model=run.recipe.model.name, parameters=run.parameters)
-        row.update({"split": split, "scores": run.evaluate(split)} if split else {})
+        row.update({"split": split, **_search(run), "scores": run.evaluate(split)} if split else {})
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
     else:
@@ -77,6 +78,13 @@ def run(
                 print(f"{inspection.facts['run']}: no attention map; {inspection.model} has no attention")
     if html is not None:
         _write(html, inspections, quiet=as_json)
+
+
+def _search(run: Run) -> Facts:
+    """Return the decoding settings with which a run is evaluated; empty if its task does not decode."""
+    table = run.recipe.to_dict().get("decoding", {})
+    settings = [f"{name}={value}" for name, value in table.items() if name != "name" and value not in (None, [], ())]
+    return {"decoding": " ".join([table["name"], *settings])} if table else {}
 
 
 def _split_arguments(words: Sequence[str], *, is_evaluated: bool) -> tuple[list[Path], str | None]:
