@@ -85,7 +85,7 @@ def held_out(run: Run) -> dict[str, Any]:
     written into the run folder, where it was called, else computed now."""
     own_decoding = run.recipe.to_dict().get("decoding", {})
     for split in ("test", "valid"):
-        for report in stored_evaluations.read_all(run.folder):
+        for report in stored_evaluations.read_all(run.folder, run.recipe.task.name):
             if report["split"] == split and not stored_evaluations.describe_settings(report, own_decoding):
                 return {"split": split, "scores": report["scores"]}
     for split in ("test", "valid"):

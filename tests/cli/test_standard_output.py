@@ -89,7 +89,7 @@ def test_the_last_complete_result_is_named(monkeypatch, count, message):
 def test_a_closed_pipe_is_not_reported_as_a_full_disk(monkeypatch):
     monkeypatch.setattr(sys, "stdout", FullAfter(1, ClosedPipe("closed")))
     printer = output.PredictionPrinter("in.txt", "blank", as_json=False)
-    with pytest.raises(ClosedPipe, match="^closed$"):
+    with pytest.raises(ClosedPipe, match=r"^closed$"):
         printer.print([output.Result(InputLine(index, "a"), ["A"]) for index in (1, 2, 3)])
 
 

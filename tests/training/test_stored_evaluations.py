@@ -22,7 +22,7 @@ def test_reports_are_stored_separately_and_read_back(tmp_path):
     for width in (1, 5):
         report = {"split": "test", "decoding": {**BEAM, "beam_width": width}, "settings": [], "scores": {"bleu": width}}
         assert stored_evaluations.store(tmp_path, report).parent == tmp_path
-    reports = list(stored_evaluations.read_all(tmp_path))
+    reports = list(stored_evaluations.read_all(tmp_path, "translation"))
     assert sorted(report["scores"]["bleu"] for report in reports) == [1, 5]
     described = {stored_evaluations.describe_settings(report, BEAM) for report in reports}
     assert described == {"", "decoding.beam_width=1"}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.checksummed_json import read_json, write_json
+from regard.training import migrations
 
 HASH_DIGITS = 8  # of the SHA-256 of the settings, in the file name
 NO_DECODING = "none"  # in the file name of a task that does not decode
@@ -32,11 +33,11 @@ def file_name(split: str, decoding: Mapping[str, Any], settings: Sequence[str] =
     return f"evaluation-{split}-{decoding.get('name', NO_DECODING)}-{digest}.json"
 
 
-def read_all(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the reports of a run folder, by file name. Files of older versions have no hash in their name."""
+def read_all(folder: Path, task: str) -> Iterator[dict[str, Any]]:
+    """Yield the reports of a run of a task, by file name. Files of older versions have no hash in their name."""
     for path in sorted(folder.glob("evaluation-*.json")):
-        report = read_json(path)
-        yield {"decoding": {}, "settings": [], "scores": {}, **report, "file": path.name}
+        report = {"decoding": {}, "settings": [], "scores": {}, **read_json(path), "file": path.name}
+        yield report | {"scores": migrations.to_shares(task, report["scores"])}
 
 
 def describe_settings(report: Mapping[str, Any], own_decoding: Mapping[str, Any]) -> str:

@@ -21,7 +21,9 @@ def test_metrics_and_signatures_are_printed_and_stored(small, capsys):
     assert {"bleu", "bleu_lc", "chrf", "loss", "perplexity", "aer"} <= set(report["scores"])
     assert f"tok:{KOREAN}" in report["signatures"]["bleu"]
     assert report["decoding"]["beam_width"] == 2
-    (stored,) = [item for item in stored_evaluations.read_all(small) if item["decoding"].get("beam_width") == 2]
+    (stored,) = [
+        item for item in stored_evaluations.read_all(small, "translation") if item["decoding"].get("beam_width") == 2
+    ]
     assert report.items() <= stored.items() and report["step"] == 3
 
 

@@ -62,7 +62,7 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
     facts["evaluations"] = [
         {name: report.get(name) for name in ("split", "decoding", "settings", "step", "scores", "file")}
         | {"changed": stored_evaluations.describe_settings(report, facts["decoding"])}
-        for report in stored_evaluations.read_all(folder)
+        for report in stored_evaluations.read_all(folder, recipe["task"])
     ]
     return facts
 

@@ -55,10 +55,10 @@ def _bleu_metric(order: int) -> BLEU:
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> float:
-    """Return the percentage of captions that match one of their references word for word."""
+    """Return the share of captions that match one of their references word for word."""
     pairs = zip(hypotheses, references, strict=True)
     matches = sum(normalize_caption(text) in map(normalize_caption, captions) for text, captions in pairs)
-    return 100 * matches / len(hypotheses)
+    return matches / len(hypotheses)
 
 
 def extras_installed() -> bool:

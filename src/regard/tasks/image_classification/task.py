@@ -147,12 +147,12 @@ class ImageClassification(Task):
         return Loss((batch.weight * first + (1 - batch.weight) * second).sum(), len(batch.labels))
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Return `accuracy` in percent, and `loss` in nats per image."""
+        """Return `accuracy`, 0 to 1, and `loss` in nats per image."""
         pixels, all_labels = self.collection.split(split).all()
         labels = torch.from_numpy(all_labels[all_labels >= 0])
         scores = self.log_probabilities(model, pixels[all_labels >= 0])
         accuracy = (scores.argmax(dim=1) == labels).double().mean().item()
-        return {"accuracy": 100 * accuracy, "loss": -scores.gather(1, labels[:, None]).mean().item()}
+        return {"accuracy": accuracy, "loss": -scores.gather(1, labels[:, None]).mean().item()}
 
     def log_probabilities(self, model: Any, pixels: Pixels) -> Tensor:
         """Images (n h w c) of 0 … 255 -> log p of every class (n v)."""
@@ -164,7 +164,7 @@ class ImageClassification(Task):
         return torch.cat(parts)
 
     def signatures(self) -> dict[str, str]:
-        return {"accuracy": "share of images whose most likely class is the true one, percent, one view of each image"}
+        return {"accuracy": "share of images whose most likely class is the true one, one view of each image"}
 
     def save(self, folder: Path) -> None:
         """Write the image shape, the classes and an example image."""
