@@ -17,6 +17,7 @@ import pytest
 from typer.main import get_command
 
 from regard.cli import help
+from regard.cli.examples import EXAMPLES
 from regard.cli.main import app
 from regard.cli.settings import SettingsCommand, settings_of
 from regard.core.describe import source_path
@@ -138,6 +139,22 @@ def test_every_command_is_accepted(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # no file that a command names exists here
     errors = {" ".join(words): problem(words) for words in calls(page.read_text(encoding="utf-8"))}
     assert {call: error for call, error in errors.items() if error} == {}
+
+
+@pytest.mark.parametrize("line", [line for lines_ in EXAMPLES.values() for line in lines_])
+def test_every_example_in_a_help_text_is_accepted(line, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    ((words,),) = [list(calls(f"```bash\n{line}\n```\n"))]
+    assert problem(words) is None
+
+
+def test_every_command_has_examples():
+    names = [
+        f"{name} {inner}" if inner else name
+        for name, command in known_commands().items()
+        for inner in (getattr(command, "commands", None) or [""])
+    ]
+    assert sorted(names) == sorted(EXAMPLES)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from regard.core.version import __version__
 
 if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at run time
     from regard.api.run import Run, load, resume, train
-    from regard.attention.functional import attend
+    from regard.attention.functional import attend, attention_map
     from regard.attention.masks import Mask
     from regard.attention.record import AttentionMap, record
     from regard.attention.scores import build as score
@@ -29,6 +29,7 @@ __all__ = [
     "Run",
     "__version__",
     "attend",
+    "attention_map",
     "load",
     "record",
     "resume",
@@ -44,6 +45,7 @@ _HOMES = {  # public name -> module:attribute
     "RegardError": "regard.core.errors:RegardError",
     "Run": "regard.api.run:Run",
     "attend": "regard.attention.functional:attend",
+    "attention_map": "regard.attention.functional:attention_map",
     "load": "regard.api.run:load",
     "record": "regard.attention.record:record",
     "resume": "regard.api.run:resume",

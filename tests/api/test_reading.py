@@ -55,7 +55,7 @@ def test_a_second_segment_is_encoded_natively(tmp_path):
 def test_a_narrow_embedding_is_refused(tmp_path):
     sizes = DocumentSpec(50, 3, max_length=12, max_sentence_length=12, max_sentences=1)
     model = bert.build(bert.Config(layers=1, dim=32, heads=4, ffn_dim=64, embedding=16), sizes)
-    with pytest.raises(ConfigError, match="the embedding must be as wide as the encoder; leave --engine out"):
+    with pytest.raises(ConfigError, match="the embedding must be as wide as the encoder; use the native engine"):
         export(model, sizes, tmp_path / "exported")
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import regard
-from regard.core.errors import ConfigError
+from regard.core.errors import CheckpointError, ConfigError
 from regard.core.task import Prediction
 from regard.decoding.strategy import build
 
@@ -106,3 +106,42 @@ def test_errors_name_the_mistake(run):
         else nullcontext()
     ):
         regard.load(run.folder, device="cuda")
+
+
+def test_look_takes_one_input(run):
+    with pytest.raises(ConfigError, match=r"^look shows one input; write look\(text\), not look\(\[text\]\)$"):
+        run.look(["a"])
+    with pytest.raises(ConfigError, match=r"^input 1 is 3 \(int\), which cannot be read: "):
+        run.look(3)
+
+
+def test_errors_are_in_the_words_of_python(run):
+    with pytest.raises(CheckpointError, match=r"choose another folder, or continue it: regard\.resume\('") as error:
+        regard.train("translation", out=run.folder)
+    assert "--" not in str(error.value)
+    assert str(error.value.for_command_line()).endswith(f"continue it: regard train --resume {run.folder}")
+
+
+def test_training_is_logged(tmp_path, caplog, capsys):
+    settings = {
+        "model": "bahdanau",
+        "model.preset": "small",
+        "data.pairs": 50,
+        "training.steps": 1,
+        "decoding": "greedy",
+    }
+    with caplog.at_level("INFO", logger="regard"):
+        regard.train("translation", settings, out=tmp_path / "run", device="cpu")
+    lines = [record.getMessage() for record in caplog.records if record.name == "regard"]
+    assert any(line.startswith("step 1 ") for line in lines) and capsys.readouterr() == ("", "")
+
+
+def test_attention_is_recorded_around_beam_search(run):
+    with regard.record(run.model) as maps:
+        run.translate(["Please buy two apples."], decoding={"name": "beam", "beam_width": 3})
+    (recorded,) = maps.values()
+    assert {call.shape[0] for call in recorded.calls} == {1, 3}
+    assert all(torch.allclose(call.sum(dim=-1), torch.ones(())) for call in recorded.calls)
+    with regard.record(run.model) as maps:
+        run.translate(["Please buy two apples."], decoding="greedy")
+    assert next(iter(maps.values())).weights.shape[0] == 1

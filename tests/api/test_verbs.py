@@ -61,3 +61,22 @@ def test_the_error_names_the_verb_of_the_run(verb):
 def test_generate_takes_one_prompt():
     with pytest.raises(ConfigError, match=r"^generate takes one prompt; write generate\(text\), or predict\("):
         Echo("generate").generate(["a", "b"])
+
+
+@pytest.mark.parametrize("verb", ["translate", "caption"])
+def test_n_texts_of_each_input_are_lists(verb):
+    method = getattr(Echo(verb), verb)
+    assert method(["a", "b"]) == ["a!", "b!"]
+    assert method(["a", "b"], n=2) == [["a!", "a?"], ["b!", "b?"]]
+
+
+def test_n_classes_of_each_input_are_lists():
+    assert [[item.text for item in row] for row in Echo("classify").classify(["a"], n=2)] == [["a!", "a?"]]
+
+
+def test_one_user_is_described_by_options():
+    run = Echo("recommend")
+    assert [item.text for item in run.recommend(user="u42")] == ["!", "?"]
+    assert [[item.text for item in row] for row in run.recommend(["u42"])] == [["u42!", "u42?"]]
+    with pytest.raises(ConfigError, match=r"^recommend needs a user: recommend\(\[user\]\), recommend\(user=…\) or"):
+        run.recommend(n=3)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+import regard
 from regard.attention import scores
 from regard.attention.functional import attend
 from regard.attention.masks import Mask
@@ -151,3 +152,29 @@ def test_errors(tensors, settings, error, text):
     assert text in str(raised.value)
     assert "\n" not in str(raised.value)
     assert isinstance(raised.value, RegardError)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (2, 5, 3, 4)])
+@pytest.mark.parametrize("mask", [None, Mask.causal()])
+def test_an_attention_map_mixes_the_values_as_attend_does(shape, mask):
+    query, key = torch.randn(shape), torch.randn(*shape[:-2], 6, 4)
+    value = torch.randn(*shape[:-2], 6, 7)
+    for score in ("dot", regard.score("additive", 4)):
+        weights = regard.attention_map(query, key, score=score, mask=mask)
+        assert weights.shape == (*shape[:-1], 6)
+        torch.testing.assert_close(weights @ value, regard.attend(query, key, value, score=score, mask=mask))
+
+
+def test_an_attention_map_has_gradients_and_ignores_nan_in_padding():
+    query, key = torch.randn(1, 2, 4, requires_grad=True), torch.randn(1, 3, 4)
+    key[:, 2] = float("nan")
+    weights = regard.attention_map(query, key, mask=Mask.lengths(torch.tensor([2])))
+    weights[..., 0].sum().backward()
+    assert weights[..., 2].eq(0).all() and query.grad.isfinite().all()
+
+
+def test_arguments_that_are_not_tensors_are_refused():
+    with pytest.raises(ShapeError, match=r"^attend: query is a int; give a tensor: torch\.as_tensor"):
+        regard.attend(1, 2, 3)
+    with pytest.raises(ShapeError, match=r"^attend: key is a list; give a tensor"):
+        regard.attention_map(torch.randn(2, 3), [[1.0]])

@@ -171,9 +171,15 @@ def test_invalid_heads():
         attend(q, q, q)
 
 
-def test_two_batches_cannot_be_joined():
+def test_calls_with_different_batches_are_recorded_but_not_joined():
     attend, q = Attend(scores.build("dot", 4)), torch.randn(2, 1, 3, 4)
-    with record(attend):
+    with record(attend) as maps:
+        attend(q[:1], q[:1], q[:1])
         attend(q, q, q)
-        with pytest.raises(RegardError, match="was called with batches of 2 and 1; record one batch at a time"):
-            attend(q[:1], q[:1], q[:1])
+    (recorded,) = maps.values()
+    assert [tuple(call.shape) for call in recorded.calls] == [(1, 1, 3, 3), (2, 1, 3, 3)]
+    assert torch.equal(recorded.calls[0], recorded.calls[1][:1])
+    assert repr(recorded) == "AttentionMap(queries -> keys: (1, 1, 3, 3), (2, 1, 3, 3))"
+    message = r'have 1, 2 rows and cannot be joined; beam search .* use map\.calls, .* decoding="greedy"'
+    with pytest.raises(RegardError, match=message):
+        _ = recorded.weights

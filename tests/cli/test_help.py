@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from run_cli import call
 
 from regard.cli import help
 from regard.cli.main import app
@@ -132,3 +133,27 @@ def test_no_help_text_has_python_syntax(args, capsys):
     assert stop.value.code == 0
     for text in ("<bool>", "<str>", "list[", "tuple[", "Literal", "None", "False", "True", "Config(", "''"):
         assert text not in printed
+
+
+def test_choices_of_an_imported_alias_are_listed():
+    rows = {row[0]: row for section in help.task_sections("translation") for row in section.rows}
+    assert help.describe_type(rows["model.activation"][2]) == "relu, gelu, gelu_tanh, silu"
+    assert help.describe_type(rows["data.tokenizer"][2]) == "bpe, unigram, word, char"
+
+
+@pytest.mark.parametrize("task", registered_names("regard.tasks"))
+def test_every_setting_has_a_type_and_the_seed_is_documented(task):
+    rows = [row for section in help.task_sections(task) for row in section.rows if "=" not in row[0]]
+    rows += help.options_section(task).rows
+    assert [row[0] for row in rows if not help.describe_type(row[2])] == []
+    assert "seed" in [row[0] for row in rows]
+
+
+def test_evaluation_options_are_shown_without_a_run(capsys):
+    names = [row[0] for section in help.evaluation_sections([]) for row in section.rows]
+    assert {"source", "target", "hypotheses", "bleu"} <= set(names)
+
+
+def test_examples_are_part_of_the_help(capsys):
+    call("translate", "--help")
+    assert "\nExamples\n  regard translate RUN" in capsys.readouterr().out

@@ -28,6 +28,6 @@ def test_more_than_there_are_is_refused(toy, tmp_path, silent):
     train(toy("training.evaluation.average_last=2"), tmp_path / "run", console=silent)
     with pytest.raises(CheckpointError, match=r"stores the weights of 2 evaluations, not of 5; train with"):
         average(tmp_path / "run", last=5, out=tmp_path / "mean")
-    with pytest.raises(CheckpointError, match="run already contains a run; choose another --out, or continue it"):
+    with pytest.raises(CheckpointError, match="run already contains a run; choose another folder, or continue it"):
         average(tmp_path / "run", last=2, out=tmp_path / "run")
     assert not (tmp_path / "mean").exists()

@@ -33,7 +33,7 @@ def test_what_was_half_written_is_removed_and_nothing_else(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match=r"run: cannot be created .* choose another --out"):
+    with pytest.raises(CheckpointError, match=r"run: cannot be created .* choose another folder"):
         RunFolder(tmp_path / "file" / "run").mkdir()
 
 

@@ -40,7 +40,7 @@ def test_the_current_folder_is_not_a_place_for_a_run(toy, tmp_path, silent, monk
 
 def test_a_file_and_old_checkpoints_are_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match="file: a file of this name exists; choose another --out"):
+    with pytest.raises(CheckpointError, match="file: a file of this name exists; choose another folder"):
         check_available(tmp_path / "file")
     old = RunFolder(tmp_path / "old")
     old.mkdir()
@@ -138,7 +138,7 @@ def test_the_second_of_two_starts_is_refused(tmp_path):
         create_run_folder(tmp_path / "run", lambda second: second.config.touch())
         draft.config.touch()
 
-    with pytest.raises(CheckpointError, match="run already contains a run; choose another --out, or continue it"):
+    with pytest.raises(CheckpointError, match="run already contains a run; choose another folder, or continue it"):
         create_run_folder(tmp_path / "run", slow)
 
 

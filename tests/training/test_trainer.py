@@ -55,7 +55,8 @@ def test_a_signal_saves_the_run_and_prints_how_to_continue(toy, tmp_path, silent
         train(toy(*SETTINGS), tmp_path / "run", console=Signals(signum, steps))
     assert signal.getsignal(signum) is before
     assert f"stopped by {signum.name} at step {steps + 1}, everything is saved" in str(stopped.value)
-    assert f"continue with: regard train --resume {tmp_path / 'run'}" in str(stopped.value)
+    assert f"continue with: regard train --resume {tmp_path / 'run'}" in stopped.value.for_command_line()
+    assert f"continue with: regard.resume({str(tmp_path / 'run')!r})" in str(stopped.value)
     assert RunFolder(tmp_path / "run").checkpoint(steps + 1).exists()
     resume(tmp_path / "run", console=silent)
     train(toy(*SETTINGS), tmp_path / "whole", console=silent)

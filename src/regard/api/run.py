@@ -28,7 +28,7 @@ from regard.inspection.report import InspectionReport, inspect_run
 from regard.training import data_paths, migrations
 from regard.training import recipe as recipes
 from regard.training import train as runs
-from regard.training.console import Console, SilentConsole
+from regard.training.console import Console, LoggingConsole, SilentConsole
 from regard.training.device import select_device
 from regard.training.load_run import LoadedRun, load_run
 from regard.training.recipe import Recipe, Settings, setting_names
@@ -168,8 +168,14 @@ class Run(Verbs):
 
     def look(self, raw_input: Any, **options: Any) -> InspectionReport:
         """Return a page with every attention map of one input; `.save("page.html")` writes it to a file."""
+        if isinstance(raw_input, list | tuple):
+            raise ConfigError("look shows one input; write look(text), not look([text])")
         request, decoding = self.parse_request(options)
-        return inspect_run(self, raw_input, options=request, decoding=decoding)
+        try:
+            return inspect_run(self, raw_input, options=request, decoding=decoding)
+        except (TypeError, AttributeError) as error:
+            check_texts([raw_input], error)
+            raise
 
     def evaluate(self, split: str = "test", **options: Any) -> dict[str, float]:
         """Return the metrics on a split, computed from predictions. Options: see `evaluation_options`."""
@@ -268,7 +274,9 @@ def train(
 ) -> Run:
     """Train a run: `regard.train("translation", {"model": "transformer", "training.minutes": 5}, out="runs/first")`.
 
-    `device` is used for training and afterwards: cpu, cuda, mps or auto. `quiet` prints nothing.
+    `recipe` is a TOML file, which the settings override. `device` is used for training and afterwards: cpu, cuda, mps
+    or auto. Progress is logged at the level INFO of the logger "regard", and printed on standard error if the program
+    has not configured logging; `quiet` logs nothing.
     """
     settings = _with_device(settings, device)
     parsed = recipes.read(task, None if recipe is None else Path(recipe), settings=settings)
@@ -310,5 +318,5 @@ def _with_device(settings: Settings, device: str | None) -> Settings:
     return [*settings, f"training.hardware.device={device}"]
 
 
-def _console(quiet: bool) -> Console | None:
-    return SilentConsole() if quiet else None
+def _console(quiet: bool) -> Console:
+    return SilentConsole() if quiet else LoggingConsole()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from regard.core.errors import ConfigError
 from regard.core.task import Prediction
@@ -17,7 +17,8 @@ class Verbs:
     """Methods named after verbs. A verb that the task does not have raises an error that names the right one.
 
     An input is a text or the path of a file. Options are the fields of `run.options`; `decoding={"beam_width": 8}`
-    changes the search.
+    changes the search. Methods that return one output per input return a list of outputs per input, best first, if the
+    number of outputs `n` is given.
     """
 
     folder: Path
@@ -29,9 +30,13 @@ class Verbs:
         """Inputs -> the predictions for each, best first."""
         raise NotImplementedError
 
-    def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
-        """Return the best translation of each text."""
-        return [predictions[0].text for predictions in self._predict_as("translate", texts, options)]
+    @overload
+    def translate(self, texts: Sequence[str], *, n: None = None, **options: Any) -> list[str]: ...
+    @overload
+    def translate(self, texts: Sequence[str], *, n: int, **options: Any) -> list[list[str]]: ...
+    def translate(self, texts: Sequence[str], *, n: int | None = None, **options: Any) -> list[str] | list[list[str]]:
+        """Return the best translation of each text, or its `n` best translations. `predict` returns probabilities."""
+        return _texts(self._predict_as("translate", texts, options, n), n)
 
     def generate(self, prompt: Any = "", /, **options: Any) -> list[Prediction]:
         """Generate texts, images or music, with or without a prompt, most likely first."""
@@ -39,9 +44,16 @@ class Verbs:
             raise ConfigError("generate takes one prompt; write generate(text), or predict([…]) for several")
         return self._predict_as("generate", [prompt], options)[0]
 
-    def classify(self, inputs: Sequence[Any], **options: Any) -> list[Prediction]:
-        """Return the most likely class of each input; `predict` returns the others too."""
-        return [predictions[0] for predictions in self._predict_as("classify", inputs, options)]
+    @overload
+    def classify(self, inputs: Sequence[Any], *, n: None = None, **options: Any) -> list[Prediction]: ...
+    @overload
+    def classify(self, inputs: Sequence[Any], *, n: int, **options: Any) -> list[list[Prediction]]: ...
+    def classify(
+        self, inputs: Sequence[Any], *, n: int | None = None, **options: Any
+    ) -> list[Prediction] | list[list[Prediction]]:
+        """Return the most likely class of each input with its probability, or its `n` most likely classes."""
+        predictions = self._predict_as("classify", inputs, options, n)
+        return predictions if n is not None else [ranked[0] for ranked in predictions]
 
     def tag(self, texts: Sequence[str], **options: Any) -> list[Prediction]:
         """Return each text with a tag for every word."""
@@ -59,28 +71,55 @@ class Verbs:
         """Return each image upscaled."""
         return [predictions[0] for predictions in self._predict_as("upscale", images, options)]
 
-    def caption(self, images: Sequence[Any], **options: Any) -> list[str]:
-        """Return a caption for each image."""
-        return [predictions[0].text for predictions in self._predict_as("caption", images, options)]
+    @overload
+    def caption(self, images: Sequence[Any], *, n: None = None, **options: Any) -> list[str]: ...
+    @overload
+    def caption(self, images: Sequence[Any], *, n: int, **options: Any) -> list[list[str]]: ...
+    def caption(self, images: Sequence[Any], *, n: int | None = None, **options: Any) -> list[str] | list[list[str]]:
+        """Return a caption for each image, or its `n` best captions. `predict` returns probabilities."""
+        return _texts(self._predict_as("caption", images, options, n), n)
 
     def detect(self, images: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Return the objects in each image, most confident first."""
         return self._predict_as("detect", images, options)
 
-    def recommend(self, users: Sequence[Any], **options: Any) -> list[list[Prediction]]:
-        """Return items for each user, best first."""
-        return self._predict_as("recommend", users, options)
+    @overload
+    def recommend(self, users: Sequence[Any], **options: Any) -> list[list[Prediction]]: ...
+    @overload
+    def recommend(self, users: None = None, **options: Any) -> list[Prediction]: ...
+    def recommend(
+        self, users: Sequence[Any] | None = None, **options: Any
+    ) -> list[list[Prediction]] | list[Prediction]:
+        """Return items for each user, best first: `recommend(["u1", "u2"])`.
+
+        One user is described by options, for whom a single list is returned: `recommend(user="u1")`, or a new user,
+        `recommend(profile="age=30", history="title 1,title 2")`.
+        """
+        if users is not None:
+            return self._predict_as("recommend", users, options)
+        if not any(options.get(name) for name in ("user", "profile", "history")):
+            raise ConfigError("recommend needs a user: recommend([user]), recommend(user=…) or recommend(history=…)")
+        return self._predict_as("recommend", [""], options)[0]
 
     def nearest(self, words: Sequence[str], **options: Any) -> list[list[Prediction]]:
         """Return the words nearest to each word, or to a sum such as "king - man + woman"."""
         return self._predict_as("nearest", words, options)
 
-    def _predict_as(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Prediction]]:
+    def _predict_as(
+        self, verb: str, inputs: Sequence[Any], options: dict[str, Any], n: int | None = None
+    ) -> list[list[Prediction]]:
         if verb not in self.verbs:
             method = self.verb if hasattr(Verbs, self.verb) else "predict"
             task = self.recipe.task.name
             raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{method}(…)")
-        return self.predict(inputs, **options)
+        return self.predict(inputs, **(options if n is None else {**options, "n": n}))
+
+
+def _texts(predictions: Sequence[Sequence[Prediction]], n: int | None) -> list[str] | list[list[str]]:
+    """Return the text of the first prediction of each input, or the texts of all if their number was requested."""
+    if n is None:
+        return [ranked[0].text for ranked in predictions]
+    return [[prediction.text for prediction in ranked] for ranked in predictions]
 
 
 def as_list(inputs: Any, verb: str) -> list[Any]:

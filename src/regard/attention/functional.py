@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from regard.attention.attend import Attend, check_dtypes
+from regard.attention.attend import Attend, check_dtypes, check_shapes, fold_hypotheses, unfold_hypotheses
+from regard.attention.kernels.masked_nan import may_hide_keys, zero_hidden_keys
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build
@@ -46,6 +47,41 @@ def attend(
     return output.reshape(*query.shape[:-1], value.shape[-1])
 
 
+def attention_map(
+    query: Tensor,
+    key: Tensor,
+    *,
+    score: str | ScoreFunction = "scaled_dot",
+    mask: Mask | None = None,
+    normalizer: nn.Module | None = None,
+) -> Tensor:
+    """Queries (… t d), keys (… s d) -> the attention weights (… t s) with which `attend` mixes the values.
+
+    The arguments are those of `attend`. A row of a query that may attend to nothing is zero.
+
+    >>> import torch
+    >>> query, key = torch.eye(2), torch.tensor([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+    >>> mask = Mask.lengths(torch.tensor([2]))
+    >>> [[round(weight, 2) for weight in row] for row in attention_map(query, key, score="dot", mask=mask).tolist()]
+    [[0.73, 0.27, 0.0], [0.27, 0.73, 0.0]]
+    """
+    _check(query, key, key)
+    mask = NO_MASK if mask is None else mask
+    check_dtypes(query, key, key, mask=mask, allows_mixed_dtypes=False)
+    module = Attend(_score(score, query.shape[-1], key.shape[-1]), normalizer=normalizer)
+    q, k = _with_heads(query), module.project(_with_heads(key)).tensor
+    check_shapes(q, k, k)
+    mask.check_batch(k.shape[0], k.shape[1])
+    if may_hide_keys(mask):
+        k, _ = zero_hidden_keys(k, k, mask)  # NaN in padding does not reach the weights
+    folded = q if q.shape[0] == k.shape[0] else fold_hypotheses(q, k, mask)
+    weights: Tensor = module.weigh(folded, k, mask)
+    if not is_tracing() and not weights.isfinite().all():
+        _check_finite(query, key, key)
+    unfolded = weights if folded is q else unfold_hypotheses(weights, q.shape[0])
+    return unfolded.reshape(*query.shape[:-1], key.shape[-2])
+
+
 def _with_heads(x: Tensor) -> Tensor:
     """(t d), (b t d) or (b h t d) -> (b h t d)."""
     if x.dim() == 3:
@@ -55,6 +91,8 @@ def _with_heads(x: Tensor) -> Tensor:
 
 def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
     for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(tensor, Tensor):
+            raise ShapeError(f"attend: {name} is a {type(tensor).__name__}; give a tensor: torch.as_tensor(…).float()")
         if not 2 <= tensor.dim() <= 4:
             raise ShapeError(f"attend: {name} has shape {tuple(tensor.shape)}; give (t d), (b t d) or (b h t d)")
         if not tensor.is_floating_point():

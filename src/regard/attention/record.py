@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -25,12 +26,38 @@ from regard.attention.score import ProjectedKeys
 from regard.core.errors import RegardError
 
 
-class AttentionMap(NamedTuple):
-    """The weights of one attention module, before dropout."""
+class AttentionMap:
+    """The weights of one attention module, before dropout.
 
-    weights: Tensor  # (b h t s); the steps of an autoregressive decoder are joined along t
-    queries: str  # name of the query axis: "target", "source", "image" …
-    keys: str  # name of the key axis
+    `queries` and `keys` are the names of its axes: "target", "source", "image" … `calls` has the weights (b h t s) of
+    each call of the module, in order: one per decoding step. Under beam search the rows of a step are the hypotheses
+    of that step; the first step has one row per source.
+    """
+
+    def __init__(self, weights: Tensor | Sequence[Tensor], queries: str, keys: str) -> None:
+        self.calls = (weights,) if isinstance(weights, Tensor) else tuple(weights)
+        self.queries, self.keys = queries, keys
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(str(tuple(call.shape)) for call in self.calls[:3])
+        more = f" … {len(self.calls)} calls" if len(self.calls) > 3 else ""
+        return f"AttentionMap({self.queries} -> {self.keys}: {shapes}{more})"
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """The weights (b h t s) of all calls, joined along the queries; keys that were not yet present get zero.
+
+        Calls with different batch sizes, as in beam search, have no common rows and cannot be joined.
+        """
+        rows = sorted({call.shape[0] for call in self.calls})
+        if len(rows) > 1:
+            raise RegardError(
+                f"record: the calls of this attention have {', '.join(map(str, rows))} rows and cannot be joined; beam "
+                "search reorders its hypotheses: use map.calls, the weights of each step, or decode with "
+                'decoding="greedy"'
+            )
+        num_keys = max(call.shape[-1] for call in self.calls)
+        return torch.cat([pad(call, (0, num_keys - call.shape[-1])) for call in self.calls], dim=2)
 
 
 class Selection(NamedTuple):
@@ -63,7 +90,8 @@ def record(
     """Yield a dict, module path -> attention map, that is filled while the block runs.
 
     `only` is a pattern of module paths. `heads` and `rows`, a slice of the queries of each call, select a part of the
-    maps. It is an error if nothing is recorded.
+    maps. It is an error if nothing is recorded. `maps[name].weights` are the weights of all calls, `maps[name].calls`
+    those of each call, which beam search needs.
     """
     if rows is not None and (rows.step or 1) < 1:
         raise RegardError(f"record: rows={rows} runs backwards; give a step of at least 1")
@@ -127,10 +155,8 @@ def _add_hooks(name: str, module: Attend, maps: dict[str, AttentionMap], selecti
             weights = _join_chunks(chunks, q, k, selection)
         else:
             weights = attention_weights(module, q, k, mask, selection=selection)
-        previous = maps.get(name)
-        if previous is not None:
-            weights = _join_calls(name, previous.weights, weights)
-        maps[name] = AttentionMap(weights, module.queries, module.keys)
+        previous = maps[name].calls if name in maps else ()
+        maps[name] = AttentionMap((*previous, weights), module.queries, module.keys)
         chunks.clear()
 
     hooks = [module.register_forward_hook(add_map, with_kwargs=True)]
@@ -148,14 +174,3 @@ def _join_chunks(chunks: list[Tensor], q: Tensor, k: Tensor, selection: Selectio
     """Join the chunks of one call to (b h t s); a causal chunk lacks the keys after its last query."""
     weights = torch.cat([pad(chunk, (0, k.shape[-2] - chunk.shape[-1])) for chunk in chunks], dim=2)
     return selection.take(weights if q.shape[0] == k.shape[0] else unfold_hypotheses(weights, q.shape[0]))
-
-
-def _join_calls(name: str, before: Tensor, after: Tensor) -> Tensor:
-    """Join two consecutive calls of a module along the queries; keys that were not yet present get weight zero."""
-    if before.shape[:2] != after.shape[:2]:
-        raise RegardError(
-            f"record: {name} was called with batches of {before.shape[0]} and {after.shape[0]}; "
-            "record one batch at a time"
-        )
-    num_keys = max(before.shape[-1], after.shape[-1])
-    return torch.cat([pad(x, (0, num_keys - x.shape[-1])) for x in (before, after)], dim=2)

@@ -14,12 +14,16 @@ from typing import Any, NamedTuple
 
 from typer.core import TyperCommand, TyperGroup
 
+from regard.cli.examples import print_examples
 from regard.core import trust
 from regard.core.describe import describe, read_constant, source_path, summary
 from regard.core.errors import RegardError
 from regard.core.registry import registered_names
 
 MAX_COLUMN_WIDTHS = (30, 16, 20)  # columns are aligned up to this many characters
+
+
+SEED = ("seed", "1", "int", "seed of the initial weights, the order of the batches and dropout")
 
 
 class Section(NamedTuple):
@@ -88,7 +92,7 @@ def run_sections(args: Sequence[str]) -> list[Section]:
 
 
 def evaluation_sections(args: Sequence[str]) -> list[Section]:
-    """Return the evaluation options of the run among the arguments; empty if there is none."""
+    """Return the evaluation options of the run among the arguments, or of all tasks if there is none."""
 
     def evaluation_of(task: str) -> list[Section]:
         path = source_path("regard.tasks", task)
@@ -97,7 +101,9 @@ def evaluation_sections(args: Sequence[str]) -> list[Section]:
         qualified = tuple((f"data.{row[0]}" if row[0] in locations else row[0], *row[1:]) for row in rows)
         return [Section(f"Evaluation options of {task}, as key=value or --key value:", qualified)] if qualified else []
 
-    return _of_run(args, evaluation_of)
+    return _of_run(args, evaluation_of) or [
+        section for task in registered_names("regard.tasks") for section in evaluation_of(task)
+    ]
 
 
 def _of_run(args: Sequence[str], sections_of: Callable[[str], list[Section]]) -> list[Section]:
@@ -129,6 +135,7 @@ def task_sections(task: str, model: str | None = None) -> list[Section]:
     model = model or default_model
     sections = [
         Section(f"{task}: {summary(path)}"),
+        Section("Recipe.", ((SEED,) if "seed" not in defaults else ((SEED[0], str(defaults["seed"]), *SEED[2:]),))),
         _section(path, "Data.", prefix="data."),
         *(
             []
@@ -227,10 +234,15 @@ def _metavar(display_type: Callable[..., str | None] | None, **arguments: Any) -
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help shows plain type names."""
+    """A command whose help shows plain type names and examples."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _with_plain_types(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the command and its examples."""
+        super().format_help(ctx, formatter)
+        print_examples(ctx.command_path.partition(" ")[2])
 
 
 class PlainGroup(TyperGroup):

@@ -77,5 +77,5 @@ def main() -> None:
     except ClosedPipe as closed:
         raise SystemExit(closed.code) from None
     except RegardError as error:
-        print("regard:", printable(" ".join(str(error).split())), file=sys.stderr)
+        print("regard:", printable(" ".join(error.for_command_line().split())), file=sys.stderr)
         raise SystemExit(error.code) from None

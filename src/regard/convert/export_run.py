@@ -24,7 +24,7 @@ from regard.training.run_folder import check_available, create_run_folder
 def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:
     """Export a run folder to the folder `out` -> lines that describe the export and how it was verified."""
     if to not in EXPORTERS:
-        raise ConfigError(f"--to {to}: {did_you_mean(to, EXPORTERS)}")
+        raise ConfigError(f"unknown format {to!r}; {did_you_mean(to, EXPORTERS)}")
     check_available(out)
     return EXPORTERS[to](load_run(run, trust=trust), out)
 

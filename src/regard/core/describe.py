@@ -6,6 +6,7 @@ The source is parsed, not imported, so that help texts do not import torch and s
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib.util
 import io
 import tokenize
@@ -58,9 +59,39 @@ def describe(path: Path, name: str) -> Description | None:
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
-            return Description(_first_line(node), tuple(_setting(part, comments) for part in fields))
+            settings = (_setting(part, comments) for part in fields)
+            expanded = (item._replace(annotation=expand_aliases(item.annotation, path)) for item in settings)
+            return Description(_first_line(node), tuple(expanded))
         if isinstance(node, ast.ImportFrom) and "." in (node.module or "") and name in {x.name for x in node.names}:
             return describe(source_path("", str(node.module)), name)
+    return None
+
+
+def expand_aliases(annotation: str, path: Path) -> str:
+    """Replace the names of choices in an annotation: 'Activation' -> "Literal['relu', 'gelu']"."""
+    tree = ast.parse(annotation, mode="eval")
+    return ast.unparse(_AliasExpander(path).visit(tree))
+
+
+class _AliasExpander(ast.NodeTransformer):
+    """Replaces names that a file defines or imports as `Name = Literal[…]`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return _find_choices(self._path, node.id) or node
+
+
+def _find_choices(path: Path, name: str) -> ast.expr | None:
+    if hasattr(builtins, name):
+        return None
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in node.targets):
+            return node.value if ast.unparse(node.value).startswith("Literal[") else None
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("regard."):
+            if any(alias.name == name and alias.asname is None for alias in node.names):
+                return _find_choices(source_path("", str(node.module)), name)
     return None
 
 

@@ -16,12 +16,18 @@ class RegardError(Exception):
 
     code = 1
 
+    def __init__(self, message: str = "", *, command: str = "", python: str = "") -> None:
+        """Store a message, and its remedy as a command and as a Python call, if they differ."""
+        super().__init__(f"{message}: {python}" if python else message)
+        self._message, self._command = message, command
+
     def __str__(self) -> str:
         """Return the message as one printable line, whatever file names and values it contains."""
-        line = printable(" ".join(super().__str__().splitlines()))
-        return (
-            line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 400]} … {line[-300:]}"
-        )
+        return _one_line(super().__str__())
+
+    def for_command_line(self) -> str:
+        """Return the message as one printable line, with the command that is the remedy."""
+        return _one_line(f"{self._message}: {self._command}") if self._command else str(self)
 
 
 class ConfigError(RegardError):
@@ -50,6 +56,11 @@ class TrustError(RegardError):
 
 class MissingExtra(RegardError):
     """An optional dependency that is not installed."""
+
+
+def _one_line(text: str) -> str:
+    line = printable(" ".join(text.splitlines()))
+    return line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 400]} … {line[-300:]}"
 
 
 def printable(text: str) -> str:

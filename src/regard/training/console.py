@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from typing import Any, Protocol, TextIO
@@ -11,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 LogRow = dict[str, Any]
+LOGGER = "regard"  # name of the logger of the Python API
 EVALUATION_MESSAGE_INTERVAL_S = 30.0  # between two progress messages of an evaluation
 
 
@@ -79,6 +81,27 @@ class LineConsole:
             self.print_line(f"evaluating  {fraction:.0%} after {format_duration(now - self._started_at)}")
 
     def close(self) -> None: ...
+
+
+class LoggingConsole(LineConsole):
+    """Lines as INFO records of the logger "regard". If the program configured no handler, they go to standard error."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self._logger = logging.getLogger(LOGGER)
+        self._handler = None if self._logger.hasHandlers() else logging.StreamHandler()
+        self._level = self._logger.level
+        if self._handler is not None:
+            self._logger.addHandler(self._handler)
+            self._logger.setLevel(logging.INFO)
+
+    def print_line(self, text: str) -> None:
+        self._logger.info("%s", text)
+
+    def close(self) -> None:
+        if self._handler is not None:
+            self._logger.removeHandler(self._handler)
+            self._logger.setLevel(self._level)
 
 
 class ProgressBarConsole:

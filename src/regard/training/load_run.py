@@ -52,7 +52,9 @@ def load_run(
         task: Task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
         if not folder.model.exists():
             raise CheckpointError(
-                f"{folder.model}: no weights yet; continue training with: regard train --resume {folder.path}"
+                f"{folder.model}: no weights yet; continue training",
+                command=f"regard train --resume {folder.path}",
+                python=f"regard.resume({str(folder.path)!r})",
             )
         build = partial(build_model, recipe, task)
         check_shapes(build, tensor_files.read_shapes(folder.model), config=folder.config, weights=folder.model)

@@ -34,7 +34,9 @@ class JsonlLog:
                 difference = _difference(content, file.read(), position)
                 raise CheckpointError(
                     f"{path}: has changed since the checkpoint ({difference}); restore it from a copy, or start a new "
-                    f"log: regard train --resume {path.parent} --new-log"
+                    "log",
+                    command=f"regard train --resume {path.parent} --new-log",
+                    python=f"regard.resume({str(path.parent)!r}, new_log=True)",
                 )
             file.truncate(self.bytes)
         if not self.bytes:
@@ -89,7 +91,7 @@ def read_rows(path: Path) -> list[LogRow]:
     except FileNotFoundError:
         return []
     except (ValueError, AttributeError, RecursionError):
-        raise CheckpointError(f"{path}: a line is not JSON; regard train --resume {path.parent} removes it") from None
+        raise CheckpointError(f"{path}: a line is not JSON; resuming the run removes it") from None
 
 
 class TensorBoardWriter:

@@ -11,7 +11,7 @@ from typing import Any
 from regard.core import config as configs
 from regard.core.config import Table
 from regard.core.errors import ConfigError, did_you_mean
-from regard.core.registry import find
+from regard.core.registry import find, registered_names
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
 from regard.training import migrations
@@ -70,7 +70,7 @@ def read(task: str, path: Path | None = None, *, settings: Settings = ()) -> Rec
     table = configs.read_toml(path) if path else {}
     table = _override(table, settings)
     if table.setdefault("task", task) != task:
-        raise ConfigError(f"task={table['task']!r}, but {task!r} was requested; run: regard train {table['task']}")
+        raise ConfigError(f"task={table['task']!r}, but {task!r} was requested; request the task of the recipe")
     return from_dict(_merge_sections(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
 
 
@@ -153,7 +153,7 @@ def from_dict(table: Table) -> Recipe:
             raise ConfigError(f"{key}={value!r} is not a section; write settings as {key}.name=…")
     task, seed = table.get("task"), table.get("seed", 1)
     if not isinstance(task, str):
-        raise ConfigError(f"task={task!r} must be the name of a task; see: regard list tasks")
+        raise ConfigError(f"task={task!r} must be the name of a task: {', '.join(registered_names('regard.tasks'))}")
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise ConfigError(f"seed={seed!r} must be an integer, 0 or more")
     model = _name("model", table.get("model", {}))

@@ -95,7 +95,7 @@ class RunFolder:
         try:
             self.state.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise CheckpointError(f"{self.path}: cannot be created ({error.strerror}); choose another --out") from None
+            raise CheckpointError(f"{self.path}: cannot be created ({error.strerror}); choose another folder") from None
 
     def remove_partial_files(self) -> None:
         """Remove the partial files of a killed process."""
@@ -131,7 +131,9 @@ def lock_folder(folder: RunFolder) -> Iterator[None]:
     try:
         handle = os.open(folder.state / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644)
     except OSError as error:
-        raise CheckpointError(f"{folder.path}: cannot be written to ({error.strerror}); choose another --out") from None
+        raise CheckpointError(
+            f"{folder.path}: cannot be written to ({error.strerror}); choose another folder"
+        ) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -242,25 +244,27 @@ def check_files(folder: RunFolder) -> None:
 def check_available(path: Path) -> None:
     """Raise a CheckpointError unless a run can be created at `path`: it must not exist, or be empty."""
     if path.resolve() == Path.cwd():
-        raise CheckpointError(f"--out {path} is the current folder; choose another, such as --out {path / 'run'}")
+        raise CheckpointError(f"{path}: is the current folder; choose another, such as {path / 'run'}")
     if not path.exists():
         return
     if not path.is_dir():
-        raise CheckpointError(f"{path}: a file of this name exists; choose another --out")
+        raise CheckpointError(f"{path}: a file of this name exists; choose another folder")
     folder = RunFolder(path)
     if folder.config.exists():
         raise CheckpointError(
-            f"{path} already contains a run; choose another --out, or continue it: regard train --resume {path}"
+            f"{path} already contains a run; choose another folder, or continue it",
+            command=f"regard train --resume {path}",
+            python=f"regard.resume({str(path)!r})",
         )
     if saved := [*folder.checkpoints(), *folder.snapshots()]:
         raise CheckpointError(
             f"{path} contains checkpoints ({saved[-1].name}) but no config.json; restore config.json, or choose "
-            "another --out"
+            "another folder"
         )
     names = sorted(entry.name for entry in path.iterdir())
     if names:
         sample = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        raise CheckpointError(f"{path} is not empty and not a run (it contains {sample}); choose another --out")
+        raise CheckpointError(f"{path} is not empty and not a run (it contains {sample}); choose another folder")
 
 
 def create_run_folder(path: Path, write_files: Callable[[RunFolder], None]) -> None:

@@ -14,8 +14,8 @@ from regard.core.errors import RegardError
 class Interrupted(RegardError):
     """The run was stopped by a signal and saved; the exit code is 128 + signal, as in a shell."""
 
-    def __init__(self, message: str, reason: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, reason: str | None = None, *, command: str = "", python: str = "") -> None:
+        super().__init__(message, command=command, python=python)
         self.code = 128 + signal.Signals[reason] if reason and reason in signal.Signals.__members__ else 1
 
 

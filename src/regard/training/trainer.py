@@ -116,9 +116,10 @@ class Trainer:
             if interrupted:
                 reason = stop.reason or "another process"
                 raise Interrupted(
-                    f"stopped by {reason} at step {progress.step}, everything is saved; "
-                    f"continue with: regard train --resume {self.folder.path}",
+                    f"stopped by {reason} at step {progress.step}, everything is saved; continue with",
                     stop.reason,
+                    command=f"regard train --resume {self.folder.path}",
+                    python=f"regard.resume({str(self.folder.path)!r})",
                 )
         return progress
 

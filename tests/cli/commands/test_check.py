@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from run_cli import call
 
@@ -23,3 +25,10 @@ def test_a_failed_invariant_is_an_error(small, capsys, monkeypatch):
     printed = capsys.readouterr()
     assert "FAILED  2 padding: largest difference 1" in printed.out
     assert printed.err == f"regard: {small}: failed: 2 padding; do not trust the predictions of this model\n"
+
+
+def test_checks_as_json(small, capsys):
+    call("check", small, "--json")
+    table = json.loads(capsys.readouterr().out)
+    assert table["run"] == str(small) and all(row["passed"] for row in table["checks"])
+    assert set(table["checks"][0]) == {"invariant", "passed", "detail"}

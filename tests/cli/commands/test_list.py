@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -93,3 +94,15 @@ def test_torch_is_not_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_lists_as_json(capsys):
+    call("list", "--json")
+    assert "translation" in json.loads(capsys.readouterr().out)["tasks"]
+    call("list", "models", "--json")
+    assert json.loads(capsys.readouterr().out)["models"]["transformer"].startswith("Transformer")
+    call("list", "model", "transformer", "--json")
+    settings = {row["name"]: row for row in json.loads(capsys.readouterr().out)["settings"]}
+    assert settings["model.activation"]["type"] == "relu, gelu, gelu_tanh, silu"
+    call("list", "recipe", "demo", "--json")
+    assert json.loads(capsys.readouterr().out)["recipe"]["task"] == "translation"

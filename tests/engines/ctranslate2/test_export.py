@@ -52,7 +52,7 @@ def test_unsupported_models_are_named(tmp_path):
 
 def test_positions_in_the_score_cannot_be_exported(tmp_path):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-    with pytest.raises(ConfigError, match=r"CTranslate2: supports only scaled dot products.*leave --engine out"):
+    with pytest.raises(ConfigError, match=r"CTranslate2: supports only scaled dot products.*use the native engine"):
         export(build(position="rotary"), SPEC, tmp_path / "exported")
 
 

@@ -85,7 +85,7 @@ def test_cider_is_the_formula_of_the_paper():
 
 
 def test_exact_match():
-    assert metrics.exact_match(["A red circle.", "a blue circle"], [["a red circle", "x"], ["a blue square"]]) == 50
+    assert metrics.exact_match(["A red circle.", "a blue circle"], [["a red circle", "x"], ["a blue square"]]) == 0.5
 
 
 def test_signatures_describe_metrics_and_missing_libraries(monkeypatch):

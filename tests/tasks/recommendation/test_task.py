@@ -171,7 +171,8 @@ def test_ratings_are_learned(objective, metric):
     assert 0 < report["factorisation_auc"] <= 1 and report["factorisation_log_loss"] > 0
     (predictions,) = task.predict(model, [task.parse_input(task.examples[0])], Options(n=3), None)
     assert len(predictions) == 3 and predictions[0].value.explanation.rank_without is not None
-    scores = [item.score for item in predictions]
+    scores = [item.ranking_score for item in predictions]
+    assert [item.score for item in predictions] == (scores if objective == "clicks" else [None] * 3)
     low, high = task.data.scale if objective == "ratings" else (-np.inf, 0.0)  # predicted ratings, or log p
     assert scores == sorted(scores, reverse=True) and all(low <= score <= high for score in scores)
     outputs = task.inspect(model, task.parse_input(task.examples[0]), Options(n=3), None).outputs

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from regard.cli import help
 from regard.cli.help import Section
-from regard.cli.settings import START
+from regard.cli.settings import START, Json
+from regard.core import config as configs
 from regard.core.describe import read_constant, source_path, summary
 from regard.core.errors import ConfigError, did_you_mean
 from regard.core.registry import registered_names
@@ -29,17 +31,20 @@ RECIPES = "recipes"
 def run(
     kind: Annotated[str | None, typer.Argument(help=f"{', '.join(PACKAGES)} or {RECIPES}.", show_default=False)] = None,
     name: Annotated[str | None, typer.Argument(help="One of them, for its settings.", show_default=False)] = None,
+    *,
+    as_json: Json = False,
 ) -> None:
     """List tasks, models, scores, positions, decoders or recipes, or every setting of one: regard list model NAME."""
+    if as_json:
+        print(json.dumps(_table(kind, name), ensure_ascii=False))
+        return
     if kind is None:
         help.print_sections(
             [Section(f"{plural}: {', '.join(entries)}") for plural, entries in _all().items() if entries]
         )
         print("\nregard list KIND describes each, regard list KIND NAME lists its settings")
         return
-    plural = kind if kind.endswith("s") else f"{kind}s"
-    if plural not in _all():
-        raise ConfigError(f"cannot list {kind!r}; {did_you_mean(plural, _all())}")
+    plural = _plural(kind)
     if name is not None:
         help.print_sections(list(_sections(plural, name)))
         return
@@ -47,6 +52,37 @@ def run(
         print(f"{entry:<20} {_summary(path)}")
     if not _all()[plural]:
         print(f"none found; the folder {RECIPES}/ of the repository has one for each published figure")
+
+
+def _plural(kind: str) -> str:
+    plural = kind if kind.endswith("s") else f"{kind}s"
+    if plural not in _all():
+        raise ConfigError(f"cannot list {kind!r}; {did_you_mean(plural, _all())}")
+    return plural
+
+
+def _table(kind: str | None, name: str | None) -> dict[str, Any]:
+    """Return the listing as plain values: names by kind, descriptions by name, or the settings of one entry."""
+    if kind is None:
+        return {plural: list(entries) for plural, entries in _all().items()}
+    plural = _plural(kind)
+    if name is None:
+        return {plural: {entry: _summary(path) for entry, path in _all()[plural].items()}}
+    if plural == RECIPES:
+        return {"name": name, "recipe": configs.read_toml(_entry(plural, name))}
+    settings = [
+        {"name": row[0], "default": help.describe_default(row[1]), "type": help.describe_type(row[2]), "help": row[3]}
+        for section in _sections(plural, name)
+        for row in section.rows
+    ]
+    return {"name": name, "kind": plural.removesuffix("s"), "settings": settings}
+
+
+def _entry(kind: str, name: str) -> Path:
+    entries = _all()[kind]
+    if name not in entries:
+        raise ConfigError(f"unknown {kind.removesuffix('s')} {name!r}; {did_you_mean(name, entries)}")
+    return entries[name]
 
 
 def _all() -> dict[str, dict[str, Path]]:
@@ -68,12 +104,11 @@ def _summary(path: Path) -> str:
 
 def _sections(kind: str, name: str) -> Iterator[Section]:
     """Yield the description and settings of one entry."""
-    entries = _all()[kind]
-    if name not in entries and ("." not in name or kind == RECIPES):
-        raise ConfigError(f"unknown {kind.removesuffix('s')} {name!r}; {did_you_mean(name, entries)}")
     if kind == RECIPES:
-        print(entries[name].read_text(encoding="utf-8"), end="")
+        print(_entry(kind, name).read_text(encoding="utf-8"), end="")
         return
+    if "." not in name:
+        _entry(kind, name)
     path = source_path(PACKAGES[kind], name)
     if kind == "tasks":
         yield from help.task_sections(name)

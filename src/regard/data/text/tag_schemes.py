@@ -98,7 +98,7 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
     if counts[best] < total:
         raise DataError(
             f"the tags follow no scheme: {total - counts[best]} of {total} sentences violate {SEQEVAL_NAMES[best]}, "
-            f"which fits best; see: regard data check"
+            "which fits best; correct these sentences"
         )
     return best
 

@@ -89,7 +89,7 @@ def _bert_encoder(encoder: BertEncoder, sizes: Any, specs: Any) -> Any:
     """Return the encoder of one text: the embedding of the first segment is added to the positions."""
     embedding, first = encoder.embedding, cast("Block", encoder.layers[0])
     if embedding.table.embedding_dim != first.self_attn.q.in_features:
-        raise ConfigError("CTranslate2: the embedding must be as wide as the encoder; leave --engine out")
+        raise ConfigError("CTranslate2: the embedding must be as wide as the encoder; use the native engine")
     spec = specs.TransformerEncoderModelSpec(
         specs.transformer_spec.TransformerEncoderSpec(
             len(encoder.layers),
@@ -120,7 +120,7 @@ def _heads(model: nn.Module, *position_biases: type) -> int:
         if not isinstance(weigh.place, position_biases) or not isinstance(weigh.score, scaled_dot.Score):
             raise ConfigError(
                 "CTranslate2: supports only scaled dot products with positions added to the features, and rotary "
-                "positions in a GPT; leave --engine out"
+                "positions in a GPT; use the native engine"
             )
     return attentions[0].heads
 

@@ -71,7 +71,7 @@ class ListRecommender:
             }
             value = RecommendedItem(item_id, title, score, explanation)
             text = f"{title}  ({because})" if because else title
-            log_p = score if self.config.objective == "next" else None  # otherwise the score is a rating
+            log_p = None if self.config.objective == "ratings" else score  # a rating is not a probability
             predictions.append(Prediction(text, log_p, score, value=value, remarks=query.remarks, data=data))
         return predictions
 

@@ -112,7 +112,7 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         if (self.source and not self.target) or (self.target and not (self.source or self.hypotheses)):
-            raise ConfigError("a source and a target go together: --source test.en --target test.ko")
+            raise ConfigError("a source and a target go together: source=test.en target=test.ko")
 
 
 class Translation(Task):

@@ -1,0 +1,46 @@
+"""Examples in the help of each command. RUN is a run folder of yours; the other words can be used unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
+    "average": ("regard average RUN --last 5 --out runs/averaged",),
+    "caption": ("regard caption RUN photo.png", "regard caption RUN photo.png n=3 --out attended.png"),
+    "check": ("regard check RUN", "regard check RUN --json"),
+    "classify": ('regard classify RUN "a wonderful film" n=2', "regard classify RUN --file reviews.txt --json"),
+    "compare": ('regard compare RUN RUN "a sentence"', "regard compare RUN RUN --split test"),
+    "complete": ("regard complete RUN image.png rows=4 --out completed.png",),
+    "data check": ("regard data check pairs.csv", "regard data check FOLDER data.source=de data.target=en"),
+    "data get": ("regard data get multi30k",),
+    "demo": ("regard demo", "regard demo music --out runs/music"),
+    "detect": ("regard detect RUN photo.png threshold=0.7 --out boxes.png",),
+    "evaluate": ("regard evaluate RUN", "regard evaluate RUN --split valid decoding.beam_width=1 --json"),
+    "experiment": ("regard experiment --list", "regard experiment scaling", "regard experiment all --full"),
+    "export": ("regard export RUN --to onnx --out exported",),
+    "fill": ('regard fill RUN "The capital of France is [MASK]." n=3',),
+    "generate": ('regard generate RUN "Once upon a time" n=2', "regard generate RUN seconds=20 --out piece.mid"),
+    "import": ("regard import FOLDER --out runs/imported",),
+    "info": ("regard info RUN", "regard info RUN --json"),
+    "list": ("regard list", "regard list models", "regard list model transformer", "regard list tasks --json"),
+    "look": ('regard look RUN "a sentence"', 'regard look RUN "a sentence" --html page.html --png map.png'),
+    "nearest": ('regard nearest RUN "king - man + woman" n=5', "regard nearest RUN king --out words.vec"),
+    "predict": ("regard predict RUN INPUT n=3", "regard predict RUN --file inputs.txt --out outputs.jsonl"),
+    "recommend": ("regard recommend RUN --user 42 n=5", 'regard recommend RUN history="Alien,Blade Runner"'),
+    "serve": ("regard serve RUN", "REGARD_KEY=secret regard serve RUN --host 0.0.0.0 --port 8000"),
+    "tag": ('regard tag RUN "Ada Lovelace lived in London."', "regard tag RUN --file news.txt --json"),
+    "train": (
+        "regard train translation data.path=pairs.csv data.source=en data.target=ko --out runs/first",
+        "regard train recipes/demo.toml training.steps=200 seed=2",
+        "regard train --resume RUN",
+    ),
+    "translate": ('regard translate RUN "a sentence" n=3', "regard translate RUN --file in.txt --out out.txt"),
+    "upscale": ("regard upscale RUN small.png --out large.png",),
+}  # fmt: skip
+
+
+def print_examples(command: str) -> None:
+    """Print the examples of a command; nothing if it has none."""
+    lines = EXAMPLES.get(command, ())
+    if lines:
+        print("\n".join(["\nExamples", *(f"  {line}" for line in lines)]))
