@@ -38,7 +38,7 @@ def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
     require("ctranslate2", extra="ctranslate2")
     folder = out.with_name(f".{out.name}.part")
     try:
-        to_spec(parts.model, parts.task.spec, folder, weights=file_sha256(parts.folder / "model.safetensors"))
+        to_spec(parts.model, parts.task.spec, folder, key=file_sha256(parts.folder / "model.safetensors"))
         count = _compare_engines(parts)
         create_run_folder(out, lambda draft: _copy(folder, draft.path, parts.folder))
     finally:

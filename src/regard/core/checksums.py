@@ -1,7 +1,7 @@
 """Checksums of training data and of the files in a run folder.
 
 A resumed run compares the checksums of its data and reports changes. `hash_batches` and `hash_rows` read everything;
-`hash_file` caches the checksum of a large file by its path, size and modification time.
+`hash_file` caches the checksum of a large file by its path, size, inode and times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.core.errors import CheckpointError, FileError
-from regard.core.files import cache_folder, file_sha256, write_text
+from regard.core.files import cache_folder, file_sha256, file_state, write_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,7 +63,7 @@ def hash_file(path: Path) -> str:
     status = os.stat(path)
     if status.st_size <= MAX_UNCACHED_BYTES:
         return file_sha256(path)
-    key = hashlib.sha256(f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {status.st_ino}".encode()).hexdigest()
+    key = hashlib.sha256(f"{path.resolve()} {file_state(path)}".encode()).hexdigest()
     cache_file = cache_folder() / CHECKSUM_FOLDER / key
     with suppress(OSError, ValueError):
         return str(json.loads(cache_file.read_text(encoding="utf-8"))["sha256"])

@@ -19,7 +19,7 @@ from typing import Any
 from regard.core.errors import FileError, TrustError
 from regard.core.files import append_bytes, cache_folder, open_regular
 
-CONFIG_FILE = "config.json"
+CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 TRUSTED_FILE = "trusted_runs"
 OLD_FILE = "trusted"  # the name before version 0.3; read, never written
 _MAX_CONFIG_BYTES = 16 * 2**20
@@ -73,6 +73,19 @@ def _without_trust(run: Path) -> Iterator[None]:
         yield
     finally:
         _untrusted_run.reset(token)
+
+
+def untrusted_run() -> Path | None:
+    """Return the untrusted run in whose context this is called; None if there is none."""
+    return _untrusted_run.get()
+
+
+def is_inside(run: Path, name: str) -> bool:
+    """Return True if a name is a relative path that stays inside the run folder, links included."""
+    parts = name.split("/")
+    if not all(part not in ("", ".", "..") and not set(part) & set("\\:\0") for part in parts):
+        return False
+    return (run / name).resolve().is_relative_to(run.resolve())
 
 
 def check_import(name: str) -> None:

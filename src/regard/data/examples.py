@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from regard.core import checksums
 from regard.core.errors import DataError, did_you_mean, pluralize
+from regard.core.files import file_state
 from regard.core.protocols import Indices
 
 if TYPE_CHECKING:
@@ -81,10 +82,10 @@ def cache_in_memory(rows: Examples[T]) -> Examples[T]:
 
 def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: str = "") -> Examples[T]:
     """Return examples that are read from files; their key changes with the files."""
-    facts = [(str(path.resolve()), path.stat()) for path in paths if path.exists()]
-    stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
+    states = [(str(path.resolve()), state) for path in paths if (state := file_state(path)) is not None]
+    stamp = "".join(f"{path}:{state};" for path, state in states)
     size = sum(
-        fact.st_size * (COMPRESSION_RATIO if Path(path).suffix in COMPRESSED_SUFFIXES else 1) for path, fact in facts
+        state.size * (COMPRESSION_RATIO if Path(path).suffix in COMPRESSED_SUFFIXES else 1) for path, state in states
     )
     files = tuple(path for path in paths if path.is_file())
     return Examples(where, read, key=stamp + key, bytes=size, files=files if len(files) == len(paths) else (), part=key)

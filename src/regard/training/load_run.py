@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from torch import nn
 
 from regard.core import trust as trusts
 from regard.core.errors import CheckpointError, ConfigError, RegardError
+from regard.core.files import FileState, file_state
 from regard.core.seed import preserve_rng_state, seed_all
 from regard.core.task import Task
 from regard.training import checkpoint, data_paths, tensor_files
@@ -32,6 +33,13 @@ class LoadedRun:
     task: Task
     model: nn.Module
     trusted: bool = True  # False: an untrusted run, for which nothing is imported or downloaded
+    file_states: Mapping[Path, FileState] = field(default_factory=dict)  # of the files it was loaded from
+
+    def check_unchanged(self) -> None:
+        """Raise a CheckpointError if a file has changed since the run was loaded."""
+        for path, state in self.file_states.items():
+            if file_state(path) != state:
+                raise CheckpointError(f"{path}: has changed since the run was loaded; load the run again")
 
 
 def load_run(
@@ -47,6 +55,8 @@ def load_run(
     with preserve_rng_state(), trusts.trust_scope(folder.path, trusted=trusted), _wrap_errors(folder, trusted=trusted):
         recipe = read_recipe(folder)
         identity = read_identity(folder)
+        paths = (folder.config, folder.model, *(folder.path / name for name in identity.files))
+        file_states = {path: file_state(path) for path in paths}
         check_files(folder)
         recipe = change_recipe(recipe, settings)
         task: Task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
@@ -61,7 +71,7 @@ def load_run(
         model = build()
         checkpoint.restore_weights(model, tensors, folder.model)
         model = model.to(device).eval()
-    return LoadedRun(folder.path, recipe, task, model, trusted)
+    return LoadedRun(folder.path, recipe, task, model, trusted, file_states)
 
 
 def build_model(recipe: Recipe, task: Task) -> nn.Module:

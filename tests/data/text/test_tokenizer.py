@@ -9,6 +9,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.data.text import byte_bpe
 from regard.data.text import tokenizer as tokenizers
+from regard.data.text.tokenizer_engine import MAX_WORD_CHARS
 from regard.data.text.unicode import nfc
 
 LEVELS = ["bpe", "unigram", "word", "char"]
@@ -232,7 +233,7 @@ def test_a_line_without_spaces_is_split_before_training(characters):
     """Tokens have a maximum length, so that training time is linear, not quadratic, in the length of the line."""
     line = characters * 5000
     tokenizer = tokenizers.train([line], level="bpe", size=300)
-    assert max(len(tokenizer.token_text(token)) for token in range(tokenizer.vocab_size)) <= tokenizers.MAX_WORD_CHARS
+    assert max(len(tokenizer.token_text(token)) for token in range(tokenizer.vocab_size)) <= MAX_WORD_CHARS
     assert tokenizer.decode(tokenizer.encode([line])) == [line]
     pieces = [piece for piece, _ in tokenizer.engine.pre_tokenizer.pre_tokenize_str(line)]
-    assert max(map(len, pieces)) == tokenizers.MAX_WORD_CHARS and len(pieces) == 10_000 // tokenizers.MAX_WORD_CHARS
+    assert max(map(len, pieces)) == MAX_WORD_CHARS and len(pieces) == 10_000 // MAX_WORD_CHARS

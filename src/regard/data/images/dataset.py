@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b, sha256
+from importlib import metadata
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.errors import ConfigError, DataError, did_you_mean
-from regard.core.files import cache_folder
+from regard.core.files import cache_folder, file_state
 from regard.core.protocols import Indices
 from regard.data import huggingface
 from regard.data.builtin import digits
@@ -134,10 +135,10 @@ def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:
 
 
 def files_fingerprint(path: Path) -> str:
-    """Return a string of the files' paths, sizes and modification times."""
+    """Return a string of the files' paths, sizes, inodes and times, and of the version of the image decoder."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    stats = ((file, file.stat()) for file in files if file.exists())
-    return "".join(f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns};" for file, stat in stats)
+    states = ((file, state) for file in files if (state := file_state(file)) is not None)
+    return f"{metadata.version('pillow')};" + "".join(f"{file.resolve()}:{state};" for file, state in states)
 
 
 def _split_keys(images: CachedImages, source: ImageSource) -> NDArray[np.uint64]:

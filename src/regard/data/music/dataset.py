@@ -11,6 +11,7 @@ import lzma
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,7 +120,7 @@ def _check_grid_encoding(where: object, encoding: Encoding) -> None:
 
 def chorales() -> dict[str, Voices]:
     """Return the four-part chorales of the music21 package by name; they are parsed once and then cached."""
-    cached = files.cache_folder() / "music21-chorales.json"
+    cached = files.cache_folder() / f"music21-{_music21_version()}-chorales.json"
     if not cached.exists():
         scores = {
             path.stem: grid_encoding.four_voice_grid(musicxml.read(path), resolution=4) for path in _music21_files()
@@ -133,6 +134,13 @@ def chorales() -> dict[str, Voices]:
         raise DataError(
             f"{cached}: the cached chorales are damaged; delete the file, and it is created again"
         ) from None
+
+
+def _music21_version() -> str:
+    try:
+        return metadata.version("music21")
+    except metadata.PackageNotFoundError:
+        return "none"
 
 
 def _music21_files() -> list[Path]:
