@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from regard.cli.predict_command import PredictOptions, Verb
 from regard.core.errors import DataError, RegardError, printable
 from regard.core.files import write_bytes
 from regard.core.prediction import Prediction
+from regard.core.strict_json import to_strict_json
 
 MAX_REPORTED_INPUTS = 20  # inputs that failed or were adjusted are named up to this many; all are counted
 
@@ -112,7 +112,7 @@ class PredictionPrinter:
             print(f"regard: {prefix}{printable(' '.join(result.error.split()))}", file=sys.stderr)
         if self.on_error == "blank":
             empty = {self.verb.input_key: result.line.text, self.verb.predictions_key: [], "error": result.error}
-            print(json.dumps(empty, ensure_ascii=False) if self.as_json else "")
+            print(to_strict_json(empty) if self.as_json else "")
 
     def close(self) -> None:
         """Report how many inputs failed or were adjusted, if any."""
@@ -140,7 +140,7 @@ def json_rows(input_text: str, predictions: Sequence[Prediction], *, verb: Verb,
         verb.input_key: input_text or options.get(verb.input_key, ""),
         verb.predictions_key: [prediction.to_json() for prediction in predictions],
     }
-    return [json.dumps(table, ensure_ascii=False)]
+    return [to_strict_json(table)]
 
 
 def text_rows(input_text: str, predictions: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:

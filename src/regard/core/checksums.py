@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.core import trust
 from regard.core.errors import CheckpointError, FileError
 from regard.core.files import cache_folder, file_sha256, file_state, write_text
 
@@ -87,8 +88,18 @@ def require_run_folder(folder: Path) -> None:
         raise CheckpointError(f"{folder}: no such run folder")
 
 
+def check_links(folder: Path, names: Iterable[str]) -> None:
+    """Raise a CheckpointError if a file of a run folder is a link to a file outside of the folder."""
+    for name in (trust.CONFIG_FILE, trust.WEIGHTS_FILE, *names):
+        if not trust.is_inside(folder, name):
+            raise CheckpointError(
+                f"{folder / name}: is a link out of the run folder; replace it by the file it points to"
+            )
+
+
 def verify_files(folder: Path, files: Mapping[str, str]) -> None:
     """Check files of a run folder against their checksums (name -> SHA-256); raise an error for the first mismatch."""
+    check_links(folder, files)
     for name, expected in files.items():
         path = folder / name
         if not path.is_file():

@@ -167,7 +167,7 @@ class ContinuousBatcher:
                     self._batches[key] = DecodingBatch(search, state, slots_of(requests))
                 else:
                     batch.add(state, requests)
-            except Exception as error:  # each request meets its own error when it is run alone
+            except BaseException as error:  # even a panic: each request meets its own error when it is run alone
                 for request in requests:
                     request.fail(RetryAlone(str(error)))
 
@@ -176,7 +176,7 @@ class ContinuousBatcher:
             if self.on_step is not None:
                 self.on_step(batch.state.source_ids.numel())
             batch.step()
-        except Exception as error:
+        except BaseException as error:  # the thread serves all requests
             for request, _ in batch.slots.values():
                 request.fail(RetryAlone(str(error)))
             batch.slots.clear()

@@ -19,6 +19,7 @@ import dataclasses
 import json
 import keyword
 import math
+import re
 import typing
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
@@ -47,6 +48,7 @@ MAX_TEXT_CHARACTERS = 100_000  # of one text
 MAX_COUNT = 1_000  # default maximum of integer options (a task's SERVER_LIMITS override it), and of list lengths
 BATCH_WIDTH_OPTIONS = ("n", "nbest", "num_samples", "beam_width")  # options that multiply the rows of a batch
 MAX_BATCH_WIDTH = 32  # default maximum of these
+INDEX_PATTERN = re.compile(r"-?[0-9]{1,15}")
 UNBOUNDED_OPTIONS = ("seed",)  # integer options that are not counts
 
 
@@ -209,6 +211,21 @@ def parse_inspection_request(body: Any) -> InspectionRequest:
     except OverflowError:
         raise RegardError(f"temperature={_shorten(temperature)}: must be between 0.01 and 100") from None
     return InspectionRequest(body["text"], interventions, body.get("upload"))
+
+
+def parse_indices(query: Mapping[str, str], names: Sequence[str]) -> list[int]:
+    """Return the integers of a query: the indices of a tile or a head."""
+    values = {name: query.get(name, "") for name in names}
+    if broken := [name for name, value in values.items() if not INDEX_PATTERN.fullmatch(value)]:
+        raise RegardError(f"the indices of a tile or a head must be integers; check: {', '.join(sorted(broken))}")
+    return [int(value) for value in values.values()]
+
+
+def parse_inspection_id(query: Mapping[str, str]) -> str:
+    """Return the id of an inspection in a query."""
+    if not query.get("look"):
+        raise RegardError("look: the id of an inspection is missing; send it as ?look=ID")
+    return query["look"]
 
 
 def select_run(name: Any, verb: str | None, runs: Sequence[ServedRun]) -> ServedRun:

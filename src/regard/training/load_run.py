@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.core import trust as trusts
 from regard.core.errors import CheckpointError, ConfigError, RegardError
@@ -68,10 +68,22 @@ def load_run(
         check_shapes(build, tensor_files.read_shapes(folder.model), config=folder.config, weights=folder.model)
         tensors, metadata = tensor_files.read_tensors(folder.model)
         identity.check(folder.model, metadata)
+        check_finite(tensors, folder.model)
         model = build()
         checkpoint.restore_weights(model, tensors, folder.model)
         model = model.to(device).eval()
     return LoadedRun(folder.path, recipe, task, model, trusted, file_states)
+
+
+def check_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse weights with NaN or infinity: such a model would still give an answer, which means nothing."""
+    broken = [name for name, tensor in tensors.items() if not bool(torch.isfinite(tensor).all())]
+    if broken:
+        names = ", ".join(broken[:3]) + (f" and {len(broken) - 3} more" if len(broken) > 3 else "")
+        raise CheckpointError(
+            f"{path}: the weights are not finite: {names} has NaN or infinity; restore the file from a copy, or train "
+            "the run again"
+        )
 
 
 def build_model(recipe: Recipe, task: Task) -> nn.Module:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ from regard.cli.completion import complete_compare
 from regard.cli.predict_command import PredictCommand, target_with_settings
 from regard.cli.settings import INSIDE, Json, Trust, settings_of
 from regard.core.errors import RegardError
+from regard.core.strict_json import to_strict_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,7 +66,7 @@ def run(
         row.update(model=run.recipe.model.name, parameters=run.parameters)
         row.update({"split": split, "scores": run.evaluate(split)} if split else {})
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(to_strict_json(facts))
     else:
         print_comparison(facts, Console(highlight=False, markup=False))
         for inspection in inspections:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from regard.cli.help import Section
 from regard.cli.settings import USE, Folder, Json, SettingsCommand, Trust, settings_of, to_options
 from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
+from regard.core.strict_json import to_strict_json
 
 if TYPE_CHECKING:
     from regard.api.run import Run
@@ -62,7 +62,7 @@ def run(
     chosen_split = select_split(run, split, options)
     report = evaluate(run, chosen_split, options)
     if as_json:
-        print(json.dumps(report, ensure_ascii=False))
+        print(to_strict_json(report))
         return
     console = Console(markup=False)
     is_fallback = not split and chosen_split != DEFAULT_SPLIT

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from regard.cli.settings import INSIDE, Folder, Json, Trust
 from regard.core.errors import printable
+from regard.core.strict_json import to_strict_json
 
 PANEL = INSIDE
 
@@ -20,7 +20,7 @@ def run(folder: Folder, *, as_json: Json = False, trust: Trust = False) -> None:
 
     facts = describe(folder, trust=trust)
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(to_strict_json(facts))
         return
     table = Table("name", Column("value", overflow="fold"), title=str(folder), show_lines=False)
     for key, value in facts.items():
