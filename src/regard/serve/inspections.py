@@ -60,7 +60,7 @@ class Session:
         self._lock = lock or ModelLock()
         self._trusted_texts, self.base = {*trusted_texts, *target.task.examples}, base
         self._store: RequestStore = store or InMemory()
-        self._cache = cache or InspectionCache()  # shared by the sessions of a server
+        self._cache = InspectionCache() if cache is None else cache  # shared by the sessions of a server
 
     @property
     def input_suffixes(self) -> tuple[str, ...]:

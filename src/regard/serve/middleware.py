@@ -28,7 +28,7 @@ BODY_TIMEOUT_S = 10.0  # seconds until a body has arrived
 MAX_REQUESTS = 16  # active and queued requests
 MAX_DRAINING = 8  # too large bodies that are read and discarded at a time
 HOST_PATTERN = re.compile(r"([A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?")
-DEFAULT_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS, MAX_PORT = {"http": 80, "https": 443}, 65535
 JSON_TYPE = "application/json"
 PUBLIC_PATH = "/health"  # served without the API key
 MAX_PENDING_BYTES = 200_000_000  # bytes of the bodies of all requests
@@ -221,8 +221,9 @@ def _parse_address(address: str) -> tuple[str, str, int] | None:
     match = HOST_PATTERN.fullmatch(authority)
     if not separator or match is None or scheme not in DEFAULT_PORTS:
         return None
-    host, port = match.groups()
-    return scheme, host.strip("[]").lower(), int(port) if port else DEFAULT_PORTS[scheme]
+    host, port_text = match.groups()
+    port = int(port_text) if port_text else DEFAULT_PORTS[scheme]
+    return (scheme, host.strip("[]").lower(), port) if port <= MAX_PORT else None
 
 
 def _with_security_headers(send: Send) -> Send:
