@@ -124,13 +124,15 @@ def test_clients_that_send_too_much_do_not_keep_others_out(monkeypatch):
 
 
 @pytest.mark.parametrize("length", ["1000001", "9" * 400, "abc", "-1"])
-def test_a_body_with_a_large_content_length_is_not_read(length):
+def test_a_body_with_a_large_content_length_is_not_read(length, monkeypatch):
+    monkeypatch.setattr(middleware, "DRAIN_TIMEOUT_S", 0.05)
     status, error, headers, bodies = send_request({**HEADERS, "content-length": length}, messages=[])
     assert (status, error) == (413, "a request has at most 1,000,000 bytes")
     assert headers[b"connection"] == b"close" and not bodies
 
 
-def test_an_endless_body_is_refused():
+def test_an_endless_body_is_refused(monkeypatch):
+    monkeypatch.setattr(middleware, "DRAIN_TIMEOUT_S", 0.05)
     endless = [{"type": "http.request", "body": bytes(300_000), "more_body": True}] * 5
     assert send_request(messages=endless)[:2] == (413, "a request has at most 1,000,000 bytes")
 

@@ -1,4 +1,4 @@
-"""Inspectable: the description of one prediction that pages, figures and comparisons display.
+"""The data that a task provides to inspect one prediction: outputs, and the labeled axes of its attention maps.
 
 A task returns an `Inspectable`: labeled axes, outputs, and functions that run the model again. Inspection code uses
 nothing else of a task.

@@ -51,6 +51,13 @@ def test_the_demo_evaluates_predicts_draws_and_prints_next_commands(task, tmp_pa
     assert drawn or not attention_modules(load(folder).model)  # a model with attention has a drawing
 
 
+def test_an_old_task_name_is_refused_with_the_new_name(capsys):
+    with pytest.raises(SystemExit) as stop:
+        call("demo", "images")
+    message = "regard: task=images was renamed; write task=image_generation\n"
+    assert stop.value.code == 1 and capsys.readouterr().err == message
+
+
 def test_commands_start_with_the_program_that_was_called(monkeypatch, tmp_path):
     program = tmp_path / "bin" / "regard"
     program.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Masked keys must not affect the output even if they contain NaN or infinity.
+"""Protect attention outputs from NaN and infinity in masked keys and values.
 
 A weight of zero times NaN is NaN, so hidden keys and values are set to zero. This is rarely needed and costs a pass
 over both. If the values of the output may be inspected, they show whether it was needed.

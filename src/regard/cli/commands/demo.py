@@ -34,6 +34,9 @@ def run(
     ] = None,
 ) -> None:
     """Train a small model on built-in data and try it: no download, about 90 seconds."""
+    from regard.training.migrations import RENAMED_TASKS, check_renamed_value
+
+    check_renamed_value(task, "task", RENAMED_TASKS)
     settings = [*getattr(find("regard.tasks", task), "DEMO", []), *settings_of(context)]
     from rich.console import Console
 

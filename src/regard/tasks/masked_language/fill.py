@@ -17,7 +17,7 @@ from regard.core.task import Prediction
 from regard.data import batching
 from regard.data.text.masking import MaskedText, special_tokens_of
 from regard.data.text.tokenizer import Tokenizer
-from regard.tasks.language.inspect import display_name
+from regard.tasks._shared.tokens import token_name
 
 
 class Candidate(NamedTuple):
@@ -65,7 +65,7 @@ def predict_masks(
 def to_predictions(text: MaskedText, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Prediction]:
     """Log p (masks v) -> the `top` most likely ways to fill all masks; `value` has the candidates of each mask."""
     candidates = best_candidates(scores, top)
-    words = [[(display_name(token, tokenizer), score) for token, score in row] for row in candidates]
+    words = [[(token_name(token, tokenizer), score) for token, score in row] for row in candidates]
     data = {"gaps": [[{"text": word, "score": score} for word, score in row] for row in words]}
     return [
         Prediction(fill_text(text, filling, tokenizer), score, score, value=words, data=data)
