@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from regard.layers.dropout import Dropout
-from regard.layers.recurrent import RecurrentEncoder
+from regard.layers.packed_rnn import BidirectionalRNN, make_packing
 
 PYRAMID_FACTOR = 2  # states that a pyramid layer joins
 
@@ -18,7 +18,7 @@ class PyramidEncoder(nn.Module):
         super().__init__()
         self.stack, self.reduction = stack, stack * PYRAMID_FACTOR**pyramid_layers
         widths = [input_size * stack, *[2 * dim * PYRAMID_FACTOR] * pyramid_layers]
-        self.layers = nn.ModuleList(RecurrentEncoder("lstm", width, dim, bidirectional=True) for width in widths)
+        self.layers = nn.ModuleList(BidirectionalRNN("lstm", width, dim) for width in widths)
         self.dropout = Dropout(dropout)
 
     def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -26,8 +26,8 @@ class PyramidEncoder(nn.Module):
         for index, layer in enumerate(self.layers):
             if index:
                 x, lengths = join_adjacent(x, lengths, PYRAMID_FACTOR)
-            x, _ = layer(x, lengths)
-            x = self.dropout(x)
+            packing = make_packing(lengths, x.shape[1])
+            x = self.dropout(packing.pad(layer(packing.pack(x), packing), (x.shape[0], x.shape[1])))
         return x, lengths
 
 

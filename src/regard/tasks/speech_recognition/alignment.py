@@ -126,8 +126,9 @@ def token_times(weights: Tensor, reduction: int) -> list[tuple[float, float]]:
 def signatures() -> dict[str, str]:
     """Return how the metrics of the alignment are computed."""
     measured = "teacher-forced, mean of heads, at the first token of each word"
+    peak = "percentage of words whose most attended time is"
     return {
-        "alignment_error": f"percentage of words whose most attended time is outside of their true boundaries; {measured}",
-        "attention_outside": f"percentage of attention outside of the true boundaries of the attending word; {measured}",
-        "monotonic": f"percentage of words whose most attended time is not before that of the last word; {measured}",
+        "alignment_error": f"{peak} outside of their true boundaries; {measured}",
+        "attention_outside": f"percentage of attention outside of the true boundaries of the word; {measured}",
+        "monotonic": f"{peak} not before that of the previous word; {measured}",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ def silence_spans(seconds: float) -> list[Span]:
     """Return equal spans that cover a recording."""
     count = max(1, min(MAX_SILENCED_SPANS, int(seconds / MIN_SPAN_SECONDS)))
     edges = np.linspace(0, seconds, count + 1).tolist()
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def build_inspectable(

@@ -248,7 +248,7 @@ class SpeechRecognition(Task):
         if self.config.path is not None:
             return {}
         score = partial(self.score_split, model, decoding=decoding)
-        return robustness.robustness_scores(self.config, split, lambda part: score(part))
+        return robustness.robustness_scores(self.config, split, score)
 
     def signatures(self) -> dict[str, str]:
         built_in = {} if self.config.path is not None else alignment.signatures() | robustness.signatures(self.config)
@@ -359,7 +359,7 @@ def silence_span(recording: Recording, span: tuple[float, float]) -> Recording:
     return recording._replace(waveform=waveform)
 
 
-def _load_collection(config: Config, test_only: bool) -> SpeechCollection:  # noqa: FBT001
+def _load_collection(config: Config, *, test_only: bool) -> SpeechCollection:
     if config.path is None:
         return spoken_digits.make_strings(
             config.strings,
@@ -382,7 +382,7 @@ def build(config: Config, folder: Path | None = None) -> SpeechRecognition:
     """Build the task with a vocabulary trained on the training transcripts, or with that of a run folder."""
     if folder is not None:
         return load(config, folder)
-    collection = _load_collection(config, False)  # noqa: FBT003
+    collection = _load_collection(config, test_only=False)
     automatic: Level = "word" if config.path is None else "char"
     vocabulary = tokenizer.train(
         collection.split("train").transcripts,
@@ -399,6 +399,6 @@ def load(config: Config, folder: Path) -> SpeechRecognition:
     return SpeechRecognition(
         config,
         tokenizer.load(folder / TOKENIZER_FILE),
-        load_collection=partial(_load_collection, config),
+        load_collection=lambda test_only: _load_collection(config, test_only=test_only),
         folder=folder,
     )

@@ -72,8 +72,9 @@ def render_subtitles(text: str, words: Sequence[int], weights: Tensor, reduction
 
 def _clock(seconds: float) -> str:
     """1.5 -> 00:00:01,500."""
-    milliseconds = round(seconds * 1000)
-    return f"{milliseconds // 3_600_000:02}:{milliseconds // 60_000 % 60:02}:{milliseconds // 1000 % 60:02},{milliseconds % 1000:03}"
+    rest, milliseconds = divmod(round(seconds * 1000), 1000)
+    minutes, whole_seconds = divmod(rest, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{whole_seconds:02},{milliseconds:03}"
 
 
 def render_picture(features: Features, labels: Sequence[str], weights: Tensor, reduction: int) -> bytes:
