@@ -63,6 +63,10 @@ class Verbs:
         """Return a caption for each image."""
         return [predictions[0].text for predictions in self._predict_as("caption", images, options)]
 
+    def transcribe(self, recordings: Sequence[Any], **options: Any) -> list[str]:
+        """Return the transcript of each recording."""
+        return [predictions[0].text for predictions in self._predict_as("transcribe", recordings, options)]
+
     def detect(self, images: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Return the objects in each image, most confident first."""
         return self._predict_as("detect", images, options)

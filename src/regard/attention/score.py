@@ -37,6 +37,7 @@ class ScoreFunction(nn.Module):
     key_dim: int | None = None
     scale: float | None = None
     allows_mixed_dtypes: bool = False  # queries may have another dtype than keys
+    uses_previous_weights: bool = False  # queries may end with the weights of the previous step (previous_weights.py)
 
     def project_keys(self, k: Tensor) -> Tensor:
         """Compute the part of the score that depends on the keys alone.

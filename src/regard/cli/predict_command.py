@@ -119,6 +119,10 @@ VERBS = {  # command -> its function, one per verb of the tasks
     ),
     "recommend": command(Verb("recommend", "user", "items"), "Recommend items to a known or new user, with reasons."),
     "tag": command(Verb("tag"), "Tag the words of texts, or of standard input line by line."),
+    "transcribe": command(
+        Verb("transcribe", "recording", "transcripts"),
+        "Transcribe recordings; --out x.svg shows where each token attends, x.srt its time.",
+    ),
     "translate": command(
         Verb("translate", "source", "translations"), "Translate texts, or standard input line by line."
     ),

@@ -18,6 +18,7 @@ TINY = {
     "music": ["data.limit=3", "model.dim=16", "model.ffn_dim=16", "model.layers=1", "data.crop=64", "data.window=64"],
     "image_generation": ["model.dim=16", "data.valid=8"],
     "image_classification": ["model.dim=16"],
+    "speech_recognition": ["data.strings=12", "data.bands=8", "model.dim=16", "model.encoder=8"],
     "captioning": ["data.scenes=24", "data.height=24", "data.width=24", "model.dim=16"],
     "detection": ["data.scenes=24", "data.height=32", "model.dim=16"],
 }
