@@ -16,6 +16,7 @@ function rowWeights(map, head, row) {
 export const view = {
   name: "boxes",
   title: t`Boxes`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.boxes) && data.maps.some((map) => map.queries === "objects" && map.keys === "grid"),
   show(data, element, page) {
@@ -23,7 +24,7 @@ export const view = {
     const maps = data.maps.filter((map) => map.queries === "objects" && map.keys === "grid");
     const map = maps.find((candidate) => candidate.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
-    page.selection = { map, head: Math.max(0, head) };
+    page.selection = { map, head };
     const cells = data.items("grid");
     const confident = extra.queries.map((query, i) => ({ ...query, i })).filter((query) => query.share >= extra.least).sort((a, b) => b.share - a.share);
     const canvas = new ImageCanvas(extra, SIZE, { tabindex: 0, "data-key": "boxes", "aria-label": t`${confident.length} objects: ${confident.map((query) => query.label).join(", ")}` });

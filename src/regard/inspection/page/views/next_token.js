@@ -1,11 +1,9 @@
 // Text token by token, colored by probability; the selected token with its alternatives. If the page has a server, a click on an
 // alternative generates a continuation from there.
 
-import { make, formatNumber, visible } from "../dom.js";
+import { make, formatNumber, percent, visible } from "../dom.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
-
-const percent = (score) => `${formatNumber(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
 
 // The prompt for a continuation: the text up to a position, followed by an alternative.
 const promptUpTo = (raw, position, alternative) => (raw.pieces.slice(0, position).join("") + raw.alternatives[position][alternative]).replace(/^ /, "");

@@ -53,6 +53,7 @@ function removals(extra, items) {
 export const view = {
   name: "overlay",
   title: t`Image`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.overlay?.rollout) && data.maps.some((map) => map.keys === "patches"),
   show(data, element, page) {
@@ -62,7 +63,7 @@ export const view = {
     const isRollout = page.state.map === ROLLOUT;
     const map = maps.find((candidate) => candidate.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
-    page.selection = isRollout ? null : { map, head: Math.max(0, head) };
+    page.selection = isRollout ? null : { map, head };
     const perPatch = !isRollout && map.rows > 1; // every patch is a query
     const image = new ImageCanvas(extra, IMAGE_PIXELS, { "data-key": "overlay", "aria-label": t`image with the model's attention highlighted`,
       ...(perPatch ? { role: "application", tabindex: 0, "aria-description": t`Arrow keys move over the patches, Escape clears the selection` } : {}) });
