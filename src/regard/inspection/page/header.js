@@ -74,13 +74,18 @@ function textForm(page) {
   return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, t`Inspect`), errorMessage(page));
 }
 
+// The probability of an output; of a long output, whose probability is nearly zero, the mean probability of a token.
+function chance({ score, tokens = [] }) {
+  return Math.exp(score) >= 0.0005 || tokens.length < 2 ? percent(score) : t`${percent(score / tokens.length)} per token`;
+}
+
 function summary(data, compared) {
   const line = (kind, label, value, extra) => value !== undefined
     ? make("p", { class: `spoken ${kind}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, EMPTY)), extra) : null;
   const best = compared ? null : data.outputs?.[0];
   return make("div", { class: "sentences" },
     line("input", t`input`, data.title),
-    line("output", t`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: t`probability of the output, log p ${formatNumber(best.score, 3)}` }, ` ${percent(best.score)}`) : null),
+    line("output", t`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: t`probability of the output, log p ${formatNumber(best.score, 3)}` }, ` ${chance(best)}`) : null),
     tokenLine(best));
 }
 

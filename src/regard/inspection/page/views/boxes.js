@@ -2,6 +2,7 @@
 
 import { announce, choice, make, formatNumber, select } from "../dom.js";
 import { headColor } from "../color.js";
+import { strongest } from "../data.js";
 import { ImageCanvas, headThumbnails, highlightLegend } from "../image_canvas.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
@@ -32,7 +33,7 @@ export const view = {
     const color = (query) => headColor(labels.indexOf(query.label));
     const thumbnails = headThumbnails(extra, map, head, (index) => page.change({ head: index }));
     // The most confident object is selected first, so that its attention is visible at once.
-    let chosen = page.state.row === undefined ? confident[0]?.i ?? null : clamp(page.state.row, extra.queries.length);
+    let chosen = page.state.row === undefined ? strongest(extra.queries.map((query) => query.share)) : clamp(page.state.row, extra.queries.length);
     const scale = make("div", {});
 
     const redraw = () => {

@@ -51,6 +51,7 @@ function playButton(showStep, count) {
 export const view = {
   name: "canvas",
   title: t`Canvas`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.canvas) && data.maps.length > 0,
   show(data, element, page) {

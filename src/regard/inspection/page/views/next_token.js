@@ -37,7 +37,7 @@ export const view = {
   show(data, element, page) {
     const raw = data.extra.next_token;
     const { tokens } = data.outputs[0];
-    const chosen = clamp(page.state.row, tokens.length);
+    const chosen = page.state.row === undefined ? Math.min(raw.given, tokens.length - 1) : clamp(page.state.row, tokens.length); // the first generated token
     const pick = (row) => page.change({ row });
     const hint = make("p", { class: "quiet" }, t`${tokens.length} tokens, ${raw.given} of them from the prompt. The bluer the line below a token, the higher its probability.`,
       page.server ? ` ${t`Select a token, then one of its alternatives: the model continues the text from there.`}` : "");
