@@ -37,6 +37,8 @@ class Faithfulness:
 
     gradient: tuple[float | None, ...]  # rank correlation with gradient × input, -1 to 1
     removal: tuple[float | None, ...]  # share of outputs that change when the most attended item is removed
+    gradient_of_mean: float | None = None  # the same metric of the mean of all heads
+    removal_of_mean: float | None = None
     by_row: bool = True  # each row is compared with its output; else the mean weight of each key with all outputs
 
 
