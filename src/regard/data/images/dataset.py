@@ -19,7 +19,7 @@ from regard.data import huggingface
 from regard.data.builtin import digits
 from regard.data.examples import hold_out
 from regard.data.images.cache import SPLITS, VERSION, CachedImages, RecordSource, load_or_build
-from regard.data.images.image_files import Pixels
+from regard.data.images.image_files import Pixels, enable_heif
 from regard.data.images.loader import ImageReader, Record, TargetShape
 from regard.data.images.resize import ImageShape
 
@@ -134,10 +134,11 @@ def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:
 
 
 def files_fingerprint(path: Path) -> str:
-    """Return a string of the files' paths, sizes and modification times."""
+    """Return a string of the files' paths, sizes and modification times, and of whether HEIC files can be read."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     stats = ((file, file.stat()) for file in files if file.exists())
-    return "".join(f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns};" for file, stat in stats)
+    listed = "".join(f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns};" for file, stat in stats)
+    return f"{listed} heif={enable_heif()}"
 
 
 def _split_keys(images: CachedImages, source: ImageSource) -> NDArray[np.uint64]:
