@@ -130,8 +130,8 @@ validation cases. [Protocol](recommendation.md).
 """
 OTHERS = """### Any other film of a user
 
-Ratings held out at random (8:1:1). The list of a user is compared with all of the user's held-out films. The order of the
-ratings is hidden (`data.objective=any`).
+Ratings held out at random (8:1:1). The list of a user is compared with all of the user's held-out films. The order of
+the ratings is hidden (`data.objective=any`).
 """
 LIKED = """### Liked or not, and ratings as numbers
 

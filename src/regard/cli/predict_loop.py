@@ -84,7 +84,11 @@ def _predict_with_run(
     if verb.name not in (None, *run.verbs):
         command = run.verb if run.verb in predict_command.VERBS else predict_command.ANY_TASK
         task = run.recipe.task.name
-        raise ConfigError(f"{folder} was trained for {task}, whose verb is {run.verb}; regard {command} {folder} …")
+        setting = run.task.verb_settings.get(verb.name or "", "")
+        hint = f"; for {verb.name}, train with {setting}" if setting else ""
+        raise ConfigError(
+            f"{folder} was trained for {task}, whose verb is {run.verb}; regard {command} {folder} …{hint}"
+        )
     options = to_options(settings, run.options)
     run.predict([], **options)  # validate run, engine and options before reading any input
     run.cache_command(settings, **options)

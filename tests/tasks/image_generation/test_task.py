@@ -67,6 +67,10 @@ def test_temperature_zero_takes_the_most_likely_level(generating):
     assert np.array_equal(first, second)
 
 
+def test_the_setting_for_another_verb_is_named(generating):
+    assert generating[0].verb_settings == {"upscale": "data.low_resolution=[2, 2]"}
+
+
 def test_identical_images_are_refused(generating):
     with pytest.raises(ConfigError, match=r"^n=4: all images are identical at temperature=0; use n=1$"):
         Options(n=4, temperature=0.0)
@@ -121,7 +125,7 @@ def test_a_small_image_is_upscaled(upscaling, tmp_path):
     assert resized.remarks == ("other.png: 3x4 pixels: resized to 4x4",) and resized.value.shape == (1, 8, 8, 1)
     large = predict(upscaling, task.parse_input(saved(tmp_path / "large.png", 8, 8)))
     assert large.remarks == ("large.png: 8x8 pixels, as the result has: made small first",)
-    assert task.verbs == ("upscale",)
+    assert task.verbs == ("upscale",) and set(task.verb_settings) == {"generate", "complete"}
     with pytest.raises(DataError, match=r"^this run upscales images; give the path of a small image$"):
         predict(upscaling)
 

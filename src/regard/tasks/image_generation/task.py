@@ -149,6 +149,12 @@ class ImageGeneration(Task):
             shape.height, shape.width, shape.channels, config.num_levels, len(classes), low_res_size
         )
         self.verbs = ("upscale",) if self.is_upscaling else ("generate", "complete")
+        no_upscaling = "data.low_resolution=[0, 0]"
+        self.verb_settings = (
+            {"generate": no_upscaling, "complete": no_upscaling}
+            if self.is_upscaling
+            else {"upscale": f"data.low_resolution=[{max(1, shape.height // 4)}, {max(1, shape.width // 4)}]"}
+        )
         self.examples = (*image_inputs.example_paths(folder), *(() if self.is_upscaling else ("",)))
 
     @property

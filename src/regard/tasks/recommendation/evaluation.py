@@ -297,6 +297,13 @@ class RecommendationEvaluation:
 
     def _log_probs(self, model: RecommenderModel, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
         """Test cases -> log p (m n) of all items, from the state of each user at that moment."""
+        if self.config.objective == "any":  # the cases of a user have the same history: it is read once
+            firsts = list({case.user: case for case in reversed(test_cases)}.values())
+            rows = {case.user: row for row, case in enumerate(firsts)}
+            return self._last_log_probs(model, firsts, catalog)[[rows[case.user] for case in test_cases]]
+        return self._last_log_probs(model, test_cases, catalog)
+
+    def _last_log_probs(self, model: RecommenderModel, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
         users = map_tensors(self.histories.test_inputs(test_cases), lambda x: x.to(catalog.ids.device))
         states = model.states(users, catalog)[torch.arange(len(test_cases)), users.lengths]
         return all_log_probabilities(model, states, catalog).float().cpu()

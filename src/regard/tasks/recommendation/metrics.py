@@ -55,7 +55,7 @@ def ranking_metrics(ranks: Tensor, *, top: int) -> dict[str, float]:
 
 
 def set_metrics(ranks: Tensor, users: NDArray[np.int64], *, top: int) -> dict[str, float]:
-    """Ranks (m) of targets and their users (m) -> precision@k, recall@k and NDCG@k of each user's list, mean over users.
+    """Ranks (m) of targets and their users (m) -> precision@k, recall@k and NDCG@k of the lists, mean over users.
 
     A list is compared with all held-out items of its user; their order does not matter.
     """

@@ -71,7 +71,9 @@ class Recommendation(Task):
         }[config.objective]
         self.higher_is_better = {
             **{f"{name}@{top}": True for name in ("hr", "precision", "recall")},
-            "mrr": True, "loss": False, "log_loss": False,
+            "mrr": True,
+            "loss": False,
+            "log_loss": False,
         }
         self.examples = example_users(data)
 
