@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from regard.cli.inputs import InputLine
 from regard.cli.predict_command import PredictOptions, Verb
@@ -14,6 +14,7 @@ from regard.core.files import write_bytes
 from regard.core.prediction import Prediction
 from regard.core.strict_json import to_strict_json
 
+T = TypeVar("T")
 MAX_REPORTED_INPUTS = 20  # inputs that failed or were adjusted are named up to this many; all are counted
 
 
@@ -61,18 +62,18 @@ def remarks_of(predictions: Sequence[Prediction]) -> tuple[str, ...]:
 
 
 def predict_with_bisection(
-    predict: Callable[[list[str]], list[list[Prediction]]], texts: list[str]
+    predict: Callable[[list[T]], list[list[Prediction]]], inputs: list[T]
 ) -> list[list[Prediction] | str]:
-    """Texts -> the predictions for each, or its error: a batch that fails is split in halves."""
-    if not texts:
+    """Inputs -> the predictions for each, or its error: a batch that fails is split in halves."""
+    if not inputs:
         return []
     try:
-        return [*predict(texts)]
+        return [*predict(inputs)]
     except RegardError as error:
-        if len(texts) == 1:
+        if len(inputs) == 1:
             return [str(error)]
-    half = len(texts) // 2
-    return predict_with_bisection(predict, texts[:half]) + predict_with_bisection(predict, texts[half:])
+    half = len(inputs) // 2
+    return predict_with_bisection(predict, inputs[:half]) + predict_with_bisection(predict, inputs[half:])
 
 
 class PredictionPrinter:

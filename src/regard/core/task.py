@@ -55,6 +55,8 @@ class Task:
     test_only: bool = False  # all data is test data and is not split (see `as_test_data`)
     throughput_unit = "tokens"  # the unit of Loss.count, for the throughput that training displays
     verbs: tuple[str, ...] = ()  # the supported verbs of VERBS, if they depend on the settings; (): all
+    # verb of VERBS that this run does not support -> the setting with which a training supports it
+    verb_settings: Mapping[str, str] = MappingProxyType({})
     examples: tuple[str, ...] = ()  # example inputs for the demo, `regard check` and the server's start page
     comparison_inputs: tuple[str, ...] = ()  # typical inputs on which engines are compared; (): `examples`
     # True if samples depend only on the seed and the input's index, so that the server may batch sampling requests

@@ -133,6 +133,7 @@ def _without_maps(subject: InspectionTarget, raw_input: Any, inspectable: Inspec
         probes=subject.probes,
         views=inspectable.views,
         extra=dict(inspectable.extra),
+        remarks=inspectable.remarks,
     )
 
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from regard.core.cancellation import check_cancelled
 from regard.core.inspectable import Axis, Inspectable
+from regard.core.ranks import middle_ranks
 from regard.inspection.interventions import HiddenItems, Interventions, apply_interventions
 from regard.inspection.json_format import Faithfulness, Map
 
@@ -232,14 +233,7 @@ def rank_correlation(first: Any, second: Any) -> float | None:
     """Return Spearman's rank correlation, with averaged ties; None for constant or too few values."""
     if len(first) < MIN_RANKED_ITEMS or np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
-    return float(np.asarray(np.corrcoef(_ranks(first), _ranks(second)))[0, 1])
-
-
-def _ranks(values: Any) -> Array:
-    """Return ranks; equal values get their mean rank."""
-    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[group], dtype=np.float64)
+    return float(np.asarray(np.corrcoef(middle_ranks(first), middle_ranks(second)))[0, 1])
 
 
 def _mean(values: list[Any]) -> float | None:

@@ -192,12 +192,6 @@ class BatchedStrategy(DecodingStrategy):
     on_tokens: TokenCallback | None = field(default=None, compare=False)
     # called when the inputs are prepared and the search is about to start
     on_search_start: Callable[[], None] = field(default=lambda: None, compare=False)
-    # index of each input in its own request; (): all inputs are from one request
-    request_indices: tuple[int, ...] = field(default=(), compare=False)
-
-    def sample_indices(self, count: int) -> list[int]:
-        """Return the index of each input in its request, so that samples are those of the request alone."""
-        return list(self.request_indices) if self.request_indices else super().sample_indices(count)
 
     def decode(self, model: Decoder, sources: DecoderInputs) -> SourceHypotheses:
         """Return the hypotheses of each source, best first, decoded together with other requests."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.output import print_remarks
 from regard.cli.predict_command import PredictCommand, load_target
 from regard.cli.settings import INSIDE, Folder, Trust, settings_of
 from regard.core.errors import RegardError
@@ -53,6 +54,7 @@ def run(
         return
     target = load_target(folder, settings_of(context), trust=trust)
     report = InspectionReport(collect(target, raw_input))
+    print_remarks(report.inspection.remarks)
     if html is not None:
         report.save(html)
         print(f"wrote {html}")

@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core import input_limits
-from regard.core.errors import DataError, RegardError
+from regard.core.errors import DataError, MissingExtra, RegardError
 from regard.core.extras import require
 
 Pixels = NDArray[np.uint8]  # (height width channels), or (n height width channels)
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".pbm", ".webp", ".tif", ".tiff")
+HEIF_SUFFIXES = (".heic", ".heif")  # photographs of telephones; Pillow reads them with pillow-heif
+SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".pbm", ".webp", ".tif", ".tiff"),
+    *HEIF_SUFFIXES,
+)
+HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1")  # bytes 8 to 12 of such a file
 WHITE = (255, 255, 255, 255)
 
 
@@ -30,6 +35,7 @@ def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
     """Open an image from a path or from the bytes of a file; `name` is its name in error messages."""
     library = require("PIL.Image", extra="vision")
     name = name or str(source)
+    can_read_heif = enable_heif()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", library.DecompressionBombWarning)
@@ -45,11 +51,34 @@ def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
     except IsADirectoryError:
         raise DataError(f"{name}: a folder; give an image file that is in it") from None
     except library.UnidentifiedImageError:
+        if not can_read_heif and _is_heif(source):
+            raise DataError(
+                f"{name}: a HEIC image, and pillow-heif is not installed; run: pip install 'regard[vision]'"
+            ) from None
         raise DataError(f"{name}: not an image that Pillow can read; give PNG, JPEG, PGM …") from None
     except RegardError:
         raise
     except Exception as error:  # on damaged files Pillow's readers raise nearly anything: TypeError, struct.error, …
         raise DataError(f"{name}: truncated or damaged ({error}); replace the file") from None
+
+
+def enable_heif() -> bool:
+    """Let Pillow read HEIC images if pillow-heif is installed; return True if it is."""
+    try:
+        require("pillow_heif", extra="vision").register_heif_opener()
+    except MissingExtra:
+        return False
+    return True
+
+
+def _is_heif(source: Path | bytes) -> bool:
+    """Return True if a file that Pillow could not identify starts like a HEIC image."""
+    if isinstance(source, bytes):
+        head = source[:12]
+    else:
+        with source.open("rb") as file:
+            head = file.read(12)
+    return head[4:8] == b"ftyp" and head[8:12] in HEIF_BRANDS
 
 
 def _convert(image: Any, name: str) -> LoadedImage:

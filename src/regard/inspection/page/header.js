@@ -83,8 +83,10 @@ function summary(data, compared) {
   const line = (kind, label, value, extra) => value !== undefined
     ? make("p", { class: `spoken ${kind}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, EMPTY)), extra) : null;
   const best = compared ? null : data.outputs?.[0];
+  const remarks = compared ? [] : data.remarks || [];
   return make("div", { class: "sentences" },
     line("input", t`input`, data.title),
+    ...remarks.map((remark) => make("p", { class: "wrong remark", role: "note" }, remark)),
     line("output", t`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: t`probability of the output, log p ${formatNumber(best.score, 3)}` }, ` ${chance(best)}`) : null),
     tokenLine(best));
 }

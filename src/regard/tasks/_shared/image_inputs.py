@@ -70,6 +70,12 @@ class InputImage(NamedTuple):
     name: str
     pixels: Pixels  # (h w c)
     remarks: tuple[str, ...]
+    original: Pixels | None = None  # (h w c) before it was resized; None: it was not
+
+    @property
+    def full_size(self) -> Pixels:
+        """The image as the user gave it, in the channels of the model."""
+        return self.pixels if self.original is None else self.original
 
 
 def read_image(text: str, channels: int) -> InputImage:
@@ -89,7 +95,8 @@ def resize_image(image: InputImage, shape: ImageShape) -> InputImage:
     if size == (shape.height, shape.width):
         return image
     remark = f"{size[0]}x{size[1]} pixels: resized to {shape.height}x{shape.width}"
-    return InputImage(image.name, shape.apply_array(image.pixels[None])[0], (*image.remarks, remark))
+    pixels = shape.apply_array(image.pixels[None])[0]
+    return InputImage(image.name, pixels, (*image.remarks, remark), image.full_size)
 
 
 def format_remarks(image: InputImage | None) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class Config:
     captions: int = 5  # captions of an image in one batch; if it has more, this many are sampled
     batch_size: int = 32  # images in a batch
     flip: float = 0.0  # probability of flipping a training image; not if captions distinguish left from right
-    crop: int = 0  # maximum shift of a training image to each side, in pixels
+    crop: int = 0  # maximum shift of a training image to each side, in pixels; like flip and grey not with a backbone
     grey: float = 0.0  # probability of converting a training image to grey, so that shape does not depend on colour
     smoothing: float = 0.0  # label smoothing: share of the probability that is spread over all tokens
     seed: int = 1  # of the built-in data and of generated splits
@@ -77,6 +77,13 @@ class Config:
         if self.path is None:
             dataset.check_source(self.dataset)
         build_image_encoder(self.backbone, self.backbone_weights)
+        augmentations = {name: getattr(self, name) for name in ("crop", "flip", "grey")}
+        used = ", ".join(f"{name}={value}" for name, value in augmentations.items() if value)
+        if self.backbone and used:
+            raise ConfigError(
+                f"{used}: augmentation changes pixels, but the features of backbone={self.backbone!r} are computed "
+                "once from the original images; set data.crop=0 data.flip=0 data.grey=0"
+            )
 
 
 TINY = Config(scenes=24, height=24, width=24, batch_size=4, objects_per_scene=(1, 2), max_length=16)  # for tests
@@ -252,7 +259,7 @@ class Captioning(Task):
             batches,
             load_batch,
             special_tokens=self.special_tokens,
-            sample_indices=range(len(pixels)),
+            sample_indices=decoding.sample_indices(len(pixels)),
         )
 
     def best_captions(self, model: CaptionModel, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:
@@ -293,7 +300,7 @@ class Captioning(Task):
         render_png = partial(
             overlay.render_overlay,
             model,
-            image.pixels,
+            image,
             hypothesis.tokens,
             self.caption_vocab,
             image_encoder=self.image_encoder,
@@ -326,7 +333,10 @@ class Captioning(Task):
 
 def _occlude(image: InputImage, options: Options) -> InputImage:
     box = options.box()
-    return image if box is None else image._replace(pixels=grounding.occlude(image.pixels, box))
+    if box is None:
+        return image
+    original = None if image.original is None else grounding.occlude(image.original, box)
+    return image._replace(pixels=grounding.occlude(image.pixels, box), original=original)
 
 
 def _load_collection(config: Config) -> CaptionCollection:

@@ -34,8 +34,9 @@ from regard.tasks.image_generation import inspect
 from regard.tasks.image_generation.generate import generate, prediction_title, teacher_forcing_loss, to_prediction
 from regard.tasks.image_generation.levels import ImageBatch, decode, encode, upscale_bicubic
 from regard.tasks.image_generation.metrics import histogram_bits, quality
-from regard.tasks.image_generation.prompts import PreparedRequest, prepare
+from regard.tasks.image_generation.prompts import PreparedRequest, prepare, prepare_tiles
 
+DEFAULT_IMAGES = 16  # on one sheet
 MAX_UPSCALED_IMAGES = 64  # images of a split that are upscaled and compared with bicubic interpolation
 
 
@@ -91,7 +92,7 @@ class Options:
     """Options of a request. An input image is completed, or upscaled by a run that was trained to upscale."""
 
     class_: str = ""  # class of the images; none: any
-    n: int = 16  # number of images without an input; one per input image
+    n: int | None = None  # number of images without an input, 16 by default; one per input image
     rows: int = 0  # rows of the input image to keep; 0: all, or half of an image as high as the canvas
     temperature: float | None = None  # above 1: more diverse, 0: the most likely level; none: 1, or 0 for upscaling
     top_k: int = 0  # sample from the k most likely levels; 0: from all
@@ -100,7 +101,16 @@ class Options:
     scale: int = 0  # pixels of the file per pixel of the image, along each axis; 0: large enough to see single pixels
 
     def __post_init__(self) -> None:
-        check_fields(self, at_least_1=("n",), at_least_0=("rows", "scale"))
+        check_fields(self, at_least_0=("rows", "scale"))
+        if self.n is not None and self.n < 1:
+            raise ConfigError(f"n={self.n} must be at least 1")
+        if self.temperature == 0 and (self.n or 1) > 1:
+            raise ConfigError(f"n={self.n}: all images are identical at temperature=0; use n=1")
+
+    @property
+    def num_images(self) -> int:
+        """The number of images without an input: at temperature 0 one, as all are identical."""
+        return self.n or (1 if self.temperature == 0 else DEFAULT_IMAGES)
 
     def sampling_config(self, *, upscaling: bool) -> sample.Config | None:
         """Return the sampling settings; None: take the most likely level."""
@@ -139,6 +149,12 @@ class ImageGeneration(Task):
             shape.height, shape.width, shape.channels, config.num_levels, len(classes), low_res_size
         )
         self.verbs = ("upscale",) if self.is_upscaling else ("generate", "complete")
+        no_upscaling = "data.low_resolution=[0, 0]"
+        self.verb_settings = (
+            {"generate": no_upscaling, "complete": no_upscaling}
+            if self.is_upscaling
+            else {"upscale": f"data.low_resolution=[{max(1, shape.height // 4)}, {max(1, shape.width // 4)}]"}
+        )
         self.examples = (*image_inputs.example_paths(folder), *(() if self.is_upscaling else ("",)))
 
     @property
@@ -241,17 +257,22 @@ class ImageGeneration(Task):
     ) -> list[list[Prediction]]:
         """Images -> completed or upscaled images; None -> `options.n` new images on one sheet."""
         sampling = options.sampling_config(upscaling=self.is_upscaling)
-        label = self._class_index(options.class_)
         predictions = []
         for image in inputs:
-            count = options.n if image is None else 1
-            if image is None and self.is_upscaling:
-                raise DataError("this run upscales images; give the path of a small image")
-            request = prepare(image, self.spec, keep_rows=options.rows, labels=np.full(count, label))
+            request = self._prepare(image, options)
             levels = generate(model, request.condition, request.known_levels, sizes=self.spec, sampling=sampling)
             images = decode(levels, self.spec)
+            images = images if request.tiles is None else request.tiles.join(images)[None]
             predictions.append([to_prediction(images, request.image, scale=options.scale, label=options.class_)])
         return predictions
+
+    def _prepare(self, image: InputImage | None, options: Options) -> PreparedRequest:
+        label = self._class_index(options.class_)
+        if image is None and self.is_upscaling:
+            raise DataError("this run upscales images; give the path of a small image")
+        tiled = prepare_tiles(image, self.spec, label=label) if image is not None and self.is_upscaling else None
+        count = options.num_images if image is None else 1
+        return tiled or prepare(image, self.spec, keep_rows=options.rows, labels=np.full(count, label))
 
     def _class_index(self, name: str) -> int:
         return image_inputs.class_index(name, self.data_info.classes[: self.spec.num_classes])

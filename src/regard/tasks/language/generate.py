@@ -106,7 +106,7 @@ def generate(
     while active:
         extended: list[Continuation] = []
         for group, search, grammar in _searches(active, decoding, sizes):
-            windows = [_window((*prompts[text.prompt_index], *text.tokens), sizes.max_length) for text in group]
+            windows = [context_window((*prompts[text.prompt_index], *text.tokens), sizes.max_length) for text in group]
             # A BOS token precedes the window; the last token is an input too, to predict whether the text ends there.
             limits = [
                 min(count - len(text.tokens), sizes.max_length - 1 - len(window))
@@ -166,7 +166,7 @@ class NoRepeatGrammar(NamedTuple):
         return scores == 0
 
 
-def _window(tokens: TokenIds, max_length: int) -> TokenIds:
+def context_window(tokens: TokenIds, max_length: int) -> TokenIds:
     """Return the tokens that the model attends to: all, or the last half of the context if the text fills it."""
     return tokens if len(tokens) < max_length - 1 else tokens[len(tokens) - (max_length - 1) // 2 :]
 

@@ -30,6 +30,7 @@ def build_inspectable(
     tokenizer: Tokenizer,
     special_tokens: SpecialTokens,
     source: Padded,
+    remarks: tuple[str, ...] = (),
 ) -> Inspectable:
     """A prompt and its continuation -> axes, every token with its alternatives, and a replay."""
     new_tokens = (*continuation.tokens, special_tokens.eos) if continuation.finished else continuation.tokens
@@ -75,6 +76,7 @@ def build_inspectable(
         inputs={"read": inputs},
         vocabularies=(vocabulary_sample(tokenizer, (*prompt, *new_tokens)),),
         views=("next_token",),
+        remarks=remarks,
         extra={"next_token": _raw_texts(targets.tolist(), alternatives.tolist(), len(prompt), tokenizer)},
     )
 

@@ -29,7 +29,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks.language import inspect
-from regard.tasks.language.generate import Continuation, TokenIds, empty_source, generate, token_nats
+from regard.tasks.language.generate import Continuation, TokenIds, context_window, empty_source, generate, token_nats
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,8 @@ class Language(Task):
 
     def _prediction(self, prompt: TokenIds, continuation: Continuation, score: float, text: str) -> Prediction:
         unknown = prompt.count(self.special_tokens.unk)
-        remarks = (f"{unknown} of the {len(prompt)} input tokens are unknown to the model",) if unknown else ()
+        remarks = self._cut_remarks(len(prompt), len(context_window(prompt, self.spec.max_length)))
+        remarks += (f"{unknown} of the {len(prompt)} input tokens are unknown to the model",) if unknown else ()
         files = {".txt": partial(str.encode, f"{text}\n")}
         return Prediction(text, score, score, value=continuation.tokens, files=files, remarks=remarks)
 
@@ -221,12 +222,13 @@ class Language(Task):
     ) -> Inspectable:
         """A text -> the attention with which each of its tokens and of its continuation was predicted.
 
-        If text and continuation exceed the context, only the last part of the text is shown.
+        The continuation is as long as the context allows, at least one token. Text that exceeds the context is cut at
+        its start, and a remark says so.
         """
-        prompt = self._prompt(parsed_input, options)
+        whole = self._prompt(parsed_input, options)
         room = self.spec.max_length - 1
-        num_new = min(options.tokens, max(room - len(prompt), room // 2, 1))
-        prompt = prompt[max(0, len(prompt) + num_new - room) :]
+        num_new = min(options.tokens, max(room - len(whole), 1))
+        prompt = whole[max(0, len(whole) + num_new - room) :]
         options = replace(options, prompt="", tokens=num_new, n=None if options.n is None else 1)
         with eval_mode(model) as device:
             continuation = self._generate(model, [prompt], options, decoding, device)[0][0]
@@ -237,7 +239,15 @@ class Language(Task):
                 tokenizer=self.tokenizer,
                 special_tokens=self.special_tokens,
                 source=empty_source(1, device),
+                remarks=self._cut_remarks(len(whole), len(prompt)),
             )
+
+    def _cut_remarks(self, length: int, kept: int) -> tuple[str, ...]:
+        """Return a remark if the model attends to only the last `kept` tokens of a text."""
+        if kept == length:
+            return ()
+        context = self.spec.max_length
+        return (f"the context has {context} tokens: only the last {kept:,} of the {length:,} input tokens are used",)
 
 
 def _restore_prompt(raw_prompt: str, decoded_prompt: str, decoded: str) -> str:

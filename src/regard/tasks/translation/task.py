@@ -295,7 +295,8 @@ class Translation(Task):
         nonblank = [i for i, text in enumerate(inputs) if text.strip()]
         predictions = [[translation_codec.EMPTY_PREDICTION] for _ in inputs]
         source = self.encode_sources([inputs[i] for i in nonblank])
-        search = partial(self.search_translations, model, source, sample_indices=nonblank)
+        indices = decoding.sample_indices(len(inputs))
+        search = partial(self.search_translations, model, source, sample_indices=[indices[i] for i in nonblank])
         for i, hypotheses in zip(nonblank, n_best(search, decoding, count=options.n), strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             predictions[i] = [
