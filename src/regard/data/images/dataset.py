@@ -18,6 +18,7 @@ from regard.core.protocols import Indices
 from regard.data import huggingface
 from regard.data.builtin import digits
 from regard.data.examples import hold_out
+from regard.data.images import label_tables
 from regard.data.images.cache import SPLITS, VERSION, CachedImages, RecordSource, load_or_build
 from regard.data.images.image_files import Pixels
 from regard.data.images.loader import ImageReader, Record, TargetShape
@@ -135,9 +136,12 @@ def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:
 
 def files_fingerprint(path: Path) -> str:
     """Return a string of the files' paths, sizes and modification times."""
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    folder = path.parent if path.is_file() and label_tables.is_table_name(path) else path  # a table beside its images
+    files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else [path]
     stats = ((file, file.stat()) for file in files if file.exists())
-    return "".join(f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns};" for file, stat in stats)
+    return f"{path.name if folder != path else ''};" + "".join(
+        f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns};" for file, stat in stats
+    )
 
 
 def _split_keys(images: CachedImages, source: ImageSource) -> NDArray[np.uint64]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -270,6 +271,10 @@ class Captioning(Task):
         first = np.zeros(1, np.int64)
         example = image_inputs.example_png(self._folder, lambda: self.collection.split("valid").images(first)[0])
         self.data_info.save(folder, example)
+
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
 
     def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image, resized to the input size of the model."""

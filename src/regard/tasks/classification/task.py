@@ -178,7 +178,7 @@ class Classification(Task):
     def data_warnings(self) -> list[str]:
         train = self.training_documents
         total = train.size + train.blank
-        warnings = text_files.split_encoding_remarks(self.documents.values())
+        warnings = text_files.file_remarks(self.documents.values())
         if train.blank:
             warnings.append(f"{train.blank} of {total} training documents are empty and are left out")
         if train.shortened:

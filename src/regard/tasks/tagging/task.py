@@ -152,7 +152,7 @@ class Tagging(Task):
         long = [f"long training sentences are split into {num_extra} additional parts ({limit})"] if num_extra else []
         types = {entity_type for tag in self.encoder.tags if (entity_type := tag.partition("-")[2])}
         return [
-            *text_files.split_encoding_remarks(self.sentences.values()),
+            *text_files.file_remarks(self.sentences.values()),
             *long,
             *tagged_corpus.unseen_type_warnings(self.sentences, types),
         ]

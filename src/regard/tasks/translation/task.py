@@ -188,7 +188,7 @@ class Translation(Task):
         first = data_summary.format_first_example(
             f"pair, {self.config.source} -> {self.config.target}", *next(iter(self.pairs["train"]))
         )
-        return [f"{counts}; {sizes}", first, *text_files.split_encoding_remarks(self.pairs.values())]
+        return [f"{counts}; {sizes}", first, *text_files.file_remarks(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
         return {name: pairs.checksum() for name, pairs in self.pairs.items()}
