@@ -40,7 +40,7 @@ def test_cells_are_text_and_blank_rows_are_skipped(tmp_path):
 
 def test_every_reader_of_tables_reads_workbooks(tmp_path):
     pairs = write(tmp_path / "pairs.xlsx", [["en", "ko"], ["Yes.", "네."], ["No.", "아니요."], ["Hi.", "안녕."]])
-    assert list(pair_files.read(pairs, DEFAULT_LANGUAGES)["train"])[0] == ("Yes.", "네.")
+    assert next(iter(pair_files.read(pairs, DEFAULT_LANGUAGES)["train"])) == ("Yes.", "네.")
     assert report.examine(pairs).command == f"regard train translation data.path={pairs}"
     reviews = write(tmp_path / "reviews.xlsx", [["label", "text"], [1, "good"], [0, "bad"]])
     assert [document.labels for document in document_files.read(reviews, Layout())["train"]] == [("1",), ("0",)]

@@ -176,8 +176,8 @@ def _check_same_columns(folder: Path, ratings: Sequence[Table]) -> None:
     if len({tuple(sorted(table.columns)) for table in ratings}) > 1:
         first = "; ".join(f"{table.path.name}: {', '.join(list(table.columns)[:6])}" for table in ratings[:4])
         raise DataError(
-            f"{folder}: {len(ratings)} tables of ratings with different columns ({first}); give the path of one, or move "
-            "the others to another folder"
+            f"{folder}: {len(ratings)} tables of ratings with different columns ({first}); give the path of one, or "
+            "move the others to another folder"
         )
 
 

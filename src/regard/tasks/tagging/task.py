@@ -25,6 +25,7 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data import batching
 from regard.data import examples as example_splits
+from regard.data.builtin import entities
 from regard.data.examples import Examples, SplitFunction, add_missing_splits
 from regard.data.files import text_files
 from regard.data.text import (
@@ -187,9 +188,13 @@ class Tagging(Task):
         return metrics.compute_metrics(references, predictions) | {"loss": loss}
 
     def extra_metrics(self, model: TaggingModel, split: str, decoding: Any) -> dict[str, float]:
-        """Return the metrics of each entity type."""
+        """Return the metrics of each entity type; for the built-in data also F1 on new templates."""
         references, predictions, _ = self._tag_split(model, split)
-        return metrics.metrics_by_type(references, predictions)
+        by_type = metrics.metrics_by_type(references, predictions)
+        if split != "test" or entities.TEMPLATES not in self.sentences:
+            return by_type
+        references, predictions, _ = self._tag_split(model, entities.TEMPLATES)
+        return by_type | {"f1_new_templates": metrics.compute_metrics(references, predictions)["f1"]}
 
     def signatures(self) -> dict[str, str]:
         return metrics.SIGNATURES
