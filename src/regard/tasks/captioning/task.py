@@ -119,7 +119,9 @@ class Captioning(Task):
         self.spec = CaptioningSpec(
             *self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens
         )
-        self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "exact", "pointing"], True)
+        self.higher_is_better = dict.fromkeys(
+            [*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "chrf", "exact", "pointing"], True
+        )
         self.target_metric = TargetMetric("exact" if config.path is None else "bleu4", higher_is_better=True)
         self.examples, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
         self.caption_vocab = grounding.CaptionVocab(vocabulary, self.special_tokens)
@@ -202,7 +204,7 @@ class Captioning(Task):
         self, model: CaptionModel, part: CaptionedImages, decoding: DecodingStrategy
     ) -> dict[str, float]:
         captions = self.best_captions(model, part.images(np.arange(len(part))), decoding)
-        scores = metrics.bleu(captions, part.captions)
+        scores = {"chrf": metrics.chrf(captions, part.captions), **metrics.bleu(captions, part.captions)}
         return scores | ({"exact": metrics.exact_match(captions, part.captions)} if part.regions else {})
 
     def extra_metrics(self, model: CaptionModel, split: str, decoding: DecodingStrategy) -> dict[str, float]:
