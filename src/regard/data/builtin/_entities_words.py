@@ -2,7 +2,9 @@
 
 {P} is a person, {N} a person without a suffix, {L} a place, {T} a time, {F} a word of another script. Some words are
 ambiguous without their context: May, Jordan and Paris; 파리 is Paris or a fly, 아름 is a name or the start of 아름다운
-(beautiful), 2018 is a year or an amount. Held-out names and templates are not in the training split.
+(beautiful), 2018 is a year or an amount. Such words occur
+several times in their lists, since both meanings must be learned. Held-out names and templates are not in the training
+split.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ SURNAMES = tuple(
 )
 HELD_OUT_SURNAMES = tuple("Fischer Bianchi Harris Evans Kowalski Sato Nguyen Murphy Yoon Hughes Bauer Gomez".split())
 PLACES = (
+    *("Paris", "Paris", "Paris", "Berlin", "London"),
     *("Paris", "Seoul", "London", "Jordan", "Busan", "Berlin", "Sydney", "Florence", "New York", "Lisbon", "Oslo"),
     *("Rome", "Cairo", "San Francisco", "Kyoto", "Jeju", "Prague", "Buenos Aires", "Toronto", "Vienna", "Tokyo"),
     *("Madrid", "Moscow", "Beijing", "Mumbai", "Boston", "Chicago", "Los Angeles", "Washington", "Athens", "Dublin"),
@@ -156,7 +159,8 @@ HELD_OUT_ENGLISH_TEMPLATES = (
 )
 
 KOREAN_GIVEN_NAMES = tuple(
-    "아름 민수 지영 수지 준호 서연 하늘 보람 은우 다솜 지훈 소라 가람 이슬 한결 예진 민준 서준 도윤 시우 하준"
+    "아름 아름 아름 아름 아름 "
+    "민수 지영 수지 준호 서연 하늘 보람 은우 다솜 지훈 소라 가람 이슬 한결 예진 민준 서준 도윤 시우 하준"
     " 지호 주원 지우 서윤 지민 수아 하은 윤서 채원 지아 다은 은지 현우 건우 선우 우진 민재 현준 유진 영희 철수"
     " 영수 미영 정희 순자 동현 성민 재현 승현 나래 슬기 새롬 초롱 순신 연아 흥민 태희 혜수 보검 나영 경환 상호"
     " 기훈 미나 세리".split()
@@ -167,7 +171,8 @@ KOREAN_FULL_NAMES = tuple(
     "이순신 김구 유관순 안중근 신사임당 세종대왕 홍길동 장영실 김연아 손흥민 윤동주 김소월".split()
 )
 KOREAN_PLACES = tuple(
-    "파리 서울 부산 런던 제주 베를린 대전 뉴욕 로마 도쿄 광주 카이로 춘천 시드니 강릉 리스본 대구 인천 울산 수원"
+    "파리 파리 파리 파리 "
+    "서울 부산 런던 제주 베를린 대전 뉴욕 로마 도쿄 광주 카이로 춘천 시드니 강릉 리스본 대구 인천 울산 수원"
     " 전주 경주 여수 속초 평양 개성 베이징 상하이 오사카 교토 하노이 방콕 싱가포르 홍콩 파주 빈 프라하 마드리드"
     " 바르셀로나 밀라노 베네치아 모스크바 이스탄불 두바이 보스턴 시카고 워싱턴 토론토 프랑스 한국 일본 중국 미국"
     " 독일 영국 이탈리아 스페인 러시아 캐나다 브라질 이집트 인도 베트남 태국 호주 스위스 스웨덴 그리스 터키".split()

@@ -25,6 +25,7 @@ Language = Literal["en", "ko"]
 UNITS: dict[Language, Unit] = {"en": "words", "ko": "characters"}
 ENTITY_TYPES = ("person", "place", "time")
 FULL_NAME_RATE = 0.5  # probability that a name includes the surname
+SUFFIX_RATE = 0.5  # probability that 이 follows a given name that ends with a consonant
 FAMOUS_NAME_RATE = 0.1  # probability of a historical or public person in Korean training sentences
 HELD_OUT_NAME_RATE = 0.5  # share of names in held-out splits that are not in the training data
 RECENT_YEAR_RATE = 0.7  # share of years after 1950
@@ -103,7 +104,8 @@ def _person(rng: random.Random, language: Language, *, held_out: bool) -> str:
         return f"<{first} {last}:person>" if rng.random() < FULL_NAME_RATE else f"<{first}:person>"
     name = _korean_name(rng, held_out=held_out)
     is_given = name in lists.KOREAN_GIVEN_NAMES or name in lists.HELD_OUT_KOREAN_GIVEN_NAMES
-    return f"<{name}:person>{'이' if is_given and final_consonant(name) else ''}"  # 아름 -> 아름이: among friends
+    has_suffix = is_given and final_consonant(name) and rng.random() < SUFFIX_RATE  # 아름 -> 아름이: among friends
+    return f"<{name}:person>{'이' if has_suffix else ''}"
 
 
 def _korean_name(rng: random.Random, *, held_out: bool) -> str:

@@ -42,6 +42,7 @@ from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.tagged_corpus import EncodedSentence, SentenceEncoder, TaggedBatch, UnitMode
 from regard.data.text.tagged_files import Format, Sentence
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from regard.data.text.unknown_words import MAX_WORDS, WORD, find_unknown_words
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
 from regard.tasks.tagging import inspect, metrics
@@ -262,7 +263,22 @@ class Tagging(Task):
     ) -> list[list[Prediction]]:
         """Texts -> each text with its entities marked as <name:TYPE>."""
         results = self._tag(model, [self.encoder.split_units(text) for text in inputs])
-        return [[to_prediction(result, self._remarks(result.sentence))] for result in results]
+        return [
+            [to_prediction(result, self._remarks(result.sentence)).with_unknown_tokens(self._unknown_units(text))]
+            for text, result in zip(inputs, results, strict=True)
+        ]
+
+    def _unknown_units(self, text: str) -> tuple[str, ...]:
+        """Return the words of a text with an unknown token; characters that are units are joined to words."""
+        if self.config.units == "tokens":
+            return find_unknown_words(text, self.encoder.tokenizer)
+        spans = self.encoder.split_units(text).units
+        rows = self.encoder.tokenizer.encode([text[start:stop] for start, stop in spans])
+        unknown = [span for span, row in zip(spans, rows, strict=True) if self.special_tokens.unk in row]
+        words = (
+            match for match in WORD.finditer(text) if any(a < match.end() and b > match.start() for a, b in unknown)
+        )
+        return tuple(dict.fromkeys(match[0] for match in words))[:MAX_WORDS]
 
     def _remarks(self, sentence: Sentence) -> tuple[str, ...]:
         num_parts = len(self.encoder.encode(sentence))
