@@ -2,8 +2,8 @@
 
 The word order changes (SVO -> SOV), and particles depend on the last syllable. A subject with `a` is new (이/가), any
 other is the topic (은/는). English cues determine the Korean speech level: `Sir,` and `Everyone,` select 합니다체,
-`Note:` selects 해라체, everything else is 해요체, also with `Hello`. One English sentence has one translation. Some have
-no full stop. The split of a sentence depends on its hash, so that splits cannot overlap.
+`Note:` selects 해라체, everything else is 해요체, also with `Hello`. One English sentence has one translation. Some
+have no full stop. The split of a sentence depends on its hash, so that splits cannot overlap.
 """
 
 from __future__ import annotations
