@@ -146,9 +146,9 @@ class Run(Verbs):
         return None if self._auto is None else self._auto.torch_free_predictor(request, decoding, predict_natively)
 
     def parse_input(self, raw_input: Any) -> Any:
-        """Parse a text or the path of a file with the task; other objects are inputs already."""
+        """Parse a text, the path of a file or an object (a Pillow image, an array) with the task."""
         is_text = isinstance(raw_input, str) or (isinstance(raw_input, Path) and bool(self.task.input_suffixes))
-        return self.task.parse_input(str(raw_input)) if is_text else raw_input
+        return self.task.parse_input(str(raw_input)) if is_text else self.task.parse_object(raw_input)
 
     def parse_request(self, options: Mapping[str, Any]) -> tuple[Any, DecodingStrategy | None]:
         """Options by name -> (Options of the task, decoding strategy of this request)."""

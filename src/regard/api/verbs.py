@@ -91,6 +91,9 @@ def as_list(inputs: Any, verb: str) -> list[Any]:
     """Inputs in any container (a list, an array, a column of a table) -> a list; a single text is an error."""
     if isinstance(inputs, str | Path) or not isinstance(inputs, Iterable):
         raise ConfigError(f"{verb} takes a list of texts; write {verb}([text])")
+    shape: tuple[int, ...] = tuple(getattr(inputs, "shape", ()))
+    if len(shape) == 3 and shape[-1] in (1, 3, 4):
+        raise ConfigError(f"{verb} takes a list of inputs, not one array of shape {shape}; write {verb}([array])")
     return list(inputs)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,14 @@ class Prediction:
         """Return plain values for JSON."""
         plain = {"text": self.text, "score": self.score, "rank": self.rank, **self.data}
         return plain | ({"remarks": list(self.remarks)} if self.remarks else {})
+
+    def with_unknown_tokens(self, words: Sequence[str]) -> Prediction:
+        """Return the prediction with the input words that the training data did not contain, and a remark on them."""
+        if not words:
+            return self
+        remark = f"not in the training data, or very rare: {', '.join(words)}"
+        data = {**self.data, "unknown_tokens": list(words)}
+        return replace(self, remarks=(*self.remarks, remark), data=data)
 
     def render(self, suffix: str) -> bytes:
         """Return the bytes of a file with this suffix; an unknown suffix is an error that lists the available ones."""

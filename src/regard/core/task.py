@@ -135,6 +135,10 @@ class Task:
         """Text from the user (the input, or the path of a file) -> a parsed input; invalid text is a DataError."""
         return text
 
+    def parse_object(self, value: Any) -> Any:
+        """Object from a Python caller (an image, an array) -> a parsed input; by default it is one already."""
+        return value
+
     def parse_untrusted_text(self, text: str) -> Any:
         """Text from a request -> a parsed input. The text is never interpreted as a path.
 

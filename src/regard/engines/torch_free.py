@@ -63,6 +63,9 @@ class TorchFreePredictor:
             hypotheses = dict(zip(indices, wait(), strict=True))
             unsettled = [index for index, row in hypotheses.items() if row is None]
             predictions = self.codec.decode_hypotheses([hypotheses.get(index) or [] for index in range(len(rows))])
+            for index in indices:
+                words = self.codec.unknown_tokens(texts[index], rows[index])
+                predictions[index] = [prediction.with_unknown_tokens(words) for prediction in predictions[index]]
             if unsettled:
                 fallback = self.fallback([texts[index] for index in unsettled])
                 for index, row in zip(unsettled, fallback, strict=True):

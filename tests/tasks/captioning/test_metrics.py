@@ -23,6 +23,15 @@ def test_words_are_lowercased_without_punctuation():
     assert metrics.normalize_caption("큰  파란 원!") == "큰 파란 원"
 
 
+def test_korean_is_scored_by_characters():
+    assert metrics.split_units("큰 파란 원 2 dogs!") == ["큰", "파", "란", "원", "2", "dogs"]
+    hypotheses, references = ["저는 학교에 갔습니다"], [["저는 학교로 갔습니다"]]
+    assert metrics.bleu(hypotheses, references)["bleu4"] > 50
+    assert 50 < metrics.chrf(hypotheses, references) < 100
+    assert "Hangul, Han and Kana by characters" in metrics.signatures()["bleu4"]
+    assert metrics.chrf(["a dog", "a cat"], [["a dog", "dogs"], ["a cat"]]) == pytest.approx(100)
+
+
 def test_bleu_of_the_published_example():
     """17 of 18 words are in a reference; 10 of 17 pairs, 7 of 16 triples, 4 of 15 quadruples."""
     scores = metrics.bleu([HYPOTHESIS], [REFERENCES])

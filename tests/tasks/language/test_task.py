@@ -115,7 +115,8 @@ def test_a_prompt_may_be_an_option_but_not_twice(task, model):
 def test_the_prompt_is_returned_unchanged(task, model):
     ((answer,),) = task.predict(model, ["THE cat 🎬"], Options(tokens=4, n=1), SAMPLE)
     assert answer.text.startswith("THE cat 🎬")
-    assert answer.remarks == ("4 of the 9 input tokens are unknown to the model",)
+    assert answer.data["unknown_tokens"] == ["THE", "🎬"]
+    assert answer.remarks == ("not in the training data, or very rare: THE, 🎬",)
 
 
 def test_a_strategy_without_the_settings_is_replaced_by_sampling(task, model):

@@ -19,6 +19,7 @@ from regard.core.protocols import Indices
 from regard.data import huggingface
 from regard.data.builtin import digits
 from regard.data.examples import hold_out
+from regard.data.images import label_tables
 from regard.data.images.cache import SPLITS, VERSION, CachedImages, RecordSource, load_or_build
 from regard.data.images.image_files import Pixels, enable_heif
 from regard.data.images.loader import ImageReader, Record, TargetShape
@@ -136,10 +137,12 @@ def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:
 
 def files_fingerprint(path: Path) -> str:
     """Return a string of the files' paths, sizes, inodes and times, and of the image decoder: its version and HEIC."""
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    folder = path.parent if path.is_file() and label_tables.is_table_name(path) else path  # a table beside its images
+    files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else [path]
     states = ((file, state) for file in files if (state := file_state(file)) is not None)
     decoder = f"{metadata.version('pillow')};heif={enable_heif()};"
-    return decoder + "".join(f"{file.resolve()}:{state};" for file, state in states)
+    table = path.name if folder != path else ""
+    return f"{decoder}{table};" + "".join(f"{file.resolve()}:{state};" for file, state in states)
 
 
 def _split_keys(images: CachedImages, source: ImageSource) -> NDArray[np.uint64]:

@@ -42,7 +42,7 @@ def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
             warnings.filterwarnings("ignore", category=UserWarning)  # about odd metadata
             with library.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
                 input_limits.check_pixels(image.width, image.height, name)
-                return _convert(image, name)
+                return convert_image(image, name)
     except (library.DecompressionBombWarning, library.DecompressionBombError):
         limit = f"{library.MAX_IMAGE_PIXELS:,} pixels"
         raise DataError(f"{name}: more than Pillow's limit of {limit} (a decompression bomb?); scale it down") from None
@@ -81,13 +81,14 @@ def _is_heif(source: Path | bytes) -> bool:
     return head[4:8] == b"ftyp" and head[8:12] in HEIF_BRANDS
 
 
-def _convert(image: Any, name: str) -> LoadedImage:
+def convert_image(image: Any, name: str) -> LoadedImage:
     """Convert the first frame to mode L or RGB and apply the EXIF orientation."""
     operations = require("PIL.ImageOps", extra="vision")
     remarks = []
     if getattr(image, "n_frames", 1) > 1:
         remarks.append("animated: the first frame is used")
-    is_16_bit = any(";16" in str(tile[-1]) for tile in image.tile)  # Pillow itself reads 16-bit colours as 8-bit
+    tiles = getattr(image, "tile", ())
+    is_16_bit = any(";16" in str(tile[-1]) for tile in tiles)  # Pillow itself reads 16-bit colours as 8-bit
     image.load()
     image = operations.exif_transpose(image)  # photographs that the camera stored rotated
     mode = image.mode

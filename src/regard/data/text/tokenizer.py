@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -86,6 +87,14 @@ class Tokenizer:
         """Return the text of each token id, without the leading space; "" for special tokens."""
         names = (str(self.engine.id_to_token(token)) for token in range(self.vocab_size))
         return ["" if len(name) > 1 and name.endswith(" ") else self.token_text(i) for i, name in enumerate(names)]
+
+    @cached_property
+    def spelling_tokens(self) -> frozenset[int]:
+        """Tokens of one character or byte of a subword tokenizer; empty if tokens are words or characters."""
+        if not isinstance(self.engine.model, models.BPE | models.Unigram):
+            return frozenset()
+        names = self.engine.get_vocab().items()
+        return frozenset(token for name, token in names if len(name) == 1 or (len(name) == 2 and name[0] in " Ġ"))
 
     def encode_with_offsets(self, text: str) -> list[TokenSpan]:
         """Raw text, composed or not -> its tokens with offsets into the raw text."""

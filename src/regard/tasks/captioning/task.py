@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -125,7 +126,9 @@ class Captioning(Task):
         self.spec = CaptioningSpec(
             *self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens
         )
-        self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "exact", "pointing"], True)
+        self.higher_is_better = dict.fromkeys(
+            [*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "chrf", "exact", "pointing"], True
+        )
         self.target_metric = TargetMetric("exact" if config.path is None else "bleu4", higher_is_better=True)
         self.examples, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
         self.caption_vocab = grounding.CaptionVocab(vocabulary, self.special_tokens)
@@ -208,7 +211,7 @@ class Captioning(Task):
         self, model: CaptionModel, part: CaptionedImages, decoding: DecodingStrategy
     ) -> dict[str, float]:
         captions = self.best_captions(model, part.images(np.arange(len(part))), decoding)
-        scores = metrics.bleu(captions, part.captions)
+        scores = {"chrf": metrics.chrf(captions, part.captions), **metrics.bleu(captions, part.captions)}
         return scores | ({"exact": metrics.exact_match(captions, part.captions)} if part.regions else {})
 
     def extra_metrics(self, model: CaptionModel, split: str, decoding: DecodingStrategy) -> dict[str, float]:
@@ -277,6 +280,10 @@ class Captioning(Task):
         first = np.zeros(1, np.int64)
         example = image_inputs.example_png(self._folder, lambda: self.collection.split("valid").images(first)[0])
         self.data_info.save(folder, example)
+
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
 
     def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image, resized to the input size of the model."""

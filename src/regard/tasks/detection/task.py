@@ -191,6 +191,10 @@ class Detection(Task):
             folder, image_inputs.example_png(self._folder, lambda: self.collection.split("valid").pixels[0])
         )
 
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
+
     def parse_input(self, text: str) -> InputImage:
         """Read an image file and resize it to the model's input size."""
         return image_inputs.resize_image(image_inputs.read_image(text, self.shape.channels), self.shape)

@@ -174,6 +174,10 @@ class ImageClassification(Task):
         image: Pixels = self.collection.split("valid").take(np.arange(1))[0][0]
         return image
 
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
+
     def parse_input(self, text: str) -> InputImage:
         """Read an image file and resize it to the model's input size."""
         return image_inputs.resize_image(image_inputs.read_image(text, self.shape.channels), self.shape)

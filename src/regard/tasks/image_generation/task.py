@@ -248,9 +248,13 @@ class ImageGeneration(Task):
         first: Pixels = image[0]
         return first
 
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
+
     def parse_input(self, text: str) -> InputImage | None:
         """Read an image file; an empty text is None: generation without an input image."""
-        return image_inputs.read_image(text, self.shape.channels) if text.strip() else None
+        return image_inputs.read_image(text, self.shape.channels) if str(text).strip() else None
 
     def predict(
         self, model: ImageGenerator, inputs: Sequence[InputImage | None], options: Options, decoding: Any

@@ -24,6 +24,7 @@ from regard.data.text import plain_text, token_stream
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.plain_text import PlainTextSource
 from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.unknown_words import find_unknown_words
 from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
@@ -183,7 +184,8 @@ class Language(Task):
             prompt = prompts[index]
             text = _restore_prompt(inputs[index] or options.prompt, decoded_prompts[index], decoded)
             score = -float(values[len(prompt) :].sum())
-            predictions[index].append(self._prediction(prompt, continuation, score, text))
+            words = find_unknown_words(inputs[index] or options.prompt, self.tokenizer, prompt)
+            predictions[index].append(self._prediction(prompt, continuation, score, text).with_unknown_tokens(words))
         return [sorted(row, key=lambda prediction: -(prediction.rank or 0)) for row in predictions]
 
     def _prompt(self, text: str, options: Options) -> TokenIds:
@@ -203,9 +205,7 @@ class Language(Task):
         return generate(model, prompts, count=options.tokens, sizes=self.spec, decoding=strategy, device=device)
 
     def _prediction(self, prompt: TokenIds, continuation: Continuation, score: float, text: str) -> Prediction:
-        unknown = prompt.count(self.special_tokens.unk)
         remarks = self._cut_remarks(len(prompt), len(context_window(prompt, self.spec.max_length)))
-        remarks += (f"{unknown} of the {len(prompt)} input tokens are unknown to the model",) if unknown else ()
         files = {".txt": partial(str.encode, f"{text}\n")}
         return Prediction(text, score, score, value=continuation.tokens, files=files, remarks=remarks)
 

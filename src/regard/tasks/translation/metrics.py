@@ -23,6 +23,7 @@ from regard.data.text.pair_files import Pair
 from regard.data.text.tokenizer import TokenizerPair
 
 BLEU_TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}  # of languages whose words are not separated by spaces alone
+CHARACTER_TOKENIZERS = ("char", "zh", "ko-mecab", "ja-mecab")
 MECAB_PACKAGES = {"ko-mecab": ("mecab_ko", "ko"), "ja-mecab": ("MeCab", "ja")}  # required package, extra of sacreBLEU
 CROSS_ATTENTION_AXES = ("target", "source")  # query and key axis of attention from target to source
 BATCH_PAIRS = 32  # pairs in a batch of the alignment error rate
@@ -31,8 +32,8 @@ BATCH_PAIRS = 32  # pairs in a batch of the alignment error rate
 def bleu_tokenizer(language: str, requested: str = "") -> str:
     """Return the name of the BLEU tokenizer: the requested one, or the default of the target language.
 
-    Korean is split into morphemes by ko-mecab if it is installed (as sacreBLEU recommends), else into characters. Its
-    words between spaces are whole phrases, few of which match exactly; 13a is made for European languages.
+    Korean is split into characters, on every machine. Its words between spaces are whole phrases, few of which match
+    exactly; 13a is made for European languages. Morphemes (ko-mecab) need a package and must be requested.
     """
     if requested:
         if requested not in _TOKENIZERS:
@@ -46,14 +47,18 @@ def bleu_tokenizer(language: str, requested: str = "") -> str:
             )
         return requested
     code = language.partition("-")[0].partition("_")[0].lower()
-    return "ko-mecab" if code == "ko" and find_spec("mecab_ko") else BLEU_TOKENIZERS.get(code, "13a")
+    return BLEU_TOKENIZERS.get(code, "13a")
 
 
 def build_metrics(tokenize: str) -> dict[str, Any]:
-    """The name of a BLEU tokenizer -> the sacreBLEU metrics: cased BLEU, lowercased BLEU, chrF."""
+    """The name of a BLEU tokenizer -> the sacreBLEU metrics: cased BLEU, lowercased BLEU, chrF.
+
+    chrF comes first for languages without a word tokenizer, since it does not depend on one.
+    """
     # Texts are already detokenized; without `force`, sacreBLEU takes a " ." at the end as a sign that they are not.
     settings: dict[str, Any] = {"tokenize": tokenize, "force": True}
-    return {"bleu": BLEU(**settings), "bleu_lc": BLEU(lowercase=True, **settings), "chrf": CHRF()}
+    bleus = {"bleu": BLEU(**settings), "bleu_lc": BLEU(lowercase=True, **settings)}
+    return {"chrf": CHRF(), **bleus} if tokenize in CHARACTER_TOKENIZERS else {**bleus, "chrf": CHRF()}
 
 
 def compute_metrics(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str) -> dict[str, float]:

@@ -33,6 +33,7 @@ from regard.data.text import mapped_corpus, pair_corpus, pair_files, pair_source
 from regard.data.text.pair_corpus import PairCorpus
 from regard.data.text.pair_files import Languages, Pair, Pairs
 from regard.data.text.tokenizer import Level, Tokenizer, TokenizerPair
+from regard.data.text.unknown_words import find_unknown_words
 from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.batch_search import SearchBatch, max_batch_size, search_batches
@@ -188,7 +189,7 @@ class Translation(Task):
         first = data_summary.format_first_example(
             f"pair, {self.config.source} -> {self.config.target}", *next(iter(self.pairs["train"]))
         )
-        return [f"{counts}; {sizes}", first, *text_files.split_encoding_remarks(self.pairs.values())]
+        return [f"{counts}; {sizes}", first, *text_files.file_remarks(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
         return {name: pairs.checksum() for name, pairs in self.pairs.items()}
@@ -299,8 +300,10 @@ class Translation(Task):
         search = partial(self.search_translations, model, source, sample_indices=[indices[i] for i in nonblank])
         for i, hypotheses in zip(nonblank, n_best(search, decoding, count=options.n), strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
+            words = find_unknown_words(inputs[i], self.vocabularies.source)
             predictions[i] = [
-                Prediction(text, score, rank) for text, (_, score, rank) in zip(texts, hypotheses, strict=True)
+                Prediction(text, score, rank).with_unknown_tokens(words)
+                for text, (_, score, rank) in zip(texts, hypotheses, strict=True)
             ]
         return predictions
 
