@@ -15,6 +15,7 @@ from regard.attention.record import attention_modules, record
 from regard.core import checksums
 from regard.core import config as configs
 from regard.core.describe import describe, source_path
+from regard.core.example_statistics import collect_statistics
 from regard.core.inspectable import AxisRef, Inspectable
 from regard.core.registry import find, registered_names
 from regard.core.state_tree import map_tensors
@@ -193,6 +194,16 @@ def test_the_target_metric_is_among_the_metrics(case: Case) -> None:
     assert np.isfinite(scores[task.target_metric.metric])
     assert model.training  # restored
     assert all(isinstance(value, float) for value in scores.values())
+
+
+def test_the_target_metric_is_a_function_of_the_recorded_examples(case: Case) -> None:
+    """Standard error, interval and paired test are computed from these rows, so they must give the metric itself."""
+    with collect_statistics() as collected:
+        scores = case.task.evaluate(case.model, "valid", case.decoding)
+    assert case.task.target_metric.metric in collected
+    for name, statistics in collected.items():
+        assert statistics.value == pytest.approx(scores[name], rel=1e-6, abs=1e-9), name
+        assert statistics.num_examples >= len(statistics.rows) > 0
 
 
 def test_a_prediction_does_not_depend_on_the_rest_of_the_batch(case: Case) -> None:

@@ -51,6 +51,8 @@ class Task:
     target_metric: TargetMetric
     # metric -> True if higher is better, for metrics that training.evaluation.metric may name besides the target metric
     higher_is_better: Mapping[str, bool] = MappingProxyType({})
+    # metric -> value below which its changes are noise, so that the validation loss selects the best weights
+    noise_floor: Mapping[str, float] = MappingProxyType({})
     evaluation_mode: str = "as the model is used"  # how evaluation outputs are computed, for the model card
     test_only: bool = False  # all data is test data and is not split (see `as_test_data`)
     throughput_unit = "tokens"  # the unit of Loss.count, for the throughput that training displays

@@ -43,7 +43,9 @@ class BestEvaluation:
     score: float | None = None
     since: int = 0  # evaluations since then
     metrics: dict[str, float] = field(default_factory=dict)
-    loss: float | None = None  # validation loss, if the task computes one; it decides between equal scores
+    loss: float | None = None  # validation loss, if the task computes one; see training/selection.py
+    highest: float | None = None  # highest score so far, which the validation loss may have passed over
+    rule: str = ""  # rule that selected it
 
 
 @dataclass

@@ -20,6 +20,7 @@ from regard.core import checksums, files
 from regard.core.config import check_fields
 from regard.core.data_specs import MusicSpec, SpecialTokens
 from regard.core.errors import CheckpointError, ConfigError, DataError, did_you_mean
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.protocols import Decoder, Indices, Loss, Padded, TargetMetric
@@ -260,6 +261,7 @@ class Music(Task):
         that overlap by half: after the first window, every token has at least half a window of context.
         """
         nats = self.token_nats(model, split, window=self.config.window)
+        record_mean("nats", [float(values.sum()) for values in nats], weights=list(map(len, nats)))
         return {"nats": sum(float(values.sum()) for values in nats) / sum(map(len, nats))}
 
     def token_nats(
