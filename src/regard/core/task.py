@@ -8,6 +8,8 @@ A task is a package `tasks/NAME/`, or any module given by a dotted name. Its `__
     DEFAULTS       dict: a recipe table that every recipe of the task overrides
     DEMO           list of "key=value" settings for a training of about 90 seconds on built-in data
     DATA_SETTINGS  tuple of str, optional: fields of Config that locate the data; they may change for a trained run
+    EVALUATION_IMPORTS  tuple of (module, extra), optional: modules that `Task.evaluate` imports from optional
+                   dependencies; training checks them before the first step
     SERVER_LIMITS  dict, optional: option name -> upper limit for served requests (default 1,000)
 
 these frozen dataclasses, in which every field has an end-of-line comment for the help text:

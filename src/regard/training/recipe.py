@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from regard.core import config as configs
 from regard.core.config import Table
 from regard.core.errors import ConfigError, did_you_mean
-from regard.core.registry import find
+from regard.core.registry import find, registered_names
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
 from regard.training import migrations
@@ -148,7 +150,7 @@ def from_dict(table: Table) -> Recipe:
     _check_renamed_names(table)
     for key, value in table.items():
         if key not in _SECTIONS:
-            raise ConfigError(f"{key!r} is not a section of a recipe; {did_you_mean(key, _SECTIONS)}")
+            raise ConfigError(_unknown_key(key, table))
         if key not in ("task", "seed") and not isinstance(value, dict):
             raise ConfigError(f"{key}={value!r} is not a section; write settings as {key}.name=…")
     task, seed = table.get("task"), table.get("seed", 1)
@@ -167,6 +169,27 @@ def from_dict(table: Table) -> Recipe:
         seed=seed,
         pretrained=configs.from_dict(Pretrained, table["pretrained"], "pretrained") if "pretrained" in table else None,
     )
+
+
+def _unknown_key(key: str, table: Table) -> str:
+    """Return the message for a key that is not a section; a setting without its section is named: training.steps."""
+    names: dict[str, str] = {}  # last part of a dotted name -> that name
+    for name in _dotted_settings(table):
+        names.setdefault(name.rpartition(".")[2], name)
+    close = [] if get_close_matches(key, _SECTIONS, cutoff=0.75) else get_close_matches(key, names, n=1, cutoff=0.75)
+    if key in names or close:
+        return f"no setting {key!r}; did you mean {names[key if key in names else close[0]]!r}?"
+    return f"{key!r} is not a section of a recipe; {did_you_mean(key, _SECTIONS)}"
+
+
+def _dotted_settings(table: Table) -> Iterator[str]:
+    """Yield the dotted names of the settings of a recipe, those of [training] first."""
+    yield from (name for name, _ in _flatten({"training": configs.to_dict(Config())}))
+    for section, package in (("data", "tasks"), ("model", "models"), ("decoding", "decoding.strategies")):
+        name = table.get("task") if section == "data" else table.get(section, {}).get("name")
+        if isinstance(name, str) and ("." in name or name in registered_names(f"regard.{package}")):
+            fields = dataclasses.fields(find(f"regard.{package}", name).Config)
+            yield from (f"{section}.{field.name}" for field in fields)
 
 
 def _check_renamed_names(table: Table) -> None:
@@ -222,4 +245,9 @@ def _settings(section_name: str, module: ModuleType, section: Table) -> Any:
         if preset not in presets:
             raise ConfigError(f"{module.__name__} has no preset {preset!r}; {did_you_mean(str(preset), presets)}")
         settings = configs.merge(configs.to_dict(presets[preset]), settings)
+    names = {field.name for field in dataclasses.fields(module.Config)}
+    for key in settings:
+        if key not in names:
+            choices = [*names, "name", *(["preset"] if section_name == "model" else [])]
+            raise ConfigError(f"{section_name}: no setting {key!r}; {did_you_mean(key, choices)}")
     return configs.from_dict(module.Config, settings, section_name)

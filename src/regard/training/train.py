@@ -11,7 +11,6 @@ from torch import nn
 from regard.core import trust as trusts
 from regard.core.checksums import describe_changes
 from regard.core.errors import ConfigError, DataError, RegardError
-from regard.core.extras import require
 from regard.core.protocols import Loss
 from regard.core.seed import preserve_rng_state
 from regard.core.task import Task
@@ -23,6 +22,7 @@ from regard.training.distributed import Processes, TrainingEngine, distributed_c
 from regard.training.evaluator import selection_metric
 from regard.training.load_run import build_model, change_recipe, load_run
 from regard.training.pretrained import PretrainedReport
+from regard.training.preflight import check_decoding, check_imports
 from regard.training.recipe import Recipe, Settings
 from regard.training.run_folder import (
     RunFolder,
@@ -90,8 +90,7 @@ def _dry_run(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Pretr
     resolve_dtype(recipe.training.hardware.precision, device)
     optimizer.check_weight_decay(recipe.training.optimizer)
     selection_metric(recipe, task)
-    if recipe.training.files.tensorboard:
-        require("tensorboard", extra="tensorboard")
+    check_imports(recipe)
     model = build_model(recipe, task)
     report: PretrainedReport | None = None
     tensors: Tensors = {}
@@ -100,6 +99,7 @@ def _dry_run(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Pretr
     if not len(task.epoch_batches(0, recipe.seed)):
         raise DataError("the training data has no batches; provide more data or a larger batch size")
     _example_loss(recipe, task, model=model).total.backward()
+    check_decoding(recipe, task, model)
     return report, tensors
 
 

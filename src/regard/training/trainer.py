@@ -97,6 +97,8 @@ class Trainer:
     def fit(self, stop: StopRequest) -> Progress:
         """Train until a limit is reached. Raise Interrupted, after saving, if a stop was requested."""
         progress, stepper = self.progress, self._stepper()
+        if progress.ended is not None:
+            self.console.print_line(summary.finished(self.folder.path, progress.ended, self.config))
         while progress.ended is None:
             started_at, examples = time.monotonic(), self.batches[progress.index]
             result = stepper(examples, step=progress.step + 1, flags=lambda: (bool(stop), self._time_used()))

@@ -16,4 +16,5 @@ DEFAULTS: dict[str, Any] = {
     "training": {"epochs": 10, "optimizer": {"lr": 0.002}, "schedule": {"warmup": 100}, "evaluation": {"patience": 4}},
 }
 DEMO = ["data.examples=3000", "model.layers=1", "training.epochs=3", "training.optimizer.lr=0.003"]
+EVALUATION_IMPORTS = (("seqeval.metrics", "text"), ("seqeval.scheme", "text"))
 DATA_SETTINGS = ("path", "dataset", "format", "scheme")
