@@ -62,7 +62,7 @@ def record_statistics(metric: str, rows: Any, aggregate: Aggregate, *, num_examp
 def record_mean(
     metric: str, values: Any, *, weights: Any = 1.0, scale: float = 1.0, num_examples: int | None = None
 ) -> None:
-    """Record a metric that is `scale` times the sum of the values (n) of its examples, divided by that of the weights."""
+    """Record a metric that is `scale` times the sum of the values (n) of its examples, divided by that of weights."""
     sums = np.asarray(values, dtype=np.float64).reshape(-1)
     rows = np.stack([sums, np.broadcast_to(np.asarray(weights, dtype=np.float64), sums.shape)], axis=1)
 

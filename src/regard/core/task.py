@@ -22,6 +22,7 @@ and these functions:
 
     build(config, folder=None) -> Task   from the data; with `folder`, using the files of that run folder
     load(config, folder) -> Task         from a run folder, without reading the training data
+    measure(config) -> DataSize          optional: the size of the training data; without it the examples are counted
 """
 
 from __future__ import annotations

@@ -64,6 +64,7 @@ class Progress:
     skipped: int = 0  # consecutive batches skipped because their loss was not finite
     run: str | None = None  # the id of the run
     ended: str | None = None  # reason why the run ended
+    evaluations: int = 0  # completed evaluations
 
     @property
     def current_epoch(self) -> int:

@@ -21,6 +21,7 @@ from regard.training.config import BUDGET_SETTINGS, Config, Pretrained
 
 Settings = Sequence[str] | Mapping[str, Any]  # ["model.dim=8"], {"model.dim": 8} or {"model": {"dim": 8}}
 _SECTIONS = ("task", "seed", "data", "model", "pretrained", "training", "decoding")
+AUTO = "auto"  # model.preset=auto: sizes and training follow the data
 _NAMED_SECTIONS = ("model", "decoding")  # model=luong is short for model.name=luong
 
 
@@ -37,6 +38,14 @@ class ComponentChoice:
 
 
 @dataclass(frozen=True)
+class PlanRequest:
+    """Settings that the user gave, which a plan keeps, and whether the other ones follow the data."""
+
+    explicit: frozenset[str]  # dotted names
+    follows_data: bool  # True: vocabulary, batches, model and training; False: the schedule of training.minutes only
+
+
+@dataclass(frozen=True)
 class Recipe:
     """All settings that determine a run."""
 
@@ -46,6 +55,9 @@ class Recipe:
     decoding: DecodingStrategy | None  # None: the task does not decode
     seed: int = 1
     pretrained: Pretrained | None = None  # None: all weights are initialized from the seed
+    plan: PlanRequest | None = dataclasses.field(
+        default=None, compare=False
+    )  # what training derives from the data before it starts; None: nothing
 
     def to_dict(self) -> Table:
         """Return plain values, including all defaults; the inverse of `from_dict`."""
@@ -73,7 +85,38 @@ def read(task: str, path: Path | None = None, *, settings: Settings = ()) -> Rec
     table = _override(table, settings)
     if table.setdefault("task", task) != task:
         raise ConfigError(f"task={table['task']!r}, but {task!r} was requested; run: regard train {table['task']}")
-    return from_dict(_merge_sections(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
+    request, table = _plan_request(task, table)
+    recipe = from_dict(_merge_sections(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
+    return dataclasses.replace(recipe, plan=request)
+
+
+def _plan_request(task: str, table: Table) -> tuple[PlanRequest | None, Table]:
+    """Return what is derived from the data, and the table without model.preset=auto.
+
+    Settings follow the data for model.preset=auto, and for own data if no size of the model is set. The schedule
+    follows training.minutes if it is the only limit and no schedule is set.
+    """
+    model = table.get("model", {})
+    is_requested = isinstance(model, dict) and model.get("preset") == AUTO
+    if is_requested:
+        table = {**table, "model": {name: value for name, value in model.items() if name != "preset"}}
+    explicit = frozenset(name for name, _ in _flatten(table))
+    has_sizes = any(name.startswith("model.") and name != "model.name" for name in explicit)
+    is_default = "." not in task and _has_own_data(table.get("data")) and not has_sizes and "pretrained" not in table
+    follows_minutes = "training.minutes" in explicit and not any(
+        name in ("training.steps", "training.epochs") or name.startswith("training.schedule.") for name in explicit
+    )
+    if not (is_requested or is_default or follows_minutes):
+        return None, table
+    return PlanRequest(explicit, follows_data=is_requested or is_default), table
+
+
+def _has_own_data(data: Any) -> bool:
+    """Return True if a [data] section names files of the user or a dataset of Hugging Face."""
+    if not isinstance(data, dict):
+        return False
+    paths = (data.get("path"), data.get("paths"))
+    return any(path not in (None, "", "none", []) for path in paths) or str(data.get("dataset", "")).startswith("hf:")
 
 
 def setting_texts(settings: Settings) -> list[str]:

@@ -68,7 +68,9 @@ def to_toml(table: Table, *, comment: str = "") -> str:
 def _toml_lines(table: Table, path: tuple[str, ...]) -> list[str]:
     plain = [f"{name} = {_toml_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
     header = ["", f"[{'.'.join(path)}]"] if path and plain else []
-    sections = [line for name, value in table.items() if isinstance(value, dict) for line in _toml_lines(value, (*path, name))]
+    sections = [
+        line for name, value in table.items() if isinstance(value, dict) for line in _toml_lines(value, (*path, name))
+    ]
     return [*header, *plain, *sections]
 
 

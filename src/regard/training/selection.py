@@ -42,7 +42,9 @@ def decide(candidate: Candidate, best: BestEvaluation) -> Decision:
         return _by_loss(candidate, best, f"{metric} below {floor:g}")
     if abs(score - highest) <= candidate.standard_error or score == best.score:
         error = candidate.standard_error
-        return _by_loss(candidate, best, f"{metric} within its standard error {error:.3g}" if error else f"equal {metric}")
+        return _by_loss(
+            candidate, best, f"{metric} within its standard error {error:.3g}" if error else f"equal {metric}"
+        )
     return Decision(score > highest, metric)
 
 

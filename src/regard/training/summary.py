@@ -69,10 +69,11 @@ def _budget(config: Config) -> str:
 def end_reason(reason: str, config: Config) -> str:
     """Return the reason why a run ended in words, from the key in its log."""
     patience = config.evaluation.patience or 0
+    are = "is" if config.minutes == 1 else "are"
     return {
         "steps": f"{_all(config.steps, 'step')} (training.steps)",
         "epochs": f"{_all(config.epochs, 'epoch')} (training.epochs)",
-        "minutes": f"the {_minutes(config.minutes or 0)} {'is' if config.minutes == 1 else 'are'} over (training.minutes)",
+        "minutes": f"the {_minutes(config.minutes or 0)} {are} over (training.minutes)",
         "patience": f"no better for {pluralize(patience, 'evaluation')} (training.evaluation.patience)",
     }.get(reason, reason)
 

@@ -162,7 +162,7 @@ class Detection(Task):
         return Loss(torch.stack(list(parts.values())).sum(), len(batch.images), parts)
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Return `ap50`, average precision at IoU 0.5, and `ap`, the mean over IoU 0.5 … 0.95, in percent; and the loss."""
+        """Return `ap50`, average precision at IoU 0.5, `ap`, the mean over IoU 0.5 … 0.95, in percent, and `loss`."""
         data = self.collection.split(split)
         ground_truth = [
             [GroundTruthObject(int(label), tuple(box.tolist())) for label, box in zip(labels, boxes, strict=True)]

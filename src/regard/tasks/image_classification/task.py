@@ -154,7 +154,10 @@ class ImageClassification(Task):
         scores = self.log_probabilities(model, pixels[all_labels >= 0])
         is_correct = scores.argmax(dim=1) == labels
         record_mean("accuracy", is_correct, scale=100)
-        return {"accuracy": 100 * is_correct.double().mean().item(), "loss": -scores.gather(1, labels[:, None]).mean().item()}
+        return {
+            "accuracy": 100 * is_correct.double().mean().item(),
+            "loss": -scores.gather(1, labels[:, None]).mean().item(),
+        }
 
     def log_probabilities(self, model: Any, pixels: Pixels) -> Tensor:
         """Images (n h w c) of 0 … 255 -> log p of every class (n v)."""

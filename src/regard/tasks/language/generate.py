@@ -100,7 +100,9 @@ def generate(
 ) -> list[list[Continuation]]:
     """Prompts -> their continuations by up to `count` tokens, as many per prompt as the decoding strategy returns."""
     decoder = optimize_for_decoding(model)
-    decoding = decoding.with_constraints(suppress_tokens=(*decoding.constraints.suppress_tokens, sizes.special_tokens.unk))
+    decoding = decoding.with_constraints(
+        suppress_tokens=(*decoding.constraints.suppress_tokens, sizes.special_tokens.unk)
+    )
     active = [Continuation(index, (), sample) for index, sample in enumerate(decoding.sample_indices(len(prompts)))]
     done: list[list[Continuation]] = [[] for _ in prompts]
     while active:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from regard.core.data_specs import TaggingSpec
-from regard.tasks.tagging.task import TINY, Config, Options, Tagging, build, load
+from regard.tasks.tagging.task import TINY, Config, Options, Tagging, build, load, measure
 
-__all__ = ["TINY", "Config", "Options", "Tagging", "build", "load"]
+__all__ = ["TINY", "Config", "Options", "Tagging", "build", "load", "measure"]
 
 VERB = "tag"
 SPEC = TaggingSpec

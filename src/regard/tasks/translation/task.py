@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.core.config import check_fields
+from regard.core.data_size import DataSize, measure_texts
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, write_text
@@ -339,6 +340,11 @@ class Translation(Task):
             vocabulary.save(folder / name)
         for name, texts in (("examples.json", self.examples), ("probes.json", self.comparison_inputs)):
             write_text(folder / name, json.dumps(texts, indent=1, ensure_ascii=False) + "\n")
+
+
+def measure(config: Config) -> DataSize:
+    """Return the size of the training pairs."""
+    return measure_texts("pair", pair_sources.open_pairs(config.data_source, count=config.pairs)["train"])
 
 
 def build(config: Config, folder: Path | None = None) -> Translation:
