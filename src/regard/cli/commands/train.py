@@ -58,6 +58,10 @@ def run(
         typer.Option(help="Resume this run; the result is as if it had never stopped.", autocompletion=completion.runs),
     ] = None,
     *,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Train with this many seeds, evaluate each run, and print mean and deviation."),
+    ] = None,
     new_log: Annotated[
         bool, typer.Option("--new-log", help="With --resume: start a new log if the old one was lost or changed.")
     ] = False,
@@ -68,13 +72,17 @@ def run(
     arguments, recipe = split_words(words or [])
     settings = settings_of(context)
     if resume is not None:
-        if recipe is not None or out is not None:
-            raise ConfigError(f"--resume {resume} uses the recipe and folder of the run; leave out RECIPE and --out")
+        if recipe is not None or out is not None or seeds is not None:
+            raise ConfigError(
+                f"--resume {resume} uses the recipe and folder of the run; leave out RECIPE, --out and --seeds"
+            )
         resume_run(resume, [*arguments, *settings], trust=trust, new_log=new_log, quiet=quiet)
     else:
-        train_new(
-            arguments[0] if arguments else _task(recipe), recipe, [*arguments[1:], *settings], out=out, quiet=quiet
-        )
+        task, changes = arguments[0] if arguments else _task(recipe), [*arguments[1:], *settings]
+        if seeds is None:
+            train_new(task, recipe, changes, out=out, quiet=quiet)
+        else:
+            train_seeds(task, recipe, changes, out=out, seeds=seeds, quiet=quiet)
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], Path | None]:
@@ -119,6 +127,32 @@ def train_new(task: str, recipe: Path | None, settings: list[str], *, out: Path 
             parsed, folder, step_callback=training_snapshots.record_snapshot, console=SilentConsole() if quiet else None
         )
     )
+
+
+def train_seeds(
+    task: str, recipe: Path | None, settings: list[str], *, out: Path | None, seeds: int, quiet: bool = False
+) -> None:
+    """Train one run for each seed into OUT/seed-N, evaluate them, and print mean and deviation of every metric.
+
+    A run that exists is resumed, so that an interrupted sweep continues with the same command.
+    """
+    from regard.api.run import load
+    from regard.cli import sweep
+    from regard.cli.commands import evaluate
+    from regard.training import recipe as recipes
+
+    parsed = recipes.read(task, recipe, settings=settings)
+    folder = out if out is not None else free_folder(parsed)
+    reports = []
+    for seed in range(parsed.seed, parsed.seed + seeds):
+        run = folder / f"seed-{seed}"
+        if (run / "config.json").exists():
+            resume_run(run, [], quiet=quiet)
+        else:
+            train_new(task, recipe, [*settings, f"seed={seed}"], out=run, quiet=quiet)
+        loaded = load(run)
+        reports.append(evaluate.evaluate(loaded, evaluate.select_split(loaded, None)))
+    print(sweep.write_summary(folder, reports))
 
 
 def resume_run(
