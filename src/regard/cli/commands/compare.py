@@ -195,13 +195,10 @@ def _lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
     texts = [[name, *map(_cell, values)] for name, values in columns.items()]
     widths = [max(map(cell_len, column)) for column in texts]
-    padded = [
-        [
-            f"{text}{' ' * (width - cell_len(text))}" if i == 0 else f"{' ' * (width - cell_len(text))}{text}"
-            for text in column
-        ]
-        for i, (column, width) in enumerate(zip(texts, widths, strict=True))
+    first, *others = [
+        [(text, " " * (width - cell_len(text))) for text in column] for column, width in zip(texts, widths, strict=True)
     ]
+    padded = [[f"{text}{gap}" for text, gap in first], *([f"{gap}{text}" for text, gap in column] for column in others)]
     return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 
