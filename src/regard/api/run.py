@@ -25,7 +25,7 @@ from regard.engines.torch_free import TorchFreePredictor
 from regard.inspection import invariants, training_snapshots
 from regard.inspection.invariants import CheckResult
 from regard.inspection.report import InspectionReport, inspect_run
-from regard.training import data_paths, migrations
+from regard.training import data_paths, migrations, recipe_files
 from regard.training import recipe as recipes
 from regard.training import train as runs
 from regard.training.console import Console, SilentConsole
@@ -268,10 +268,12 @@ def train(
 ) -> Run:
     """Train a run: `regard.train("translation", {"model": "transformer", "training.minutes": 5}, out="runs/first")`.
 
-    `device` is used for training and afterwards: cpu, cuda, mps or auto. `quiet` prints nothing.
+    `recipe` is a .toml file, or the name of a recipe that comes with regard. `device` is used for training and
+    afterwards: cpu, cuda, mps or auto. `quiet` prints nothing.
     """
     settings = _with_device(settings, device)
-    parsed = recipes.read(task, None if recipe is None else Path(recipe), settings=settings)
+    path = None if recipe is None else recipe_files.find_recipe(str(recipe)) or Path(recipe)
+    parsed = recipes.read(task, path, settings=settings)
     return load(
         runs.train(parsed, out, step_callback=training_snapshots.record_snapshot, console=_console(quiet)),
         device=device or "cpu",

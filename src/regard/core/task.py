@@ -8,6 +8,8 @@ A task is a package `tasks/NAME/`, or any module given by a dotted name. Its `__
     DEFAULTS       dict: a recipe table that every recipe of the task overrides
     DEMO           list of "key=value" settings for a training of about 90 seconds on built-in data
     DATA_SETTINGS  tuple of str, optional: fields of Config that locate the data; they may change for a trained run
+    EVALUATION_IMPORTS  tuple of (module, extra), optional: modules that `Task.evaluate` imports from optional
+                   dependencies; training checks them before the first step
     SERVER_LIMITS  dict, optional: option name -> upper limit for served requests (default 1,000)
 
 these frozen dataclasses, in which every field has an end-of-line comment for the help text:
@@ -20,6 +22,7 @@ and these functions:
 
     build(config, folder=None) -> Task   from the data; with `folder`, using the files of that run folder
     load(config, folder) -> Task         from a run folder, without reading the training data
+    measure(config) -> DataSize          optional: the size of the training data; without it the examples are counted
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ class Task:
     target_metric: TargetMetric
     # metric -> True if higher is better, for metrics that training.evaluation.metric may name besides the target metric
     higher_is_better: Mapping[str, bool] = MappingProxyType({})
+    # metric -> value below which its changes are noise, so that the validation loss selects the best weights
+    noise_floor: Mapping[str, float] = MappingProxyType({})
     evaluation_mode: str = "as the model is used"  # how evaluation outputs are computed, for the model card
     test_only: bool = False  # all data is test data and is not split (see `as_test_data`)
     throughput_unit = "tokens"  # the unit of Loss.count, for the throughput that training displays

@@ -16,6 +16,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.registry import find
+from regard.decoding.constraints import OutputConstraints, constraints_of
 from regard.decoding.search import Candidates, Search, SearchState, StrategySpec
 
 __all__ = [
@@ -84,6 +85,18 @@ class DecodingStrategy:
     config: Any
     # index of each input in its request, if a batch is only a part of a request; (): the batch is the request
     request_indices: tuple[int, ...] = field(default=(), compare=False, repr=False, kw_only=True)
+    overrides: OutputConstraints | None = None  # constraints that replace those of the config
+
+    @property
+    def constraints(self) -> OutputConstraints:
+        """Constraints on the output; a Config without such settings has none."""
+        return constraints_of(self.config) if self.overrides is None else self.overrides
+
+    def with_constraints(self, **changes: Any) -> DecodingStrategy:
+        """Return the strategy with changed constraints, whether or not its Config has them as settings."""
+        if self.overrides is None and all(map(self.has_setting, changes)):
+            return self.with_settings(**changes)
+        return replace(self, overrides=replace(self.constraints, **changes))
 
     @property
     def width(self) -> int:
@@ -137,7 +150,7 @@ class DecodingStrategy:
         """Return the search of this strategy with a model, to be run step by step. Tokens that the grammar does not
         allow are never generated."""
         spec: StrategySpec = find("regard.decoding.strategies", self.name).build(self.config)
-        return Search(model, spec, special_tokens=special_tokens, constraints=self.config, grammar=grammar)
+        return Search(model, spec, special_tokens=special_tokens, constraints=self.constraints, grammar=grammar)
 
     def __call__(
         self,

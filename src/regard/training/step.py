@@ -32,7 +32,7 @@ from regard.training.run_folder import RunFolder
 
 _MAX_LISTED_ELEMENTS = 20_000  # nonfinite.json contains only shape and range of larger tensors
 # columns of the log; the parts of the loss are added to them
-LOG_COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "run")
+LOG_COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "rule", "average", "end", "run")
 
 
 class Diverged(RegardError):

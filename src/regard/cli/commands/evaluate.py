@@ -16,6 +16,7 @@ from regard.cli.help import Section
 from regard.cli.settings import USE, Folder, Json, SettingsCommand, Trust, settings_of, to_options
 from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
+from regard.core.example_statistics import Collected, collect_statistics
 from regard.core.strict_json import to_strict_json
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def run(
     console = Console(markup=False)
     is_fallback = not split and chosen_split != DEFAULT_SPLIT
     description = f"{chosen_split}, as its data has no {DEFAULT_SPLIT} split" if is_fallback else chosen_split
-    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {report.get('data', description)}"):
+    title = f"{folder} on {report.get('data', description)}"
+    for table in tables(report["scores"], report["signatures"], title=title, intervals=report.get("intervals", {})):
         console.print(table, soft_wrap=True)
 
 
@@ -100,7 +102,9 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
     Results on other data (`options`, or [data] settings) are not stored in the run folder.
     """
     started_at = time.perf_counter()
-    scores = run.evaluate(split, **options) | run.extra_metrics(split, **options)
+    with collect_statistics() as collected:
+        scores = run.evaluate(split, **options)
+    scores |= run.extra_metrics(split, **options)
     decoding = run.recipe.to_dict().get("decoding", {})
     changes = [f"{name}={value}" for name, value in options.items()]
     changes += [] if run.uses_training_data else [setting for setting in run.settings if setting.startswith("data.")]
@@ -109,6 +113,7 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
         **({"data": " ".join(changes)} if changes else {}),
         "decoding": decoding,
         "scores": scores,
+        **interval_entries(collected),
         "signatures": run.evaluation_task(**options).signatures(),
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - started_at, 1),
@@ -116,6 +121,15 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
     if not changes:
         _store(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
     return report
+
+
+def interval_entries(collected: Collected) -> dict[str, Any]:
+    """Return the entries of a report about examples: their number, and the bootstrap interval of each metric."""
+    from regard.training.intervals import intervals
+
+    table = {name: interval.to_dict() for name, interval in intervals(collected).items()}
+    counts = {statistics.num_examples for statistics in collected.values()}
+    return {"examples": max(counts), "intervals": table} if table else {}
 
 
 def _store(path: Path, report: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from regard.cli.settings import START
 from regard.core.describe import read_constant, source_path, summary
 from regard.core.errors import ConfigError, did_you_mean
 from regard.core.registry import registered_names
+from regard.training import recipe_files
 
 PANEL = START
 PACKAGES = {
@@ -55,8 +56,7 @@ def _all() -> dict[str, dict[str, Path]]:
         kind: {name: source_path(package, name) for name in registered_names(package)}
         for kind, package in PACKAGES.items()
     }
-    repository = Path(__file__).parents[4] / RECIPES  # if the package runs from a checkout
-    folder = Path(RECIPES) if Path(RECIPES).is_dir() else repository
+    folder = Path(RECIPES) if Path(RECIPES).is_dir() else recipe_files.packaged_folder()
     return {**entries, RECIPES: {path.stem: path for path in sorted(folder.glob("*.toml"))}}
 
 

@@ -16,10 +16,12 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.core.example_statistics import record_mean, record_statistics
 from regard.core.extras import require
 from regard.data.text.languages import script_of
 
 NGRAM_ORDERS = (1, 2, 3, 4)
+NOISE_FLOOR = 1.0  # BLEU below this is noise: single matching n-grams
 WORD_PATTERN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 References = Sequence[Sequence[str]]  # the reference captions of each image
 
@@ -60,6 +62,8 @@ def bleu(hypotheses: Sequence[str], references: References) -> dict[str, float]:
     """Captions and all references of each -> corpus-level bleu1 … bleu4, 0 … 100."""
     columns = _columns(references, join_units)
     units = [join_units(text) for text in hypotheses]
+    for n in NGRAM_ORDERS:
+        _record_bleu(f"bleu{n}", _bleu_metric(n), units, columns)
     return {f"bleu{n}": float(_bleu_metric(n).corpus_score(units, columns).score) for n in NGRAM_ORDERS}
 
 
@@ -77,6 +81,16 @@ def _columns(references: References, normalize: Callable[[str], str]) -> Any:
     ]
 
 
+def _record_bleu(name: str, metric: Any, hypotheses: Sequence[str], columns: Any) -> None:
+    """Record the n-gram counts of each caption, from whose sums BLEU is computed."""
+    if hypotheses:
+        record_statistics(
+            name,
+            metric._extract_corpus_statistics(hypotheses, columns),
+            lambda rows: float(metric._aggregate_and_compute(rows.tolist()).score),
+        )
+
+
 def _bleu_metric(order: int) -> BLEU:
     return BLEU(max_ngram_order=order, tokenize="none", force=True, smooth_method="none")
 
@@ -84,8 +98,9 @@ def _bleu_metric(order: int) -> BLEU:
 def exact_match(hypotheses: Sequence[str], references: References) -> float:
     """Return the percentage of captions that match one of their references word for word."""
     pairs = zip(hypotheses, references, strict=True)
-    matches = sum(normalize_caption(text) in map(normalize_caption, captions) for text, captions in pairs)
-    return 100 * matches / len(hypotheses)
+    is_match = [normalize_caption(text) in map(normalize_caption, captions) for text, captions in pairs]
+    record_mean("exact", is_match, scale=100)
+    return 100 * sum(is_match) / len(hypotheses)
 
 
 def extras_installed() -> bool:

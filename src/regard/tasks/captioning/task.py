@@ -129,6 +129,8 @@ class Captioning(Task):
         self.higher_is_better = dict.fromkeys(
             [*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "chrf", "exact", "pointing"], True
         )
+        self.higher_is_better["loss"] = False
+        self.noise_floor = {f"bleu{n}": metrics.NOISE_FLOOR for n in metrics.NGRAM_ORDERS}
         self.target_metric = TargetMetric("exact" if config.path is None else "bleu4", higher_is_better=True)
         self.examples, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
         self.caption_vocab = grounding.CaptionVocab(vocabulary, self.special_tokens)
@@ -202,10 +204,25 @@ class Captioning(Task):
         """
         part = self.collection.split(split)
         scores = self._score_captions(model, part, decoding)
-        if not part.regions:
-            return scores
-        pointing = grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder)
-        return scores if pointing is None else scores | {"pointing": pointing}
+        if part.regions:
+            pointing = grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder)
+            scores |= {} if pointing is None else {"pointing": pointing}
+        loss = self._loss_per_word(model, part)
+        return scores if loss is None else scores | {"loss": loss}
+
+    def _loss_per_word(self, model: CaptionModel, part: CaptionedImages) -> float | None:
+        """Return the mean -log p of the words of the first caption of each image; None if all captions are too long."""
+        rows = self.vocabulary.encode([texts[0] if texts else "" for texts in part.captions])
+        fitting = [i for i, row in enumerate(rows) if 0 < len(row) < self.config.max_length]
+        total, count, pad = 0.0, 0, self.special_tokens.pad
+        with eval_mode(model) as device:
+            for low in range(0, len(fitting), MAX_BATCH_IMAGES):
+                batch = fitting[low : low + MAX_BATCH_IMAGES]
+                captions = dataset.pad_captions([[rows[i]] for i in batch], 1, self.special_tokens).tokens.to(device)
+                images = self.image_encoder(part.images(np.array(batch))).to(device)
+                total += model.losses(images, captions, pad=pad)["words"].item()
+                count += int((captions[:, 1:] != pad).sum())
+        return total / count if count else None
 
     def _score_captions(
         self, model: CaptionModel, part: CaptionedImages, decoding: DecodingStrategy

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from regard.core.config import check_fields
+from regard.core.data_size import DataSize, measure_texts
 from regard.core.data_specs import DocumentSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
@@ -357,6 +358,12 @@ def _truncation_remarks(document: TokenizedDocument) -> tuple[str, ...]:
     if num_read >= document.num_tokens:
         return ()
     return (f"only the first {num_read} of {document.num_tokens} tokens are read",)
+
+
+def measure(config: Config) -> DataSize:
+    """Return the size of the training documents."""
+    documents = labelled_sources.open_documents(config.data_source, config.layout)["train"]
+    return measure_texts("document", ((document.text,) for document in documents))
 
 
 def build(config: Config, folder: Path | None = None) -> Classification:

@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 from regard.core.config import check_fields
 from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import DataError
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
@@ -151,8 +152,12 @@ class ImageClassification(Task):
         pixels, all_labels = self.collection.split(split).all()
         labels = torch.from_numpy(all_labels[all_labels >= 0])
         scores = self.log_probabilities(model, pixels[all_labels >= 0])
-        accuracy = (scores.argmax(dim=1) == labels).double().mean().item()
-        return {"accuracy": 100 * accuracy, "loss": -scores.gather(1, labels[:, None]).mean().item()}
+        is_correct = scores.argmax(dim=1) == labels
+        record_mean("accuracy", is_correct, scale=100)
+        return {
+            "accuracy": 100 * is_correct.double().mean().item(),
+            "loss": -scores.gather(1, labels[:, None]).mean().item(),
+        }
 
     def log_probabilities(self, model: Any, pixels: Pixels) -> Tensor:
         """Images (n h w c) of 0 … 255 -> log p of every class (n v)."""

@@ -15,6 +15,7 @@ import torch
 from regard.core.config import check_fields
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError, DataError
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
@@ -207,13 +208,20 @@ class ImageGeneration(Task):
         """Return `bits` per dimension (one channel of a pixel), and `nats` per image."""
         pixels, labels = self.split(split)
         total, random = 0.0, np.random.default_rng(0)  # random rounding is the same in every evaluation
+        batch_nats: list[float] = []
         with eval_mode(model) as device:
             for low in track(range(0, len(pixels), self.config.batch_size), -(-len(pixels) // self.config.batch_size)):
                 part = pixels[low : low + self.config.batch_size]
                 draws = random.random(part.shape, dtype=np.float32) if self.config.rounding == "random" else None
                 batch = encode(part, labels[low : low + self.config.batch_size], self.spec, draws=draws)
                 batch = map_tensors(batch, lambda x: x.to(device))
-                total += self.loss(model, batch).total.item()
+                batch_nats.append(self.loss(model, batch).total.item())
+                total += batch_nats[-1]
+        starts = np.arange(0, len(pixels), self.config.batch_size)
+        sizes = np.diff(np.append(starts, len(pixels)))
+        bits_scale = len(pixels) / pixels.size / math.log(2)  # bits per dimension of a nat per image
+        record_mean("bits", batch_nats, weights=sizes, scale=bits_scale, num_examples=len(pixels))
+        record_mean("nats", batch_nats, weights=sizes, num_examples=len(pixels))
         return {"bits": total / pixels.size / math.log(2), "nats": total / len(pixels)}
 
     def extra_metrics(self, model: ImageGenerator, split: str, decoding: Any) -> dict[str, float]:

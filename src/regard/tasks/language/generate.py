@@ -100,7 +100,9 @@ def generate(
 ) -> list[list[Continuation]]:
     """Prompts -> their continuations by up to `count` tokens, as many per prompt as the decoding strategy returns."""
     decoder = optimize_for_decoding(model)
-    decoding = decoding.with_settings(suppress_tokens=(*decoding.config.suppress_tokens, sizes.special_tokens.unk))
+    decoding = decoding.with_constraints(
+        suppress_tokens=(*decoding.constraints.suppress_tokens, sizes.special_tokens.unk)
+    )
     active = [Continuation(index, (), sample) for index, sample in enumerate(decoding.sample_indices(len(prompts)))]
     done: list[list[Continuation]] = [[] for _ in prompts]
     while active:
@@ -136,14 +138,14 @@ def _searches(
 
     `min_length` and `no_repeat_ngram_size` hold for the entire text, not for each window.
     """
-    min_length, ngram_size = decoding.config.min_length, decoding.config.no_repeat_ngram_size
+    min_length, ngram_size = decoding.constraints.min_length, decoding.constraints.no_repeat_ngram_size
     groups: dict[tuple[int, TokenIds], list[Continuation]] = {}
     for text in texts:
         remaining = max(0, min_length - len(text.tokens))
         groups.setdefault((remaining, text.tokens if ngram_size else ()), []).append(text)
     for (remaining, previous), group in groups.items():
         grammar = NoRepeatGrammar(previous, ngram_size, sizes) if previous else None
-        yield group, decoding.with_settings(min_length=remaining), grammar
+        yield group, decoding.with_constraints(min_length=remaining), grammar
 
 
 class NoRepeatGrammar(NamedTuple):

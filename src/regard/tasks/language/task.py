@@ -16,6 +16,7 @@ from torch import Tensor
 from regard.core.config import check_fields
 from regard.core.data_specs import LanguageSpec, SpecialTokens
 from regard.core.errors import ConfigError
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.protocols import Decoder, Indices, Loss, TargetMetric
@@ -135,7 +136,10 @@ class Language(Task):
         text = self.corpus.stream(split)
         tokens = text.tokens[: self.config.eval_tokens]
         with eval_mode(model) as device:
-            total = float(token_nats(model, [tokens], self.spec, device)[0].sum())
+            nats = token_nats(model, [tokens], self.spec, device)[0]
+        total, starts = float(nats.sum()), np.arange(0, len(tokens), self.config.context)
+        window_sizes = np.diff(np.append(starts, len(tokens)))
+        record_mean("nats", np.add.reduceat(nats, starts), weights=window_sizes, num_examples=len(tokens))
         mean = total / len(tokens)
         num_characters = text.num_characters * len(tokens) / len(text.tokens)
         return {

@@ -19,6 +19,7 @@ from regard.core import checksums, files
 from regard.core.config import check_fields
 from regard.core.data_specs import MusicSpec, SpecialTokens
 from regard.core.errors import CheckpointError, ConfigError, DataError, did_you_mean
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.protocols import Decoder, Indices, Loss, TargetMetric
@@ -266,14 +267,15 @@ class Music(Task):
         that overlap by half: after the first window, every token has at least half a window of context. A model with
         conditions also has `nats_conditioned`, given the true classes of each piece.
         """
-        scores = {"nats": self._mean_nats(model, split, no_condition)}
+        scores = {"nats": self._mean_nats(model, split, no_condition, name="nats")}
         if self.classes.names:
             condition = partial(class_condition, classes=self._class_tokens(split))
-            scores["nats_conditioned"] = self._mean_nats(model, split, condition)
+            scores["nats_conditioned"] = self._mean_nats(model, split, condition, name="nats_conditioned")
         return scores
 
-    def _mean_nats(self, model: Decoder, split: str, condition: RowCondition) -> float:
+    def _mean_nats(self, model: Decoder, split: str, condition: RowCondition, *, name: str) -> float:
         nats = self.token_nats(model, split, window=self.config.window, condition=condition)
+        record_mean(name, [float(values.sum()) for values in nats], weights=list(map(len, nats)))
         return sum(float(values.sum()) for values in nats) / sum(map(len, nats))
 
     def _class_tokens(self, split: str) -> list[list[int]]:

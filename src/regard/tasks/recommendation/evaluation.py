@@ -102,6 +102,8 @@ class RecommendationEvaluation:
         """Return the ranking metrics, loss, coverage and novelty of the lists of test cases."""
         ranking, top = self.rank_cases(model, test_cases), self.config.eval_k
         scores = self._summarize(ranking.ranks, test_cases) | {"loss": float(ranking.losses.mean())}
+        if self.config.objective != "any":
+            metrics.record_ranking(ranking.ranks, top=top)
         return scores | metrics.coverage_and_novelty(ranking.top_items, self.data.item_counts, top=top)
 
     def rating_metrics(self, model: RecommenderModel, test_cases: Sequence[TestCase]) -> dict[str, float]:
@@ -110,11 +112,13 @@ class RecommendationEvaluation:
         ratings = self.data.events.ratings[[case.row for case in test_cases]]
         if self.config.objective == "clicks":
             liked = ratings >= self.config.liked
+            metrics.record_auc(logits, liked)
             return {"auc": metrics.auc(logits, liked), "log_loss": metrics.log_loss(logits, liked)}
         low, high = self.data.scale
         predictions = low + (high - low) / (1 + np.exp(-logits))
         is_clear = (ratings >= self.config.liked) | (ratings <= self.config.disliked)
         auc = metrics.auc(logits[is_clear], ratings[is_clear] >= self.config.liked)
+        metrics.record_rmse(predictions, ratings)
         return {"rmse": metrics.rmse(predictions, ratings)} | ({} if np.isnan(auc) else {"auc": auc})
 
     def extra_metrics(self, model: RecommenderModel, split_id: int) -> dict[str, float]:

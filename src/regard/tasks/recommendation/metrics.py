@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.core.example_statistics import record_mean, record_statistics
 from regard.core.ranks import middle_ranks, rank_among
 
 Array = NDArray[np.float64]
@@ -69,6 +70,26 @@ def set_metrics(ranks: Tensor, users: NDArray[np.int64], *, top: int) -> dict[st
         f"recall@{top}": float((hits / counts).mean()),
         f"ndcg@{top}": float((gain / best_gains).mean()),
     }
+
+
+def record_ranking(ranks: Tensor, *, top: int) -> None:
+    """Record HR@k, NDCG@k and 1/rank of each test case."""
+    hit = ranks <= top
+    record_mean(f"hr@{top}", hit.cpu())
+    record_mean(f"ndcg@{top}", torch.where(hit, 1 / torch.log2(ranks.double() + 1), 0.0).cpu())
+    record_mean("mrr", (1 / ranks.double()).cpu())
+
+
+def record_auc(scores: Array, liked: NDArray[np.bool_]) -> None:
+    """Record the score and the label of each test case, from which AUC is computed."""
+    record_statistics(
+        "auc", np.stack([scores, liked], axis=1), lambda rows: auc(rows[:, 0], rows[:, 1].astype(np.bool_))
+    )
+
+
+def record_rmse(predictions: Array, ratings: Array) -> None:
+    """Record the squared error of each rating."""
+    record_statistics("rmse", (predictions - ratings) ** 2, lambda rows: float(np.sqrt(rows.mean())))
 
 
 def coverage_and_novelty(top_items: Tensor, counts: NDArray[np.int64], *, top: int) -> dict[str, float]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
+from regard.core.data_size import DataSize
 from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import DataError, did_you_mean
 from regard.core.inference_mode import eval_mode
@@ -22,7 +23,7 @@ from regard.data.builtin import films
 from regard.data.ratings import dataset, rating_files, user_query
 from regard.data.ratings.dataset import RatingsCollection
 from regard.data.ratings.history_batches import Histories, HistoryBatch, UnorderedHistories
-from regard.data.ratings.splits import SPLIT_IDS, VALID
+from regard.data.ratings.splits import SPLIT_IDS, TRAIN, VALID
 from regard.data.ratings.tables import Columns
 from regard.data.ratings.user_query import UserQuery
 from regard.data.text import document_corpus
@@ -201,6 +202,12 @@ def summarize_data(data: RatingsCollection) -> list[str]:
     titles = "; ".join(data.items.titles[item] for item in first_items)
     sizes = f"{len(data.users.ids):,} users, {len(data.items.ids):,} items"
     return [f"ratings: {counts}; {sizes}; {profiles}", f"first history: user {profile[:80]}: {titles[:160]} …"]
+
+
+def measure(config: Config) -> DataSize:
+    """Return the number of training ratings."""
+    data = build(config).data
+    return DataSize("rating", int((data.split_ids == TRAIN).sum()))
 
 
 def build(config: Config, folder: Path | None = None) -> Recommendation:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from regard.core.config import check_fields
+from regard.core.data_size import DataSize, measure_texts
 from regard.core.data_specs import TaggingSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
@@ -300,6 +301,11 @@ class Tagging(Task):
         text_corpus.save(folder, encoder.tokenizer, self.examples)
         table = {"tags": list(encoder.tags), "units": encoder.data_unit, "alphabet": encoder.alphabet}
         write_text(folder / TAGS_FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+
+
+def measure(config: Config) -> DataSize:
+    """Return the size of the training sentences."""
+    return measure_texts("sentence", ((sentence.text,) for sentence in config.open_splits()["train"]))
 
 
 def build(config: Config, folder: Path | None = None) -> Tagging:

@@ -14,6 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from regard.attention.record import attention_modules, record
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError, MissingExtra, did_you_mean
+from regard.core.example_statistics import record_statistics
 from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
 from regard.data import batching
@@ -26,6 +27,7 @@ BLEU_TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}  # of languages whose
 CHARACTER_TOKENIZERS = ("char", "zh", "ko-mecab", "ja-mecab")
 MECAB_PACKAGES = {"ko-mecab": ("mecab_ko", "ko"), "ja-mecab": ("MeCab", "ja")}  # required package, extra of sacreBLEU
 CROSS_ATTENTION_AXES = ("target", "source")  # query and key axis of attention from target to source
+NOISE_FLOOR = 1.0  # BLEU below this is noise: single matching n-grams, smoothed
 BATCH_PAIRS = 32  # pairs in a batch of the alignment error rate
 
 
@@ -64,7 +66,19 @@ def build_metrics(tokenize: str) -> dict[str, Any]:
 def compute_metrics(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str) -> dict[str, float]:
     """Translations and references -> bleu, bleu_lc and chrf, 0 … 100."""
     metrics = build_metrics(tokenize)
+    for name, metric in metrics.items():
+        record_corpus_metric(name, metric, hypotheses, [references])
     return {name: float(metric.corpus_score(hypotheses, [references]).score) for name, metric in metrics.items()}
+
+
+def record_corpus_metric(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[Any]) -> None:
+    """Record the counts of each sentence, from whose sums a sacreBLEU metric is computed."""
+    if hypotheses:
+        record_statistics(
+            name,
+            metric._extract_corpus_statistics(hypotheses, references),
+            lambda rows: float(metric._aggregate_and_compute(rows.tolist()).score),
+        )
 
 
 def score_file(path: Path, pairs: Sequence[tuple[str, str]], *, tokenize: str) -> dict[str, float]:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.core.config import check_fields
+from regard.core.data_size import DataSize, measure_texts
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, write_text
@@ -139,6 +140,7 @@ class Translation(Task):
             joint_vocab=config.joint,
         )
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
+        self.noise_floor = dict.fromkeys(("bleu", "bleu_lc"), metrics.NOISE_FLOOR)
         self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
         self.examples = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, DEFAULT_EXAMPLE),)
         self.comparison_inputs = tuple(comparison_inputs)
@@ -342,6 +344,11 @@ class Translation(Task):
             vocabulary.save(folder / name)
         for name, texts in (("examples.json", self.examples), ("probes.json", self.comparison_inputs)):
             write_text(folder / name, json.dumps(texts, indent=1, ensure_ascii=False) + "\n")
+
+
+def measure(config: Config) -> DataSize:
+    """Return the size of the training pairs."""
+    return measure_texts("pair", pair_sources.open_pairs(config.data_source, count=config.pairs)["train"])
 
 
 def build(config: Config, folder: Path | None = None) -> Translation:
