@@ -255,17 +255,17 @@ not comparable with published ones. Data and protocol: [images](images.md).
 """,
     "image_classification": """## Classes of images
 
-Accuracy of the most likely class in percent, with one view of each image. MNIST and CIFAR-10 use the first half of
+Accuracy of the most likely class (0 to 1), with one view of each image. MNIST and CIFAR-10 use the first half of
 their test sets.
 """,
     "detection": """## Objects
 
-Average precision in percent, defined over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95. The test
+Average precision (0 to 1), defined over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95. The test
 scenes contain pairs of color and shape that do not occur in training.
 """,
     "captioning": """## Captioning
 
-Scores in percent. Test scenes contain triples of size, color and shape that do not occur in training. `exact`: the
+BLEU, CIDEr and METEOR have their published scale of 0 to 100; `exact` and `pointing` are shares of 1. Test scenes contain triples of size, color and shape that do not occur in training. `exact`: the
 caption is correct word for word. `pointing`: the most attended cell of a content word is in its region. `more`: scenes
 of four objects; training has at most three. How each score is computed: [captioning](captioning.md).
 """,

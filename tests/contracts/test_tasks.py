@@ -47,6 +47,9 @@ class Case(NamedTuple):
     decoding: DecodingStrategy | None
 
 
+SHARE = re.compile(r"(.*_)?(accuracy|exact|pointing|precision|recall|f1|ap|ap50|hr|ndcg|mrr|auc)\b")  # 0 to 1
+
+
 def config_of(name: str) -> Any:
     """Return the TINY config of the task, or else the data settings of its demo."""
     module = find("regard.tasks", name)
@@ -196,6 +199,7 @@ def test_the_target_metric_is_among_the_metrics(case: Case) -> None:
     assert np.isfinite(scores[task.target_metric.metric])
     assert model.training  # restored
     assert all(isinstance(value, float) for value in scores.values())
+    assert {name: value for name, value in scores.items() if SHARE.match(name) and not 0 <= value <= 1} == {}
 
 
 def test_the_target_metric_is_a_function_of_the_recorded_examples(case: Case) -> None:
@@ -237,7 +241,9 @@ def test_a_prediction_does_not_depend_on_the_rest_of_the_batch(case: Case) -> No
         assert [prediction.text for prediction in batched[0]] == [prediction.text for prediction in alone]
         for in_batch, single in zip(batched[0], alone, strict=True):
             assert in_batch.score == pytest.approx(single.score, abs=1e-3)
-        ranks = [prediction.rank for prediction in alone if prediction.rank is not None]
+            assert single.score is None or single.score < 1e-3  # a log probability
+            assert single.probability is None or 0 <= single.probability <= 1
+        ranks = [prediction.ranking_score for prediction in alone if prediction.ranking_score is not None]
         assert ranks == sorted(ranks, reverse=True)
 
 

@@ -405,7 +405,7 @@ def test_an_infinite_score_is_null(served_runs, monkeypatch):
     predictions = [[Prediction("x", -float("inf"))] for _ in TEXTS]
     monkeypatch.setattr(served_runs[0], "predict", lambda *_: predictions)
     fields = translate(client_of(served_runs)).json()["predictions"][0][0]
-    assert fields == {"text": "x", "score": None, "rank": None}
+    assert fields == {"text": "x", "probability": 0.0, "score": None, "ranking_score": None}
 
 
 def test_files_of_predictions_are_base64_and_limited(served_runs, monkeypatch):

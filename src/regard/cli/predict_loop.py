@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from regard.api.parallel import map_in_order
 from regard.cli import predict_command, predict_torch_free
-from regard.cli.inputs import InputLine, InputStream, from_arguments, piped_input, standard_input
+from regard.cli.inputs import (
+    InputLine,
+    InputStream,
+    file_input,
+    from_arguments,
+    piped_input,
+    require_texts,
+    standard_input,
+)
 from regard.cli.output import Result, RowFormatter, predict_with_bisection, print_remarks, write_predictions
+from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.settings import to_options
 from regard.core import checksums
@@ -46,6 +55,9 @@ def run_predict(
     if predict_options.on_error not in (None, *ON_ERROR):
         raise ConfigError(f"--on-error {predict_options.on_error}: must be one of {', '.join(ON_ERROR)}")
     checksums.require_run_folder(folder)  # before torch is imported, which takes seconds
+    check_targets(predict_options.out, force=predict_options.force)
+    if predict_options.file is not None and inputs:
+        raise ConfigError(f"--file {predict_options.file}: inputs are also given as arguments; leave one of them out")
     predictor = None
     if not (predict_options.out or predict_options.ray):
         predictor = predict_torch_free.find_torch_free(
@@ -56,7 +68,7 @@ def run_predict(
             few_inputs=0 < len(inputs) <= SMALL_INPUT_COUNT,
         )
     if predictor is not None:
-        stream = from_arguments(inputs) if inputs else standard_input()
+        stream = _select_inputs(inputs, predict_options.file, opens_files=False, allow_empty=False)
         predict_torch_free.print_predictions(
             predictor,
             stream,
@@ -93,14 +105,15 @@ def _predict_with_run(
     run.predict([], **options)  # validate run, engine and options before reading any input
     run.cache_command(settings, **options)
     print_remarks([run.engine_note] if run.engine_note else [])
-    stream = _select_inputs(inputs, allow_empty="" in run.task.examples)
+    opens_files = run.task.input_suffixes is None or bool(run.task.input_suffixes)
+    stream = _select_inputs(inputs, predict_options.file, opens_files=opens_files, allow_empty="" in run.task.examples)
+    formatter = RowFormatter(verb, predict_options, options)
     if predict_options.out:
         if predict_options.ray:
             raise ConfigError("--ray and --out cannot be combined: --ray prints predictions; leave one of them out")
         texts = [_readable(line, stream.name) for line in stream.lines if line]
-        write_predictions(run.predict(texts, **options), predict_options.out)
+        write_predictions(texts, run.predict(texts, **options), formatter)
         return
-    formatter = RowFormatter(verb, predict_options, options)
     predictor = None if predict_options.ray else run.torch_free_predictor(**options)
     if predictor is not None:
         chunks = split_chunks(stream.lines, 1, times=EXTERNAL_ENGINE_FACTOR)
@@ -112,9 +125,13 @@ def _predict_with_run(
     printer.close()
 
 
-def _select_inputs(inputs: Sequence[str], *, allow_empty: bool) -> InputStream:
-    """Return the arguments, or the lines of standard input, or one empty input if the task accepts it."""
+def _select_inputs(inputs: Sequence[str], file: Path | None, *, opens_files: bool, allow_empty: bool) -> InputStream:
+    """Return the arguments, the lines of a file or of standard input, or one empty input if the task accepts it."""
+    if file is not None:
+        return file_input(file)
     if inputs:
+        if not opens_files:
+            require_texts(inputs)
         return from_arguments(inputs)
     return (piped_input() or from_arguments([""])) if allow_empty else standard_input()
 

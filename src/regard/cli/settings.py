@@ -147,8 +147,8 @@ OnError = Annotated[
 Ray = Annotated[
     str,
     typer.Option(
-        metavar="ADDRESS|local",
-        help="Predict on a Ray cluster: many machines, or a cluster of this one (extra ray).",
+        metavar="[ADDRESS]",
+        help="Predict on the Ray cluster at this address; without one, on a cluster of this machine (extra ray).",
         show_default=False,
     ),
 ]
@@ -157,5 +157,10 @@ Trust = Annotated[
 ]
 Out = Annotated[
     list[Path] | None,
-    typer.Option(help="Write the prediction to a file; the suffix selects the format. May be repeated."),
+    typer.Option(
+        help="Write the predictions to a file; the suffix selects the format: .txt, .jsonl, or one of the task. "
+        "May be repeated."
+    ),
 ]
+InputFile = Annotated[Path | None, typer.Option(help="Predict for every line of this text file.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]

@@ -37,4 +37,4 @@ def to_json(predictions: Sequence[Sequence[Prediction]], files: Sequence[str] = 
 
 
 def _is_finite(prediction: Prediction) -> bool:
-    return math.isfinite(prediction.score or 0.0) and math.isfinite(prediction.rank or 0.0)
+    return math.isfinite(prediction.score or 0.0) and math.isfinite(prediction.ranking_score or 0.0)

@@ -25,7 +25,7 @@ from regard.core.errors import CheckpointError, ConfigError, FileError
 from regard.core.files import file_sha256, fsync
 from regard.training import recipe as recipes
 from regard.training import tensor_files
-from regard.training.migrations import CONFIG_VERSION, migrate
+from regard.training.migrations import CONFIG_VERSION, migrate, to_shares
 from regard.training.recipe import Recipe
 
 IDENTITY_KEYS = ("run", "files", "fingerprint")  # keys of config.json that are not part of the recipe
@@ -220,7 +220,8 @@ def read_saved_metrics(folder: RunFolder) -> tuple[int, dict[str, float]]:
     step, metrics = metadata.get("step"), metadata.get("metrics")
     if not isinstance(step, int) or not isinstance(metrics, dict):
         raise CorruptFile(f"{folder.model}: not written by regard (step or metrics are missing)")
-    return step, {str(name): float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+    numbers = {str(name): float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+    return step, to_shares(str(read_config(folder).get("task")), numbers)
 
 
 def _is_text_table(value: object) -> bool:

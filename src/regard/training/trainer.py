@@ -71,6 +71,7 @@ class Trainer:
         """Restore the state of a checkpoint, or the initial state if `path` is None; `new_log` starts a new log."""
         if path is not None:
             self.progress = checkpoint.load(path, self.engine.model, optimizer=self.optimizer, identity=identity)
+            self.progress.best = self.progress.best.in_shares(self.recipe.task.name)
         self.progress.run, self._first_step = identity.run_id, self.progress.step
         if new_log and self.processes.is_main_process:
             old_log = move_aside(self.folder.log)

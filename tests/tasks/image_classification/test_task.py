@@ -63,7 +63,7 @@ def test_accuracy_is_the_share_of_correct_predictions(prepared):
     is_correct = (
         model(torch.from_numpy(pixels.transpose(0, 3, 1, 2) / 127.5 - 1).float()).argmax(dim=1).numpy() == labels
     )
-    assert scores["accuracy"] == pytest.approx(100 * is_correct.mean())
+    assert scores["accuracy"] == pytest.approx(is_correct.mean())
 
 
 def test_the_loss_of_mixed_images_is_shared_among_their_classes():

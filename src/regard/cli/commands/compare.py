@@ -12,8 +12,9 @@ import typer
 
 from regard.cli.commands import evaluate
 from regard.cli.completion import complete_compare
+from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictCommand, target_with_settings
-from regard.cli.settings import INSIDE, Json, Trust, settings_of
+from regard.cli.settings import INSIDE, Force, Json, Trust, settings_of
 from regard.core.errors import RegardError
 from regard.core.strict_json import to_strict_json
 
@@ -43,16 +44,20 @@ def run(
     split: Annotated[str | None, typer.Option(help="Also evaluate the runs on this split: valid, test.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="CSV instead of text, one line a run.")] = False,
     as_json: Json = False,
+    force: Force = False,
     trust: Trust = False,
 ) -> None:
     """Compare runs on one input: outputs, metrics, speed, size, attention maps."""
     folders, raw_input = _split_arguments(words, is_evaluated=split is not None)
+    check_targets((html,), force=force)
     from rich.console import Console
 
     from regard.api.run import load
     from regard.inspection import compare
 
-    runs = [load(folder, trust=trust) for folder in folders]
+    settings = settings_of(context)
+    searches = [setting for setting in settings if setting.startswith("decoding")]  # for the metrics too
+    runs = [load(folder, searches if split else (), trust=trust) for folder in folders]
     _check_same_task(runs)
     _check_split(runs, split)
     names = compare.unique_names(folders)
@@ -61,7 +66,6 @@ def run(
     if raw_input is not None:
         from regard.inspection.collect import inspect
 
-        settings = settings_of(context)
         targets = [target_with_settings(run, settings, name=name) for run, name in zip(runs, names, strict=True)]
         inspections = [inspect(target, raw_input) for target in targets]
         rows = compare.table(inspections)
@@ -81,6 +85,13 @@ def run(
                 print(f"{inspection.facts['run']}: no attention map; {inspection.model} has no attention")
     if html is not None:
         _write(html, inspections, quiet=as_json or as_csv)
+
+
+def _search(run: Run) -> Facts:
+    """Return the decoding settings with which a run is evaluated; empty if its task does not decode."""
+    table = run.recipe.to_dict().get("decoding", {})
+    settings = [f"{name}={value}" for name, value in table.items() if name != "name" and value not in (None, [], ())]
+    return {"decoding": " ".join([table["name"], *settings])} if table else {}
 
 
 def _split_arguments(words: Sequence[str], *, is_evaluated: bool) -> tuple[list[Path], str | None]:
@@ -114,7 +125,7 @@ def _add_scores(facts: Sequence[Facts], runs: Sequence[Run], split: str) -> None
     statistics = []
     for row, run in zip(facts, runs, strict=True):
         with collect_statistics() as collected:
-            row.update({"split": split, "scores": run.evaluate(split)})
+            row.update({"split": split, **_search(run), "scores": run.evaluate(split)})
         row.update(evaluate.interval_entries(collected))
         statistics.append(collected.get(run.task.target_metric.metric))
     first, metric = statistics[0], runs[0].task.target_metric.metric

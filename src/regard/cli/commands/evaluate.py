@@ -68,7 +68,10 @@ def run(
     console = Console(markup=False)
     is_fallback = not split and chosen_split != DEFAULT_SPLIT
     description = f"{chosen_split}, as its data has no {DEFAULT_SPLIT} split" if is_fallback else chosen_split
-    title = f"{folder} on {report.get('data', description)}"
+    changed = [
+        setting for setting in settings if setting not in evaluation_settings and not setting.startswith("data.")
+    ]
+    title = ", ".join([f"{folder} on {report.get('data', description)}", *changed])
     for table in tables(report["scores"], report["signatures"], title=title, intervals=report.get("intervals", {})):
         console.print(table, soft_wrap=True)
 
@@ -97,21 +100,26 @@ def _lacks_default_split(run: Run, options: Mapping[str, Any]) -> bool:
 
 
 def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """Compute metrics, signatures and time, as written to evaluation-<split>-<decoder>.json.
+    """Compute metrics, signatures and time, and store them in the run folder under their settings.
 
-    Results on other data (`options`, or [data] settings) are not stored in the run folder.
+    Results on other data (`options`, or [data] settings) are not stored.
     """
+    from regard.training.run_folder import RunFolder, read_saved_metrics
+
     started_at = time.perf_counter()
     with collect_statistics() as collected:
         scores = run.evaluate(split, **options)
     scores |= run.extra_metrics(split, **options)
     decoding = run.recipe.to_dict().get("decoding", {})
     changes = [f"{name}={value}" for name, value in options.items()]
-    changes += [] if run.uses_training_data else [setting for setting in run.settings if setting.startswith("data.")]
+    settings = [str(setting) for setting in run.settings]
+    changes += [] if run.uses_training_data else [setting for setting in settings if setting.startswith("data.")]
     report = {
         "split": split,
         **({"data": " ".join(changes)} if changes else {}),
         "decoding": decoding,
+        "settings": [setting for setting in settings if not setting.startswith(("data.", "decoding"))],
+        "step": read_saved_metrics(RunFolder(run.folder))[0],
         "scores": scores,
         **interval_entries(collected),
         "signatures": run.evaluation_task(**options).signatures(),
@@ -119,7 +127,7 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
         "seconds": round(time.perf_counter() - started_at, 1),
     }
     if not changes:
-        _store(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
+        _store(run.folder, report)
     return report
 
 
@@ -132,11 +140,11 @@ def interval_entries(collected: Collected) -> dict[str, Any]:
     return {"examples": max(counts), "intervals": table} if table else {}
 
 
-def _store(path: Path, report: dict[str, Any]) -> None:
+def _store(folder: Path, report: dict[str, Any]) -> None:
     """Write the report to the run folder; if that fails, print a warning and continue."""
-    from regard.core.checksummed_json import write_json
+    from regard.training import stored_evaluations
 
     try:
-        write_json(path, report)
+        stored_evaluations.store(folder, report)
     except FileError as error:
         print(f"regard: the metrics were not stored in the run folder: {error}", file=sys.stderr)

@@ -18,7 +18,7 @@ from regard.data.text.unknown_words import find_unknown_words
 
 VERBS = ("translate",)
 MAX_LENGTH_RATIO, MAX_LENGTH_MARGIN = 2, 10  # limit of a translation: ratio · source tokens + margin
-EMPTY_PREDICTION = Prediction("", score=0.0, rank=0.0)  # the translation of a blank text
+EMPTY_PREDICTION = Prediction("", score=0.0, ranking_score=0.0)  # the translation of a blank text
 
 
 def tokenizer_files(*, joint: bool) -> list[str]:

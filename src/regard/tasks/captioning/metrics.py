@@ -96,11 +96,11 @@ def _bleu_metric(order: int) -> BLEU:
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> float:
-    """Return the percentage of captions that match one of their references word for word."""
+    """Return the share of captions that match one of their references word for word."""
     pairs = zip(hypotheses, references, strict=True)
     is_match = [normalize_caption(text) in map(normalize_caption, captions) for text, captions in pairs]
-    record_mean("exact", is_match, scale=100)
-    return 100 * sum(is_match) / len(hypotheses)
+    record_mean("exact", is_match)
+    return sum(is_match) / len(hypotheses)
 
 
 def extras_installed() -> bool:

@@ -199,8 +199,8 @@ class Captioning(Task):
     def evaluate(self, model: CaptionModel, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """Return bleu1 … bleu4 of free-running captions over all references.
 
-        Scenes also have `exact`, the percentage of captions that match word for word, and `pointing`. The latter is
-        the percentage of content words whose attention is in the right region.
+        Scenes also have `exact`, the share of captions that match word for word, and `pointing`. The latter is
+        the share of content words whose attention is in the right region.
         """
         part = self.collection.split(split)
         scores = self._score_captions(model, part, decoding)

@@ -306,7 +306,7 @@ class Classification(Task):
         classified = ClassifiedDocument(
             parsed_input,
             self._tokenize([parsed_input])[0],
-            [Output(prediction.text, prediction.score, prediction.rank) for prediction in predictions],
+            [Output(prediction.text, prediction.score, prediction.ranking_score) for prediction in predictions],
             predictions[0].value,
             seconds,
             labelled_sources.find_review(self.config.data_source, parsed_input),

@@ -45,7 +45,12 @@ def to_prediction(
         for detected, (left, top, right, bottom) in zip(objects, boxes, strict=True)
     ]
     table = [
-        {"class": classes[detected.label], "score": detected.score, "box": list(detected.box), "pixels": list(box)}
+        {
+            "class": classes[detected.label],
+            "probability": detected.score,
+            "box": list(detected.box),
+            "pixels": list(box),
+        }
         for detected, box in zip(objects, boxes, strict=True)
     ]
     labels = [
@@ -55,7 +60,7 @@ def to_prediction(
     legend = [(classes[label], _colour(label)) for label in sorted({detected.label for detected in objects})]
     return Prediction(
         "; ".join(texts) or "nothing",
-        score=sum(math.log(max(detected.score, 1e-9)) for detected in objects),
+        score=sum(math.log(max(detected.score, 1e-9)) for detected in objects) if objects else None,
         value=objects,
         remarks=format_remarks(input_image),
         data={"objects": table},

@@ -162,20 +162,18 @@ class Detection(Task):
         return Loss(torch.stack(list(parts.values())).sum(), len(batch.images), parts)
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Return `ap50`, average precision at IoU 0.5, `ap`, the mean over IoU 0.5 … 0.95, in percent, and `loss`."""
+        """Return `ap50`, average precision at IoU 0.5, `ap`, the mean over IoU 0.5 … 0.95, both 0 to 1, and `loss`."""
         data = self.collection.split(split)
         ground_truth = [
             [GroundTruthObject(int(label), tuple(box.tolist())) for label, box in zip(labels, boxes, strict=True)]
             for labels, boxes in zip(data.labels, data.boxes, strict=True)
         ]
         detections = self.detect(model, data.pixels)
-        precisions = [
-            100 * average_precision(detections, ground_truth, threshold=threshold) for threshold in IOU_THRESHOLDS
-        ]
+        precisions = [average_precision(detections, ground_truth, threshold=threshold) for threshold in IOU_THRESHOLDS]
         images = np.empty((len(detections), 2), dtype=object)  # detections and ground truth of each image
         images[:, 0], images[:, 1] = detections, ground_truth
         threshold = IOU_THRESHOLDS[0]
-        record_statistics("ap50", images, lambda rows: 100 * average_precision(*rows.T.tolist(), threshold=threshold))
+        record_statistics("ap50", images, lambda rows: average_precision(*rows.T.tolist(), threshold=threshold))
         return {"ap50": precisions[0], "ap": float(np.mean(precisions)), "loss": self._split_loss(model, data)}
 
     def _split_loss(self, model: Any, data: DetectionImages) -> float:
@@ -200,7 +198,7 @@ class Detection(Task):
 
     def signatures(self) -> dict[str, str]:
         method = "mean over classes of interpolated precision at 101 recalls, every query with its most likely class"
-        return {"ap50": f"{method}, IoU 0.5, percent", "ap": f"{method}, mean over IoU 0.50:0.05:0.95, percent"}
+        return {"ap50": f"{method}, IoU 0.5", "ap": f"{method}, mean over IoU 0.50:0.05:0.95"}
 
     def save(self, folder: Path) -> None:
         """Write the image shape, the classes and an example image."""

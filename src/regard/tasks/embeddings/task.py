@@ -245,7 +245,10 @@ class Embeddings(Task):
         vectors = WordVectors(space.words, self._vectors(model))
         files = {".vec": partial(word_vectors.to_text, vectors), ".bin": partial(word_vectors.to_binary, vectors)}
         return [
-            [Prediction(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.n)]
+            [
+                Prediction(near.word, ranking_score=near.cosine, files=files, data={"cosine": near.cosine})
+                for near in space.nearest(terms, options.n)
+            ]
             for terms in (self._terms(space, text) for text in inputs)
         ]
 

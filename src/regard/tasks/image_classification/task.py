@@ -71,7 +71,7 @@ TINY = Config(batch_size=8)  # for tests
 class Options:
     """Options of a request."""
 
-    n: int = 3  # number of classes per image, most likely first
+    n: int = 1  # number of classes per image, most likely first
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("n",))
@@ -148,14 +148,14 @@ class ImageClassification(Task):
         return Loss((batch.weight * first + (1 - batch.weight) * second).sum(), len(batch.labels))
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Return `accuracy` in percent, and `loss` in nats per image."""
+        """Return `accuracy`, 0 to 1, and `loss` in nats per image."""
         pixels, all_labels = self.collection.split(split).all()
         labels = torch.from_numpy(all_labels[all_labels >= 0])
         scores = self.log_probabilities(model, pixels[all_labels >= 0])
         is_correct = scores.argmax(dim=1) == labels
-        record_mean("accuracy", is_correct, scale=100)
+        record_mean("accuracy", is_correct)
         return {
-            "accuracy": 100 * is_correct.double().mean().item(),
+            "accuracy": is_correct.double().mean().item(),
             "loss": -scores.gather(1, labels[:, None]).mean().item(),
         }
 
@@ -169,7 +169,7 @@ class ImageClassification(Task):
         return torch.cat(parts)
 
     def signatures(self) -> dict[str, str]:
-        return {"accuracy": "share of images whose most likely class is the true one, percent, one view of each image"}
+        return {"accuracy": "share of images whose most likely class is the true one, one view of each image"}
 
     def save(self, folder: Path) -> None:
         """Write the image shape, the classes and an example image."""
@@ -200,7 +200,10 @@ class ImageClassification(Task):
             ranked = [(self.classes[index], score) for index, score in zip(indices, values, strict=True)]
             remarks = image_inputs.format_remarks(image)
             predictions.append(
-                [Prediction(name, score=score, rank=score, value=name, remarks=remarks) for name, score in ranked]
+                [
+                    Prediction(name, score=score, ranking_score=score, value=name, remarks=remarks)
+                    for name, score in ranked
+                ]
             )
         return predictions
 

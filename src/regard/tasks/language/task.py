@@ -190,7 +190,7 @@ class Language(Task):
             score = -float(values[len(prompt) :].sum())
             words = find_unknown_words(inputs[index] or options.prompt, self.tokenizer, prompt)
             predictions[index].append(self._prediction(prompt, continuation, score, text).with_unknown_tokens(words))
-        return [sorted(row, key=lambda prediction: -(prediction.rank or 0)) for row in predictions]
+        return [sorted(row, key=lambda prediction: -(prediction.ranking_score or 0)) for row in predictions]
 
     def _prompt(self, text: str, options: Options) -> TokenIds:
         if text and options.prompt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -66,9 +67,13 @@ def predict_masks(
 def to_predictions(text: MaskedText, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Prediction]:
     """Log p (masks v) -> the `top` most likely ways to fill all masks; `value` has the candidates of each mask."""
     candidates = best_candidates(scores, top)
-    words = [[(token_name(token, tokenizer), score) for token, score in row] for row in candidates]
-    data = {"gaps": [[{"text": word, "score": score} for word, score in row] for row in words]}
     unknown = find_unknown_words(MASK_PATTERN.sub(" ", text.text), tokenizer)
+    words = [[(token_name(token, tokenizer), score) for token, score in row] for row in candidates]
+    data = {
+        "gaps": [
+            [{"text": word, "probability": math.exp(score), "score": score} for word, score in row] for row in words
+        ]
+    }
     return [
         Prediction(fill_text(text, filling, tokenizer), score, score, value=words, data=data).with_unknown_tokens(
             unknown

@@ -71,7 +71,8 @@ class ListRecommender:
             }
             value = RecommendedItem(item_id, title, score, explanation)
             text = f"{title}  ({because})" if because else title
-            predictions.append(Prediction(text, score, score, value=value, remarks=query.remarks, data=data))
+            log_p = score if self.config.objective == "next" else None  # otherwise the score is a rating
+            predictions.append(Prediction(text, log_p, score, value=value, remarks=query.remarks, data=data))
         return predictions
 
     def recommend_items(
