@@ -14,6 +14,7 @@ from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 
+from regard.core.errors import DataError
 from regard.core.extras import require
 
 NGRAM_ORDERS = (1, 2, 3, 4)
@@ -41,6 +42,7 @@ def normalize_caption(text: str) -> str:
 
 def bleu(hypotheses: Sequence[str], references: References) -> dict[str, float]:
     """Captions and all references of each -> corpus-level bleu1 … bleu4, 0 … 100."""
+    _check_any(hypotheses, references)
     num_columns = max(map(len, references))
     columns: Any = [
         [normalize_caption(captions[i]) if i < len(captions) else None for captions in references]
@@ -56,6 +58,7 @@ def _bleu_metric(order: int) -> BLEU:
 
 def exact_match(hypotheses: Sequence[str], references: References) -> float:
     """Return the percentage of captions that match one of their references word for word."""
+    _check_any(hypotheses, references)
     pairs = zip(hypotheses, references, strict=True)
     matches = sum(normalize_caption(text) in map(normalize_caption, captions) for text, captions in pairs)
     return 100 * matches / len(hypotheses)
@@ -68,6 +71,11 @@ def extras_installed() -> bool:
 
 def cider(hypotheses: Sequence[str], references: References) -> float:
     """Return CIDEr-D as the COCO server computes it, with document frequencies of these references, times 100."""
+    _check_any(hypotheses, references)
+    if not any(
+        split_words(text) for text in (*hypotheses, *(caption for captions in references for caption in captions))
+    ):
+        return 0.0  # no caption has a word, so there is no n-gram to compare
     scorer = require("pycocoevalcap.cider.cider", extra="captions").Cider()
     score, _ = scorer.compute_score(
         {i: [normalize_caption(text) for text in captions] for i, captions in enumerate(references)},
@@ -78,12 +86,20 @@ def cider(hypotheses: Sequence[str], references: References) -> float:
 
 def meteor(hypotheses: Sequence[str], references: References) -> float:
     """Return the mean over captions of METEOR against the best reference, times 100."""
+    _check_any(hypotheses, references)
     meteor_score = require("nltk.translate.meteor_score", extra="captions").meteor_score
     scores = [
         meteor_score([split_words(caption) for caption in captions], split_words(text), wordnet=NoSynonyms())
         for text, captions in zip(hypotheses, references, strict=True)
     ]
     return 100 * float(sum(scores)) / len(scores)
+
+
+def _check_any(hypotheses: Sequence[str], references: References) -> None:
+    """Raise a DataError if there is no caption, or an image without references."""
+    if not hypotheses or not all(references):
+        problem = "an image has no reference captions" if hypotheses else "there are no captions"
+        raise DataError(f"caption metrics: {problem}; give at least one image, each with references")
 
 
 def signatures() -> dict[str, str]:
