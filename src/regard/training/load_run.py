@@ -16,7 +16,7 @@ from regard.core.errors import CheckpointError, ConfigError, RegardError
 from regard.core.files import FileState, file_state
 from regard.core.seed import preserve_rng_state, seed_all
 from regard.core.task import Task
-from regard.training import checkpoint, data_paths, tensor_files
+from regard.training import checkpoint, data_paths, tensor_files, third_party
 from regard.training.recipe import Recipe, Settings, setting_names, setting_texts
 from regard.training.run_folder import RunFolder, check_files, read_identity, read_recipe
 from regard.training.shape_check import check_shapes
@@ -72,6 +72,7 @@ def load_run(
         model = build()
         checkpoint.restore_weights(model, tensors, folder.model)
         model = model.to(device).eval()
+        third_party.check_parts(model, recipe.decoding)
     return LoadedRun(folder.path, recipe, task, model, trusted, file_states)
 
 

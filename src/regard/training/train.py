@@ -15,7 +15,17 @@ from regard.core.errors import ConfigError, DataError, RegardError
 from regard.core.protocols import Loss
 from regard.core.seed import preserve_rng_state
 from regard.core.task import Task
-from regard.training import data_paths, model_card, optimizer, plan, plan_warnings, pretrained, summary, tensor_files
+from regard.training import (
+    data_paths,
+    model_card,
+    optimizer,
+    plan,
+    plan_warnings,
+    pretrained,
+    summary,
+    tensor_files,
+    third_party,
+)
 from regard.training.checkpoint import Tensors
 from regard.training.console import Console, SilentConsole, open_console
 from regard.training.device import enable_activation_checkpointing, keep_freed_memory, resolve_dtype
@@ -101,6 +111,7 @@ def _dry_run(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Pretr
     tensors: Tensors = {}
     if recipe.pretrained is not None:
         report, tensors = pretrained.collect_pretrained(recipe.pretrained, model, task)
+    third_party.check_parts(model, recipe.decoding)
     if not len(task.epoch_batches(0, recipe.seed)):
         raise DataError("the training data has no batches; provide more data or a larger batch size")
     _example_loss(recipe, task, model=model).total.backward()

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from regard.core.errors import MissingExtra
+from regard.core.errors import DataError, MissingExtra
 from regard.tasks.captioning import metrics
 
 # The example of nltk's documentation of METEOR, from Papineni et al. 2002.
@@ -111,3 +111,16 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "nltk.translate.meteor_score", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[captions\]'"):
         metrics.meteor(["a"], [["a"]])
+
+
+def test_captions_without_words_score_zero():
+    assert metrics.cider(["..."], [["!", "?"]]) == 0
+    assert metrics.bleu(["..."], [["!"]])["bleu4"] == 0
+
+
+@pytest.mark.parametrize("metric", [metrics.bleu, metrics.cider, metrics.meteor, metrics.exact_match])
+def test_no_captions_are_a_one_line_error(metric):
+    with pytest.raises(DataError, match="caption metrics: there are no captions; give at least one image"):
+        metric([], [])
+    with pytest.raises(DataError, match="caption metrics: an image has no reference captions"):
+        metric(["a dog"], [[]])

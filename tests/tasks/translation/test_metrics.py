@@ -147,3 +147,8 @@ def test_data_without_true_alignment_has_no_error_rate(tmp_path):
     config = translation.Config(path=tmp_path / "x.tsv", source="1", target="2", vocab_size=200)
     task = translation.build(config)
     assert task.extra_metrics(build(task, bahdanau), "test", None) == {} and "aer" not in task.signatures()
+
+
+def test_no_sentences_are_a_one_line_error():
+    with pytest.raises(DataError, match="BLEU and chrF: there are no sentences; give at least one translation"):
+        metrics.compute_metrics([], [], tokenize="13a")

@@ -16,6 +16,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.core.errors import DataError
 from regard.core.example_statistics import record_mean, record_statistics
 from regard.core.extras import require
 from regard.data.text.languages import script_of
@@ -60,6 +61,7 @@ def normalize_caption(text: str) -> str:
 
 def bleu(hypotheses: Sequence[str], references: References) -> dict[str, float]:
     """Captions and all references of each -> corpus-level bleu1 … bleu4, 0 … 100."""
+    _check_any(hypotheses, references)
     columns = _columns(references, join_units)
     units = [join_units(text) for text in hypotheses]
     for n in NGRAM_ORDERS:
@@ -69,6 +71,7 @@ def bleu(hypotheses: Sequence[str], references: References) -> dict[str, float]:
 
 def chrf(hypotheses: Sequence[str], references: References) -> float:
     """Captions and all references of each -> corpus-level chrF, 0 … 100, of lowercased words without punctuation."""
+    _check_any(hypotheses, references)
     texts = [normalize_caption(text) for text in hypotheses]
     return float(CHRF().corpus_score(texts, _columns(references, normalize_caption)).score)
 
@@ -97,6 +100,7 @@ def _bleu_metric(order: int) -> BLEU:
 
 def exact_match(hypotheses: Sequence[str], references: References) -> float:
     """Return the share of captions that match one of their references word for word."""
+    _check_any(hypotheses, references)
     pairs = zip(hypotheses, references, strict=True)
     is_match = [normalize_caption(text) in map(normalize_caption, captions) for text, captions in pairs]
     record_mean("exact", is_match)
@@ -110,6 +114,11 @@ def extras_installed() -> bool:
 
 def cider(hypotheses: Sequence[str], references: References) -> float:
     """Return CIDEr-D as the COCO server computes it, with document frequencies of these references, times 100."""
+    _check_any(hypotheses, references)
+    if not any(
+        split_words(text) for text in (*hypotheses, *(caption for captions in references for caption in captions))
+    ):
+        return 0.0  # no caption has a word, so there is no n-gram to compare
     scorer = require("pycocoevalcap.cider.cider", extra="captions").Cider()
     score, _ = scorer.compute_score(
         {i: [join_units(text) for text in captions] for i, captions in enumerate(references)},
@@ -120,12 +129,20 @@ def cider(hypotheses: Sequence[str], references: References) -> float:
 
 def meteor(hypotheses: Sequence[str], references: References) -> float:
     """Return the mean over captions of METEOR against the best reference, times 100."""
+    _check_any(hypotheses, references)
     meteor_score = require("nltk.translate.meteor_score", extra="captions").meteor_score
     scores = [
         meteor_score([split_units(caption) for caption in captions], split_units(text), wordnet=NoSynonyms())
         for text, captions in zip(hypotheses, references, strict=True)
     ]
     return 100 * float(sum(scores)) / len(scores)
+
+
+def _check_any(hypotheses: Sequence[str], references: References) -> None:
+    """Raise a DataError if there is no caption, or an image without references."""
+    if not hypotheses or not all(references):
+        problem = "an image has no reference captions" if hypotheses else "there are no captions"
+        raise DataError(f"caption metrics: {problem}; give at least one image, each with references")
 
 
 def signatures() -> dict[str, str]:

@@ -65,6 +65,8 @@ def build_metrics(tokenize: str) -> dict[str, Any]:
 
 def compute_metrics(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str) -> dict[str, float]:
     """Translations and references -> bleu, bleu_lc and chrf, 0 … 100."""
+    if not hypotheses:
+        raise DataError("BLEU and chrF: there are no sentences; give at least one translation and its reference")
     metrics = build_metrics(tokenize)
     for name, metric in metrics.items():
         record_corpus_metric(name, metric, hypotheses, [references])
