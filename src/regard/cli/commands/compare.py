@@ -14,6 +14,7 @@ from regard.cli.completion import complete_compare
 from regard.cli.predict_command import PredictCommand, target_with_settings
 from regard.cli.settings import INSIDE, Json, Trust, settings_of
 from regard.core.errors import RegardError
+from regard.core.pretrained_runs import locate_run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,6 +79,7 @@ def run(
 
 def _split_arguments(words: Sequence[str], *, is_evaluated: bool) -> tuple[list[Path], str | None]:
     """Return the runs and the input; the input is optional if the runs are evaluated."""
+    words = [str(locate_run(word)) for word in words]
     if is_evaluated and len(words) >= 2 and all((Path(word) / "config.json").exists() for word in words):
         return [Path(word) for word in words], None
     if len(words) < 3:

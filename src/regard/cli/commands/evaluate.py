@@ -17,6 +17,7 @@ from regard.cli.help import Section
 from regard.cli.settings import USE, Folder, Json, SettingsCommand, Trust, settings_of, to_options
 from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
+from regard.core.pretrained_runs import is_pretrained
 
 if TYPE_CHECKING:
     from regard.api.run import Run
@@ -113,7 +114,7 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - started_at, 1),
     }
-    if not changes:
+    if not changes and not is_pretrained(run.folder):
         _store(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
     return report
 
