@@ -18,6 +18,7 @@ from typing import Any
 
 from regard.core.errors import FileError, TrustError
 from regard.core.files import append_bytes, cache_folder, open_regular
+from regard.core.pretrained_runs import is_pretrained
 
 CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 TRUSTED_FILE = "trusted_runs"
@@ -38,6 +39,8 @@ def mark_trusted(run: Path) -> None:
 
 def is_trusted(run: Path) -> bool:
     """Return True if a run was trained here and its configuration has not changed since."""
+    if is_pretrained(run):  # part of the package
+        return True
     line = _trust_line(run)
     return line is not None and any(line in _trusted_lines(cache_folder() / name) for name in (TRUSTED_FILE, OLD_FILE))
 

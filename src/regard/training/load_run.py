@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from regard.core import trust as trusts
 from regard.core.errors import CheckpointError, ConfigError, RegardError
 from regard.core.files import FileState, file_state
+from regard.core.pretrained_runs import locate_run
 from regard.core.seed import preserve_rng_state, seed_all
 from regard.core.task import Task
 from regard.training import checkpoint, data_paths, tensor_files, third_party
@@ -50,7 +51,7 @@ def load_run(
     A run that was trained on this machine may import the packages it was trained with. For any other run no module
     outside of regard is imported, and nothing is downloaded, unless `trust` is set.
     """
-    folder = RunFolder(Path(path))
+    folder = RunFolder(locate_run(path))
     trusted = trust or trusts.is_trusted(folder.path)
     with preserve_rng_state(), trusts.trust_scope(folder.path, trusted=trusted), _wrap_errors(folder, trusted=trusted):
         recipe = read_recipe(folder)

@@ -12,6 +12,7 @@ from torch import nn
 from regard.core import trust as trusts
 from regard.core.checksums import describe_changes
 from regard.core.errors import ConfigError, DataError, RegardError
+from regard.core.pretrained_runs import check_writable, locate_run
 from regard.core.protocols import Loss
 from regard.core.seed import preserve_rng_state
 from regard.core.task import Task
@@ -132,7 +133,8 @@ def resume(
 
     `new_log` moves a damaged log away and starts a new one. `trust`: see `load_run`.
     """
-    folder = RunFolder(Path(out))
+    folder = RunFolder(locate_run(out))
+    check_writable(folder.path, "train its recipe into a folder of yours: regard info RUN names it")
     trusted = trust or trusts.is_trusted(folder.path)
     with trusts.trust_scope(folder.path, trusted=trusted):
         old = read_recipe(folder)

@@ -16,6 +16,7 @@ from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictCommand, target_with_settings
 from regard.cli.settings import INSIDE, Force, Json, Trust, settings_of
 from regard.core.errors import RegardError
+from regard.core.pretrained_runs import locate_run
 from regard.core.strict_json import to_strict_json
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _search(run: Run) -> Facts:
 
 def _split_arguments(words: Sequence[str], *, is_evaluated: bool) -> tuple[list[Path], str | None]:
     """Return the runs and the input; the input is optional if the runs are evaluated."""
+    words = [str(locate_run(word)) for word in words]
     if is_evaluated and len(words) >= 2 and all((Path(word) / "config.json").exists() for word in words):
         return [Path(word) for word in words], None
     if len(words) < 3:

@@ -17,6 +17,7 @@ from regard.cli.settings import USE, Folder, Json, SettingsCommand, Trust, setti
 from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
 from regard.core.example_statistics import Collected, collect_statistics
+from regard.core.pretrained_runs import is_pretrained
 from regard.core.strict_json import to_strict_json
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - started_at, 1),
     }
-    if not changes:
+    if not changes and not is_pretrained(run.folder):
         _store(run.folder, report)
     return report
 
