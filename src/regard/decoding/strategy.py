@@ -85,7 +85,9 @@ class DecodingStrategy:
     config: Any
     # index of each input in its request, if a batch is only a part of a request; (): the batch is the request
     request_indices: tuple[int, ...] = field(default=(), compare=False, repr=False, kw_only=True)
-    overrides: OutputConstraints | None = None  # constraints that replace those of the config
+    overrides: OutputConstraints | None = field(
+        default=None, kw_only=True
+    )  # constraints that replace those of the config
 
     @property
     def constraints(self) -> OutputConstraints:

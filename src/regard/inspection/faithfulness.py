@@ -203,7 +203,7 @@ def _single(attention: Map, head: int) -> Map:
 def _mean_of_heads(attention: Map) -> Map:
     """Return the mean of all heads as a map of one head; a key is allowed if any head may attend to it."""
     allowed = attention.allowed
-    mask = None if allowed is None else allowed.any(axis=0, keepdims=True)
+    mask = None if allowed is None else np.asarray(allowed.any(axis=0, keepdims=True), dtype=np.bool_)
     return replace(attention, weights=attention.weights.mean(axis=0, keepdims=True), allowed=mask)
 
 

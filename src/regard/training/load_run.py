@@ -57,7 +57,7 @@ def load_run(
         recipe = read_recipe(folder)
         identity = read_identity(folder)
         paths = (folder.config, folder.model, *(folder.path / name for name in identity.files))
-        file_states = {path: file_state(path) for path in paths}
+        file_states = {path: state for path in paths if (state := file_state(path)) is not None}
         check_files(folder)
         recipe = change_recipe(recipe, settings)
         task: Task = recipe.task.module("tasks").load(recipe.task.config, folder.path)

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core.errors import DataError, did_you_mean
-from regard.data.examples import SPLIT_ALIASES, files_by_split, split_of, strip_compression
+from regard.data.examples import SPLIT_ALIASES, split_of, strip_compression
 from regard.data.files import tables
+from regard.data.files.table_folders import tables_by_split
 from regard.data.files.text_files import read_lines
 from regard.data.speech.audio_files import SUFFIXES, is_audio
 
@@ -76,7 +77,8 @@ def transcript_files(path: Path) -> list[Path]:
         for suffix in tables.SUFFIXES:
             if (path / f"{name}{suffix}").is_file():
                 return [path / f"{name}{suffix}"]
-    by_split = [file for file in files_by_split(path, tables.SUFFIXES).values() if _is_transcript_table(file)]
+    files = tables_by_split(path).files.values()
+    by_split = [file for split_files in files for file in split_files if _is_transcript_table(file)]
     return by_split or sorted(path.rglob(f"*{LIBRISPEECH_SUFFIX}"))
 
 

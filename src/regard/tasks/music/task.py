@@ -319,7 +319,8 @@ class Music(Task):
         ]
         if wrong == classes:
             return {}
-        return {"nats_wrong_condition": self._mean_nats(model, split, partial(class_condition, classes=wrong))}
+        condition, name = partial(class_condition, classes=wrong), "nats_wrong_condition"
+        return {name: self._mean_nats(model, split, condition, name=name)}
 
     def lower_voice_nats(self, model: Decoder, split: str) -> dict[str, float]:
         """Return nats per token of the lower voices; for a model with fixed tokens, also given the highest voice."""
