@@ -14,7 +14,18 @@ from regard.cli import main
 from regard.core.errors import ConfigError
 from regard.core.version import __version__
 
-LIBRARIES = {"torch", "numpy", "safetensors", "tokenizers", "sacrebleu", "fastapi", "PIL", "scipy", "sklearn", "matplotlib"}
+LIBRARIES = {
+    "torch",
+    "numpy",
+    "safetensors",
+    "tokenizers",
+    "sacrebleu",
+    "fastapi",
+    "PIL",
+    "scipy",
+    "sklearn",
+    "matplotlib",
+}
 COMMANDS = sorted(get_command(main.app).commands)
 
 

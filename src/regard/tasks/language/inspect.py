@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 
+from regard.core.data_specs import SpecialTokens
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.protocols import Decoder, Padded
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
