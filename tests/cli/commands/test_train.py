@@ -131,7 +131,8 @@ def test_help_has_the_settings_of_the_task(args, capsys, tmp_path):
 
 
 def test_quiet_prints_only_the_run_folder(tmp_path, capsys):
-    sizes = ["model.preset=small", "data.pairs=40", "data.vocab_size=300", "training.steps=1"]
+    sizes = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=16", "model.heads=2"]
+    sizes += ["data.pairs=40", "data.vocab_size=300", "data.max_length=40", "decoding=greedy", "training.steps=1"]
     call("train", "translation", *sizes, "--out", tmp_path / "run", "--quiet")
     printed = capsys.readouterr()
     assert printed.err == "" and printed.out.startswith(f"{tmp_path / 'run'}: the weights of step 1")
