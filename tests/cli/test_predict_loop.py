@@ -14,6 +14,7 @@ from regard.cli.output import Result
 from regard.cli.predict_command import PredictOptions, Verb
 from regard.core.errors import ConfigError, DataError, FileError
 from regard.core.task import Prediction
+from regard.decoding import strategy as decoders
 
 
 def sizes(count, processes):
@@ -171,6 +172,27 @@ def test_only_invalid_inputs_fail():
         *("A", "'bad 1' is invalid; correct it", "B", "C", "'bad 2' is invalid; correct it")
     ]
     assert output.predict_with_bisection(predict, []) == []
+
+
+class SamplingRun:
+    """Predicts the sampling index of every input; texts that start with `bad` are refused."""
+
+    def parse_request(self, options):
+        return None, options.get("decoding", decoders.build("sample"))
+
+    def predict(self, texts, *, decoding):
+        predict(texts)
+        return [[Prediction(str(index))] for index in decoding.sample_indices(len(texts))]
+
+
+def test_samples_depend_on_the_line_number_and_not_on_the_chunk():
+    lines = [InputLine(index, "bad" if index == 5 else "a") for index in range(1, 9)]
+    options = predict_loop.PredictOptions()
+    work = predict_loop.ChunkPredictor(SamplingRun(), output.RowFormatter(Verb("generate"), options, {}))
+    for size in (8, 3, 1):
+        chunks = [lines[low : low + size] for low in range(0, 8, size)]
+        rows = [result.rows for chunk in chunks for result in work(chunk)]
+        assert rows == [["0"], ["1"], ["2"], ["3"], [], ["5"], ["6"], ["7"]]
 
 
 RESULTS = [

@@ -20,7 +20,7 @@ from regard.serve.predict_endpoint import is_predict_request
 
 
 def scope_of(path, method="POST", **more):
-    headers = [(b"host", b"127.0.0.1:8000")]
+    headers = [(b"host", b"127.0.0.1:8000"), (b"content-type", b"application/json")]
     return {"type": "http", "method": method, "path": path, "headers": headers, "client": ("127.0.0.1", 1), **more}
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from regard.core.errors import ConfigError
+from regard.training.checkpoint import optimizer_state, restore_optimizer
 from regard.training.config import Optimizer, Schedule
 from regard.training.optimizer import build, check_weight_decay, constant, cosine, inverse_sqrt, noam, schedule, set_lr
 
@@ -46,6 +47,61 @@ def test_decay_that_does_what_it_says_is_taken(name, decay):
 def test_decay_within_the_gradient_of_adam_is_refused():
     with pytest.raises(ConfigError, match=r"weight_decay=0.01 with name='adam' is far stronger.*set name='adamw'"):
         check_weight_decay(Optimizer(weight_decay=0.01))
+
+
+class Tied(nn.Module):
+    """A toy language model: a table tied to the output projection, one hidden matrix, one gain."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.hidden, self.norm = nn.Embedding(7, 4), nn.Linear(4, 4), nn.LayerNorm(4)
+        self.readout = nn.Linear(4, 7)
+        self.readout.weight = self.embedding.weight
+
+    def forward(self, ids):
+        return self.readout(self.norm(self.hidden(self.embedding(ids))))
+
+
+def train_tied(optimizer, model, steps):
+    for step in range(steps):
+        ids = torch.arange(7).roll(step)
+        nn.functional.cross_entropy(model(ids), ids.roll(1)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def test_muon_updates_hidden_matrices_only():
+    model = Tied()
+    optimizer = build(Optimizer(name="muon", lr=0.01, weight_decay=0.0), model)
+    before = model.hidden.weight.detach().clone()
+    train_tied(optimizer, model, 1)
+    update = (before - model.hidden.weight.detach()) / (0.01 * 0.2 * math.sqrt(4))
+    values = torch.linalg.svdvals(update)[:3]  # the fourth is near zero: LayerNorm removes the mean
+    assert values.sub(1).abs().max() < 0.4  # orthogonal, as exact as five iterations make it
+    assert [id(p) for group in optimizer.muon.param_groups for p in group["params"]] == [id(model.hidden.weight)]
+    covered = sorted(id(p) for group in optimizer.param_groups for p in group["params"])
+    assert covered == sorted(id(p) for p in model.parameters())
+
+
+def test_muon_follows_the_rate_and_resumes_exactly():
+    torch.manual_seed(0)
+    model, resumed = Tied(), Tied()
+    resumed.load_state_dict(model.state_dict())
+    optimizer = build(Optimizer(name="muon", lr=0.01), model)
+    train_tied(optimizer, model, 3)
+    resumed.load_state_dict(model.state_dict())
+    second = build(Optimizer(name="muon", lr=0.01), resumed)
+    restore_optimizer(resumed, second, tensors={k: v.clone() for k, v in optimizer_state(model, optimizer).items()})
+    for each_model, each_optimizer in ((model, optimizer), (resumed, second)):
+        set_lr(each_optimizer, 0.003)
+        train_tied(each_optimizer, each_model, 2)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, dict(resumed.named_parameters())[name]), name
+
+
+def test_muon_without_hidden_matrices_is_refused():
+    with pytest.raises(ConfigError, match=r"name='muon' needs matrices in hidden layers; set name='adamw'"):
+        build(Optimizer(name="muon"), nn.Embedding(3, 2))
 
 
 def test_the_rate_is_set_for_all():

@@ -79,6 +79,16 @@ class Verbs:
         """Return a caption for each image, or its `n` best captions. `predict` returns probabilities."""
         return _texts(self._predict_as("caption", images, options, n), n)
 
+    @overload
+    def transcribe(self, recordings: Sequence[Any], *, n: None = None, **options: Any) -> list[str]: ...
+    @overload
+    def transcribe(self, recordings: Sequence[Any], *, n: int, **options: Any) -> list[list[str]]: ...
+    def transcribe(
+        self, recordings: Sequence[Any], *, n: int | None = None, **options: Any
+    ) -> list[str] | list[list[str]]:
+        """Return the transcript of each recording, or its `n` best transcripts. `predict` returns probabilities."""
+        return _texts(self._predict_as("transcribe", recordings, options, n), n)
+
     def detect(self, images: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Return the objects in each image, most confident first."""
         return self._predict_as("detect", images, options)
@@ -126,6 +136,9 @@ def as_list(inputs: Any, verb: str) -> list[Any]:
     """Inputs in any container (a list, an array, a column of a table) -> a list; a single text is an error."""
     if isinstance(inputs, str | Path) or not isinstance(inputs, Iterable):
         raise ConfigError(f"{verb} takes a list of texts; write {verb}([text])")
+    shape: tuple[int, ...] = tuple(getattr(inputs, "shape", ()))
+    if len(shape) == 3 and shape[-1] in (1, 3, 4):
+        raise ConfigError(f"{verb} takes a list of inputs, not one array of shape {shape}; write {verb}([array])")
     return list(inputs)
 
 

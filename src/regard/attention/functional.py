@@ -5,12 +5,12 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from regard.attention.attend import Attend, check_dtypes, check_shapes, fold_hypotheses, unfold_hypotheses
-from regard.attention.kernels.masked_nan import may_hide_keys, zero_hidden_keys
+from regard.attention.kernels.masked_nan import is_finite, may_hide_keys, zero_hidden_keys
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build
-from regard.core.errors import ConfigError, ShapeError
-from regard.core.tracing import is_tracing
+from regard.core.errors import ConfigError, DataError, ShapeError
+from regard.core.tracing import can_inspect
 
 
 def attend(
@@ -41,8 +41,10 @@ def attend(
     function = _score(score, query.shape[-1], key.shape[-1])
     q, k, v = (_with_heads(x) for x in (query, key, value))
     module = Attend(function, normalizer=normalizer)
+    if may_hide_keys(mask, q.shape[2], k.shape[2]) and not is_finite(k):
+        k, v = zero_hidden_keys(k, v, mask, q.shape[2])  # before the score projects them
     output: Tensor = module(q, module.project(k), v, mask)
-    if not is_tracing() and not output.isfinite().all():
+    if can_inspect(output) and not output.isfinite().all():
         _check_finite(query, key, value)
     return output.reshape(*query.shape[:-1], value.shape[-1])
 
@@ -69,14 +71,15 @@ def attention_map(
     mask = NO_MASK if mask is None else mask
     check_dtypes(query, key, key, mask=mask, allows_mixed_dtypes=False)
     module = Attend(_score(score, query.shape[-1], key.shape[-1]), normalizer=normalizer)
-    q, k = _with_heads(query), module.project(_with_heads(key)).tensor
+    q, k = _with_heads(query), _with_heads(key)
     check_shapes(q, k, k)
     mask.check_batch(k.shape[0], k.shape[1])
-    if may_hide_keys(mask):
-        k, _ = zero_hidden_keys(k, k, mask)  # NaN in padding does not reach the weights
+    if may_hide_keys(mask, q.shape[2], k.shape[2]) and not is_finite(k):
+        k, _ = zero_hidden_keys(k, k, mask, q.shape[2])  # NaN in padding does not reach the weights
+    k = module.project(k).tensor
     folded = q if q.shape[0] == k.shape[0] else fold_hypotheses(q, k, mask)
     weights: Tensor = module.weigh(folded, k, mask)
-    if not is_tracing() and not weights.isfinite().all():
+    if can_inspect(weights) and not weights.isfinite().all():
         _check_finite(query, key, key)
     unfolded = weights if folded is q else unfold_hypotheses(weights, q.shape[0])
     return unfolded.reshape(*query.shape[:-1], key.shape[-2])
@@ -106,10 +109,10 @@ def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
 
 
 def _check_finite(query: Tensor, key: Tensor, value: Tensor) -> None:
-    """Raise a ShapeError for an input that is not finite. Masked padding never makes the output non-finite."""
+    """Raise a DataError for an input that is not finite. Masked padding never makes the output non-finite."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not tensor.isfinite().all():
-            raise ShapeError(f"attend: {name} contains NaN or infinity; check for a division by zero before this call")
+            raise DataError(f"attend: {name} contains NaN or infinity; check for a division by zero before this call")
 
 
 def _score(score: str | ScoreFunction, dim: int, key_dim: int) -> ScoreFunction:

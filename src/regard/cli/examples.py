@@ -34,6 +34,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
         "regard train recipes/demo.toml training.steps=200 seed=2",
         "regard train --resume RUN",
     ),
+    "transcribe": ("regard transcribe RUN recording.wav", "regard transcribe RUN recording.wav --json"),
     "translate": ('regard translate RUN "a sentence" n=3', "regard translate RUN --file in.txt --out out.txt"),
     "upscale": ("regard upscale RUN small.png --out large.png",),
 }  # fmt: skip

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from regard.cli.inputs import InputLine
 from regard.cli.output_files import check_targets
@@ -14,8 +13,10 @@ from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.standard_output import ClosedPipe, OutputError
 from regard.core.errors import DataError, RegardError, printable
 from regard.core.files import write_bytes
-from regard.core.prediction import Prediction, replace_non_finite
+from regard.core.prediction import Prediction
+from regard.core.strict_json import to_strict_json
 
+T = TypeVar("T")
 ROW_SUFFIXES = (".txt", ".jsonl")  # files with one row per prediction or per input
 MIN_READABLE_PROBABILITY = 0.001  # text output shows probabilities if the best has at least this
 MAX_REPORTED_INPUTS = 20  # inputs that failed or were adjusted are named up to this many; all are counted
@@ -75,18 +76,18 @@ def remarks_of(predictions: Sequence[Prediction]) -> tuple[str, ...]:
 
 
 def predict_with_bisection(
-    predict: Callable[[list[str]], list[list[Prediction]]], texts: list[str]
+    predict: Callable[[list[T]], list[list[Prediction]]], inputs: list[T]
 ) -> list[list[Prediction] | str]:
-    """Texts -> the predictions for each, or its error: a batch that fails is split in halves."""
-    if not texts:
+    """Inputs -> the predictions for each, or its error: a batch that fails is split in halves."""
+    if not inputs:
         return []
     try:
-        return [*predict(texts)]
+        return [*predict(inputs)]
     except RegardError as error:
-        if len(texts) == 1:
+        if len(inputs) == 1:
             return [str(error)]
-    half = len(texts) // 2
-    return predict_with_bisection(predict, texts[:half]) + predict_with_bisection(predict, texts[half:])
+    half = len(inputs) // 2
+    return predict_with_bisection(predict, inputs[:half]) + predict_with_bisection(predict, inputs[half:])
 
 
 class PredictionPrinter:
@@ -138,7 +139,7 @@ class PredictionPrinter:
             print(f"regard: {prefix}{printable(' '.join(result.error.split()))}", file=sys.stderr)
         if self.on_error == "blank":
             empty = {"input": result.line.text, "predictions": [], "error": result.error}
-            print(json.dumps(empty, ensure_ascii=False) if self.as_json else "")
+            print(to_strict_json(empty) if self.as_json else "")
 
     def close(self) -> None:
         """Report how many inputs were adjusted; raise an error with exit code 3 if some failed."""
@@ -160,7 +161,7 @@ def print_remarks(remarks: Sequence[str], *, prefix: str = "") -> None:
 def json_rows(input_text: str, predictions: Sequence[Prediction]) -> list[str]:
     """Return one JSON object: the input and its predictions, with the same keys for every verb."""
     table = {"input": input_text, "predictions": [prediction.to_json() for prediction in predictions]}
-    return [json.dumps(replace_non_finite(table), ensure_ascii=False)]
+    return [to_strict_json(table)]
 
 
 def text_rows(predictions: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:

@@ -139,6 +139,10 @@ VERBS = {  # command -> its function, one per verb of the tasks
     "nearest": command(Verb("nearest"), "Find the words nearest to a word, or to a sum: king - man + woman."),
     "recommend": command(Verb("recommend"), "Recommend items to a known or new user, with reasons."),
     "tag": command(Verb("tag"), "Tag the words of texts, or of standard input line by line."),
+    "transcribe": command(
+        Verb("transcribe"),
+        "Transcribe recordings; --out x.svg shows where each token attends, x.srt its time.",
+    ),
     "translate": command(Verb("translate"), "Translate texts, or standard input line by line."),
     "upscale": command(Verb("upscale"), "Upscale images."),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.api.run import Run
+    from regard.core.prediction import Prediction
 
 T = TypeVar("T")
 ON_ERROR = ("stop", "skip", "blank")
@@ -95,7 +96,11 @@ def _predict_with_run(
     if verb.name not in (None, *run.verbs):
         command = run.verb if run.verb in predict_command.VERBS else predict_command.ANY_TASK
         task = run.recipe.task.name
-        raise ConfigError(f"{folder} was trained for {task}, whose verb is {run.verb}; regard {command} {folder} …")
+        setting = run.task.verb_settings.get(verb.name or "", "")
+        hint = f"; for {verb.name}, train with {setting}" if setting else ""
+        raise ConfigError(
+            f"{folder} was trained for {task}, whose verb is {run.verb}; regard {command} {folder} …{hint}"
+        )
     options = to_options(settings, run.options)
     run.predict([], **options)  # validate run, engine and options before reading any input
     run.cache_command(settings, **options)
@@ -140,9 +145,17 @@ class ChunkPredictor:
 
     def __call__(self, chunk: list[InputLine]) -> list[Result]:
         """Lines -> the output rows of each, or its error."""
-        texts = [line.text for line in chunk if not line.error]
-        predictions = predict_with_bisection(lambda part: self.run.predict(part, **self.formatter.options), texts)
-        return self.formatter.results(chunk, iter(predictions))
+        lines = [line for line in chunk if not line.error]
+        return self.formatter.results(chunk, iter(predict_with_bisection(self._predict, lines)))
+
+    def _predict(self, lines: list[InputLine]) -> list[list[Prediction]]:
+        """Predict some lines of a chunk; samples depend on the line number, not on the chunk."""
+        options = dict(self.formatter.options)
+        _, decoding = self.run.parse_request(options)
+        if decoding is not None and decoding.has_setting("seed"):
+            indices = tuple(line.line_number - 1 for line in lines)
+            options["decoding"] = replace(decoding, request_indices=indices)
+        return self.run.predict([line.text for line in lines], **options)
 
 
 def _distribute(

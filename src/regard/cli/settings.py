@@ -20,6 +20,7 @@ from regard.cli import completion
 from regard.cli.completion import ARGS_META_KEY
 from regard.cli.help import PlainCommand, Section, print_sections
 from regard.core import config as configs
+from regard.core.pretrained_runs import locate_run
 
 SETTING = re.compile(r"[A-Za-z_][\w.]*=")
 OPTION = re.compile(r"--[A-Za-z_][\w.-]*")
@@ -123,7 +124,15 @@ def _parsed(text: str, hint: Any) -> Any:
 
 START, TRAIN, USE, INSIDE = PANELS = ("Start", "Train", "Use a run", "Inspect a run")
 
-Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", autocompletion=completion.runs)]
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="The run folder, or pretrained:NAME.",
+        parser=locate_run,
+        autocompletion=completion.runs,
+    ),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Argument(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,14 @@ class Prediction:
         plain = {"text": self.text, **numbers, **self.data}
         return plain | ({"remarks": list(self.remarks)} if self.remarks else {})
 
+    def with_unknown_tokens(self, words: Sequence[str]) -> Prediction:
+        """Return the prediction with the input words that the training data did not contain, and a remark on them."""
+        if not words:
+            return self
+        remark = f"not in the training data, or very rare: {', '.join(words)}"
+        data = {**self.data, "unknown_tokens": list(words)}
+        return replace(self, remarks=(*self.remarks, remark), data=data)
+
     def render(self, suffix: str) -> bytes:
         """Return the bytes of a file with this suffix; an unknown suffix is an error that lists the available ones."""
         if suffix.lower() not in self.files:
@@ -52,12 +60,3 @@ class Prediction:
         target = Path(path)
         files.write_bytes(target, self.render(target.suffix))
         return target
-
-
-def replace_non_finite(value: Any) -> Any:
-    """Replace NaN and infinite numbers by None, because JSON does not have them."""
-    if isinstance(value, dict):
-        return {str(key): replace_non_finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [replace_non_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

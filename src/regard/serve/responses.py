@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.core.errors import ConfigError
-from regard.core.prediction import replace_non_finite
+from regard.core.strict_json import replace_non_finite
 from regard.core.task import Prediction
 
 MAX_FILE_BYTES = 32_000_000  # bytes of all files of a response

@@ -44,7 +44,9 @@ class BestEvaluation:
     score: float | None = None
     since: int = 0  # evaluations since then
     metrics: dict[str, float] = field(default_factory=dict)
-    loss: float | None = None  # validation loss, if the task computes one; it decides between equal scores
+    loss: float | None = None  # validation loss, if the task computes one; see training/selection.py
+    highest: float | None = None  # highest score so far, which the validation loss may have passed over
+    rule: str = ""  # rule that selected it
 
     def in_shares(self, task: str) -> BestEvaluation:
         """Return the evaluation with shares between 0 and 1; earlier versions stored percentages."""
@@ -71,6 +73,7 @@ class Progress:
     skipped: int = 0  # consecutive batches skipped because their loss was not finite
     run: str | None = None  # the id of the run
     ended: str | None = None  # reason why the run ended
+    evaluations: int = 0  # completed evaluations
 
     @property
     def current_epoch(self) -> int:

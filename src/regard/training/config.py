@@ -15,13 +15,13 @@ BUDGET_SETTINGS = ("steps", "epochs", "minutes")  # training ends at the first l
 class Optimizer:
     """Optimizer of [training.optimizer]."""
 
-    name: Literal["adam", "adamw", "adagrad"] = (
-        "adam"  # adamw: decoupled weight decay; adagrad: larger steps for rare words
+    name: Literal["adam", "adamw", "adagrad", "muon"] = (
+        "adam"  # adamw: decoupled weight decay; adagrad: larger steps for rare words; muon: fewer steps for matrices
     )
     lr: float = 1e-3  # learning rate; multiplied by the schedule's factor
     betas: tuple[float, float] = (0.9, 0.98)  # decay rates of Adam's averages of the gradient and its square
     eps: float = 1e-9  # added to the denominator
-    weight_decay: float = 0.0  # weight decay of matrices; requires adamw
+    weight_decay: float = 0.0  # weight decay of matrices; requires adamw or muon
     max_grad_norm: float | None = 1.0  # gradient norm above which gradients are clipped; none = no clipping
     accumulation_steps: int = 1  # micro-batches per batch: less memory, the same step except for batch normalization
     on_nonfinite: Literal["stop", "skip"] = "stop"  # action if loss or gradient is not finite

@@ -1,4 +1,4 @@
-"""Optimizers (PyTorch's Adam, AdamW and Adagrad, fused if the device supports it) and learning rate schedules.
+"""Optimizers (PyTorch's Adam, AdamW, Adagrad and Muon, fused if the device supports it) and learning rate schedules.
 
 Schedules are pure functions of the step, so that they have no state to save.
 """
@@ -22,6 +22,8 @@ LRFactor = Callable[[int], float]
 
 def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
     """Build the optimizer of all trainable parameters; gains and biases (fewer than two axes) have no weight decay."""
+    if config.name == "muon":
+        return MuonWithAdamW(config, model)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.weight_decay},
@@ -39,6 +41,62 @@ def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
         **betas,
     )
     return optimizer
+
+
+class MuonWithAdamW(torch.optim.Optimizer):
+    """Muon for the matrices of hidden layers, AdamW for all other parameters (Jordan 2024; Liu et al. 2025).
+
+    Muon replaces the momentum of a matrix by the nearest orthogonal matrix. Embedding tables and the output projection
+    stay with AdamW: their rows are separate vectors. Muon's step is scaled to the root mean square of AdamW's step
+    (Liu et al. 2025, equation 4), so that one learning rate and one weight decay serve both.
+    """
+
+    def __init__(self, config: Optimizer, model: nn.Module) -> None:
+        trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        hidden = _hidden_matrices(model) & trainable.keys()
+        if not hidden:
+            raise ConfigError("training.optimizer: name='muon' needs matrices in hidden layers; set name='adamw'")
+        rest = [p for name, p in trainable.items() if name not in hidden]
+        super().__init__(list(trainable.values()), {"lr": config.lr})
+        self.muon = torch.optim.Muon(
+            [trainable[name] for name in trainable if name in hidden],
+            lr=config.lr,
+            weight_decay=config.weight_decay,
+            adjust_lr_fn="match_rms_adamw",
+        )
+        self.adamw = torch.optim.AdamW(
+            [
+                {"params": [p for p in rest if p.dim() >= 2], "weight_decay": config.weight_decay},
+                {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
+            ],
+            lr=config.lr,
+            betas=config.betas,
+            eps=config.eps,
+            fused=_can_fuse(rest),
+        )
+        # Both optimizers share this optimizer's groups and state, so that one schedule and one checkpoint serve both.
+        self.param_groups = [*self.muon.param_groups, *self.adamw.param_groups]
+        self.muon.state = self.adamw.state = self.state
+
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Update the hidden matrices by Muon and all other parameters by AdamW."""
+        if closure is not None:
+            raise ConfigError("training.optimizer: muon takes no closure")
+        self.muon.step()
+        self.adamw.step()
+        return None
+
+
+def _hidden_matrices(model: nn.Module) -> set[str]:
+    """Return the names of the weights of linear and recurrent layers, except for output projections and tied tables."""
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    return {
+        f"{path}.{name}"
+        for path, module in model.named_modules()
+        if isinstance(module, nn.Linear | nn.RNNBase) and "readout" not in path.split(".")
+        for name, parameter in module.named_parameters(recurse=False)
+        if parameter.dim() == 2 and id(parameter) not in tables
+    }
 
 
 def check_weight_decay(config: Optimizer) -> None:

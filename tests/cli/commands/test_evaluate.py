@@ -12,7 +12,7 @@ from regard.core.errors import FileError
 from regard.tasks.translation import metrics
 from regard.training import stored_evaluations
 
-KOREAN = metrics.bleu_tokenizer("ko")  # ko-mecab if it is installed
+KOREAN = metrics.bleu_tokenizer("ko")
 
 
 def test_metrics_and_signatures_are_printed_and_stored(small, capsys):

@@ -10,7 +10,9 @@ from run_cli import call
 
 from regard.cli.commands import info
 from regard.core import checksummed_json
+from regard.training import recipe as recipes
 from regard.training import stored_evaluations
+from regard.training.run_folder import RunFolder, read_recipe
 
 
 def test_facts_as_json_and_as_a_table(small, capsys, monkeypatch):
@@ -29,6 +31,15 @@ def test_facts_as_json_and_as_a_table(small, capsys, monkeypatch):
     assert "True" not in printed and "False" not in printed and "None" not in printed
     assert re.search(r"data\.joint +│ no ", printed) and re.search(r"data\.path +│ – ", printed)
     assert "model.dim" in printed and "spec.max_length" in printed and f"{facts['parameters']:,}" in printed
+
+
+def test_the_recipe_of_a_run_trains_it_again(small, capsys, tmp_path):
+    call("info", small, "--recipe")
+    path = tmp_path / "again.toml"
+    path.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert path.read_text(encoding="utf-8").startswith(f"# The recipe of {small.name}, run ")
+    recipe = recipes.read("translation", path)
+    assert recipe == read_recipe(RunFolder(small))
 
 
 def test_evaluations_are_shown_with_their_settings(small, tmp_path, capsys, monkeypatch):

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from regard.cli.settings import INSIDE, Folder, Json, Trust
 from regard.core.errors import printable
+from regard.core.strict_json import to_strict_json
 
 PANEL = INSIDE
 
 
-def run(folder: Folder, *, as_json: Json = False, trust: Trust = False) -> None:
+def run(
+    folder: Folder,
+    *,
+    recipe: Annotated[bool, typer.Option("--recipe", help="Print a recipe (TOML) that trains the run again.")] = False,
+    as_json: Json = False,
+    trust: Trust = False,
+) -> None:
     """Show the model, size, data, training and metrics of a run."""
+    if recipe:
+        print(recipe_text(folder), end="")
+        return
     from rich.console import Console
     from rich.table import Column, Table
 
     facts = describe(folder, trust=trust)
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(to_strict_json(facts))
         return
     table = Table("name", Column("value", overflow="fold"), title=str(folder), show_lines=False)
     for key, value in facts.items():
@@ -30,6 +41,17 @@ def run(folder: Folder, *, as_json: Json = False, trust: Trust = False) -> None:
         for name, text in evaluation_rows(evaluation, facts["step"]):
             table.add_row(name, text)
     Console(markup=False).print(table)  # text from the run is not markup
+
+
+def recipe_text(folder: Path) -> str:
+    """Return the complete recipe of a run as TOML. Only its configuration is read, so nothing is imported."""
+    from regard.training import recipe_files
+    from regard.training.run_folder import IDENTITY_KEYS, RunFolder, read_config
+
+    table = read_config(RunFolder(folder))
+    comment = recipe_files.recipe_comment(folder, table.get("run"))
+    settings = {name: value for name, value in table.items() if name not in IDENTITY_KEYS}
+    return recipe_files.to_toml(settings, comment=comment)
 
 
 def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,9 @@ from regard.cli.settings import START, Json
 from regard.core import config as configs
 from regard.core.describe import read_constant, source_path, summary
 from regard.core.errors import ConfigError, did_you_mean
+from regard.core.pretrained_runs import PretrainedCard, pretrained_folders
 from regard.core.registry import registered_names
+from regard.training import recipe_files
 
 PANEL = START
 PACKAGES = {
@@ -26,15 +29,18 @@ PACKAGES = {
     "decoders": "regard.decoding.strategies",
 }
 RECIPES = "recipes"
+PRETRAINED = "pretrained"
 
 
 def run(
-    kind: Annotated[str | None, typer.Argument(help=f"{', '.join(PACKAGES)} or {RECIPES}.", show_default=False)] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help=f"{', '.join(PACKAGES)}, {RECIPES} or {PRETRAINED}.", show_default=False)
+    ] = None,
     name: Annotated[str | None, typer.Argument(help="One of them, for its settings.", show_default=False)] = None,
     *,
     as_json: Json = False,
 ) -> None:
-    """List tasks, models, scores, positions, decoders or recipes, or every setting of one: regard list model NAME."""
+    """List tasks, models, scores, positions, decoders, recipes or pretrained runs, or the settings of one of them."""
     if as_json:
         print(json.dumps(_table(kind, name), ensure_ascii=False))
         return
@@ -42,7 +48,11 @@ def run(
         help.print_sections(
             [Section(f"{plural}: {', '.join(entries)}") for plural, entries in _all().items() if entries]
         )
+        print(f"{PRETRAINED}: {', '.join(pretrained_folders())}")
         print("\nregard list KIND describes each, regard list KIND NAME lists its settings")
+        return
+    if kind == PRETRAINED:
+        _print_pretrained()
         return
     plural = _plural(kind)
     if name is not None:
@@ -64,7 +74,11 @@ def _plural(kind: str) -> str:
 def _table(kind: str | None, name: str | None) -> dict[str, Any]:
     """Return the listing as plain values: names by kind, descriptions by name, or the settings of one entry."""
     if kind is None:
-        return {plural: list(entries) for plural, entries in _all().items()}
+        return {plural: list(entries) for plural, entries in _all().items()} | {PRETRAINED: list(pretrained_folders())}
+    if kind == PRETRAINED:
+        return {
+            PRETRAINED: {name: asdict(PretrainedCard.read(folder)) for name, folder in pretrained_folders().items()}
+        }
     plural = _plural(kind)
     if name is None:
         return {plural: {entry: _summary(path) for entry, path in _all()[plural].items()}}
@@ -85,14 +99,33 @@ def _entry(kind: str, name: str) -> Path:
     return entries[name]
 
 
+def _print_pretrained() -> None:
+    """Print a table of the runs that ship with the package."""
+    from rich.console import Console
+    from rich.table import Table
+
+    folders = pretrained_folders()
+    if not folders:
+        print("no pretrained runs in this installation")
+        return
+    table = Table("RUN", "task", "model", "trained on", "license", "score", "MB", "recipe")
+    for name, folder in folders.items():
+        card = PretrainedCard.read(folder)
+        megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+        score = f"{card.metric} {card.score:.4g}"
+        table.add_row(
+            f"pretrained:{name}", card.task, card.model, card.data, card.license, score, f"{megabytes:.1f}", card.recipe
+        )
+    Console(markup=False).print(table)
+
+
 def _all() -> dict[str, dict[str, Path]]:
     """Return kind -> name -> file."""
     entries = {
         kind: {name: source_path(package, name) for name in registered_names(package)}
         for kind, package in PACKAGES.items()
     }
-    repository = Path(__file__).parents[4] / RECIPES  # if the package runs from a checkout
-    folder = Path(RECIPES) if Path(RECIPES).is_dir() else repository
+    folder = Path(RECIPES) if Path(RECIPES).is_dir() else recipe_files.packaged_folder()
     return {**entries, RECIPES: {path.stem: path for path in sorted(folder.glob("*.toml"))}}
 
 

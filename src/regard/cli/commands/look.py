@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.output import print_remarks
 from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictCommand, load_target
 from regard.cli.settings import INSIDE, Folder, Force, Trust, settings_of
@@ -56,6 +57,7 @@ def run(
         return
     target = load_target(folder, settings_of(context), trust=trust)
     report = InspectionReport(collect(target, raw_input))
+    print_remarks(report.inspection.remarks)
     if html is not None:
         report.save(html)
         print(f"wrote {html}")

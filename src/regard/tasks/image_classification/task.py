@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 from regard.core.config import check_fields
 from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import DataError
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
@@ -151,8 +152,12 @@ class ImageClassification(Task):
         pixels, all_labels = self.collection.split(split).all()
         labels = torch.from_numpy(all_labels[all_labels >= 0])
         scores = self.log_probabilities(model, pixels[all_labels >= 0])
-        accuracy = (scores.argmax(dim=1) == labels).double().mean().item()
-        return {"accuracy": accuracy, "loss": -scores.gather(1, labels[:, None]).mean().item()}
+        is_correct = scores.argmax(dim=1) == labels
+        record_mean("accuracy", is_correct)
+        return {
+            "accuracy": is_correct.double().mean().item(),
+            "loss": -scores.gather(1, labels[:, None]).mean().item(),
+        }
 
     def log_probabilities(self, model: Any, pixels: Pixels) -> Tensor:
         """Images (n h w c) of 0 … 255 -> log p of every class (n v)."""
@@ -173,6 +178,10 @@ class ImageClassification(Task):
     def _example(self) -> Pixels:
         image: Pixels = self.collection.split("valid").take(np.arange(1))[0][0]
         return image
+
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
 
     def parse_input(self, text: str) -> InputImage:
         """Read an image file and resize it to the model's input size."""
