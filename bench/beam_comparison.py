@@ -33,7 +33,7 @@ def measure(
     )
     best = [hypotheses[0] for hypotheses in answers]
     bleu = metrics.compute_metrics([answer.text for answer in best], truth, tokenize=task.bleu_tokenizer)["bleu"]
-    return bleu, [answer.rank for answer in best], time.process_time() - begin
+    return bleu, [answer.ranking_score for answer in best], time.process_time() - begin
 
 
 def main() -> None:

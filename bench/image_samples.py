@@ -57,6 +57,7 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
     is_right = judge.task.log_probabilities(judge.model, real).argmax(dim=1).numpy() == truth
     return {
         "samples": len(labels),
+        "distinct": len(np.unique(images.reshape(len(images), -1), axis=0)),
         "recognised": round(100 * right.double().mean().item(), 2),
         "by_class": [round(100 * float(part.double().mean()), 1) for part in right.view(10, count)],
         "real_recognised": round(100 * float(is_right.mean()), 2),

@@ -34,6 +34,7 @@ from regard.layers import item_softmax
 from regard.models import recommender, sasrec
 from regard.tasks import recommendation
 from regard.tasks.recommendation import recommend
+from regard.training import stored_evaluations
 from systems.sasrec_peer import PlainSASRec
 
 ITEMS, USERS, WIDTH, TOP = 1_000_000, 10_000, 64, 10
@@ -87,8 +88,9 @@ def _seed(run: Figures) -> int:
 
 def _scores(run: Run) -> Figures:
     """Read the scores that `regard evaluate` stored in the run folder, or compute them."""
-    for path in run.folder.glob("evaluation-test-*.json"):
-        return dict(json.loads(path.read_text(encoding="utf-8"))["scores"])
+    for report in stored_evaluations.read_all(run.folder, run.recipe.task.name):
+        if report["split"] == "test":
+            return dict(report["scores"])
     return run.evaluate("test") | run.extra_metrics("test")
 
 

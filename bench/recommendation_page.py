@@ -9,7 +9,8 @@ from typing import Any
 FIGURES = Path(__file__).parents[1] / "docs" / "recommendation.json"
 COLUMNS = ("hr@10", "ndcg@10", "mrr", "coverage@10", "novelty@10")
 OPINIONS = ("auc", "log_loss", "rmse")
-BASELINES = ("popularity", "item_knn", "factorisation")
+BASELINES = ("popularity", "item_knn", "factorisation", "ease", "sequence_knn")
+SETS = ("precision@10", "recall@10", "ndcg@10", "coverage@10", "novelty@10")
 
 
 def cell(values: list[float]) -> str:
@@ -63,6 +64,21 @@ def opinions(results: dict[str, list[dict[str, Any]]]) -> str:
     return lines(["recipe or baseline", "minutes", *OPINIONS], rows) if rows else ""
 
 
+def sets(results: dict[str, list[dict[str, Any]]]) -> str:
+    """Recipes that predict any other item of a user, each next to the baselines on the same held-out ratings."""
+    rows = [
+        [who if who else f"[{recipe}](../recipes/{recipe}.toml)", f"{minutes:.1f}" if not who else "–"]
+        + [cell([run[prefix + name] for run in runs if prefix + name in run]) for name in SETS]
+        for recipe, runs in results.items()
+        if any("precision@10" in run for run in runs)
+        for minutes in (statistics.mean(run["minutes"] for run in runs),)
+        for who in ("", *BASELINES)
+        for prefix in (f"{who}_" if who else "",)
+        if any(prefix + "precision@10" in run for run in runs)
+    ]
+    return lines(["recipe or baseline", "minutes", *SETS], rows) if rows else ""
+
+
 def groups(results: dict[str, list[dict[str, Any]]], prefix: str) -> str:
     """Further scores of runs that have them: new users and items, sampled metrics."""
     rows = []
@@ -78,7 +94,9 @@ def sections(results: dict[str, Any]) -> list[str]:
     if "ranking" in results:
         lists = {recipe: runs for recipe, runs in results["ranking"].items() if _asks_all(runs)}
         thought = opinions(results["ranking"])
-        parts += [HEAD, ranking(lists, results.get("baselines", {})), *([LIKED, thought] if thought else [])]
+        others = sets(results["ranking"])
+        parts += [HEAD, ranking(lists, results.get("baselines", {})), *([OTHERS, others] if others else [])]
+        parts += [LIKED, thought] if thought else []
         for prefix, title in (("new_", NEW), ("sampled_", SAMPLED)):
             table = groups(results["ranking"], prefix)
             parts += [title, table] if table else []
@@ -109,6 +127,11 @@ MovieLens 100K (90,570 ratings; the official ub.test is held out), by `python be
 Next item: each user's last rating is the test case, the one before it is for validation. All 1,682 films are ranked
 except those that the user has already rated. Baselines use the same ratings; their settings are chosen on the
 validation cases. [Protocol](recommendation.md).
+"""
+OTHERS = """### Any other film of a user
+
+Ratings held out at random (8:1:1). The list of a user is compared with all of the user's held-out films. The order of
+the ratings is hidden (`data.objective=any`).
 """
 LIKED = """### Liked or not, and ratings as numbers
 

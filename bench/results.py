@@ -21,6 +21,7 @@ from results_page import FIGURES, ROOT, store, stored
 from regard.api.run import Run, load
 from regard.core.errors import DataError
 from regard.tasks.translation import metrics
+from regard.training import stored_evaluations
 
 EDGES = (1, 7, 10, 13, 16, 20, 60)  # source words
 
@@ -82,9 +83,11 @@ def measure(folder: Path) -> dict[str, Any]:
 def held_out(run: Run) -> dict[str, Any]:
     """Scores on the test data, or on the validation data where there is no test; those that `regard evaluate` has
     written into the run folder, where it was called, else computed now."""
+    own_decoding = run.recipe.to_dict().get("decoding", {})
     for split in ("test", "valid"):
-        for path in run.folder.glob(f"evaluation-{split}-*.json"):
-            return {"split": split, "scores": json.loads(path.read_text(encoding="utf-8"))["scores"]}
+        for report in stored_evaluations.read_all(run.folder, run.recipe.task.name):
+            if report["split"] == split and not stored_evaluations.describe_settings(report, own_decoding):
+                return {"split": split, "scores": report["scores"]}
     for split in ("test", "valid"):
         try:
             return {"split": split, "scores": run.evaluate(split) | run.extra_metrics(split)}

@@ -9,6 +9,8 @@ from typing import Any
 import images_page
 import recommendation_page
 
+from regard.tasks.translation import metrics
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FIGURES, MUSIC, NGRAMS = DOCS / "results.json", DOCS / "music.json", DOCS / "ngrams.json"
@@ -40,12 +42,24 @@ def translation(figures: dict[str, Any]) -> str:
     rows: list[list[object]] = []
     for name, record in figures.items():
         if record["task"] == "translation":
-            shown = [f"{record['test'][key]:.2f}" for key in ("bleu_lc", "bleu", "chrf")]
-            if record["lowercase"]:
-                shown[1] = "–"  # a model of small letters has no cased figure
+            shown = translation_figures(record)
             size = f"{record['parameters'] / 1e6:.2f} M"
             rows.append([link(name), size, record["epochs"], record["minutes"], record["decoding"], *shown])
-    return table("| recipe | parameters | epochs | minutes | decoding | BLEU lc | BLEU | chrF |", rows)
+    return table("| recipe | parameters | epochs | minutes | decoding | chrF | BLEU lc | BLEU | tokenizer |", rows)
+
+
+def translation_figures(record: dict[str, Any]) -> list[str]:
+    """chrF, BLEU of small letters, cased BLEU and the tokenizer. A BLEU by another tokenizer than `evaluate` uses for
+    the target language is not shown: the run is to be measured again."""
+    tokenizer = record["signatures"]["bleu"].partition("tok:")[2].partition("|")[0]
+    expected = metrics.bleu_tokenizer(record["pair"].split()[-1])
+    scores = {
+        key: f"{record['test'][key]:.2f}" if key in record["test"] else "–" for key in ("chrf", "bleu_lc", "bleu")
+    }
+    if tokenizer != expected:
+        return [scores["chrf"], "–", "–", f"to be measured again with {expected}"]
+    cased = "–" if record["lowercase"] else scores["bleu"]  # a model of small letters has no cased figure
+    return [scores["chrf"], scores["bleu_lc"], cased, tokenizer]
 
 
 def music(figures: dict[str, Any], encoding: str = "grid") -> str:
@@ -183,7 +197,9 @@ machine shared with other work.
 
 ## Translation
 
-BLEU lc is lowercased and tokenized by 13a. Cased BLEU and chrF are computed on detokenized text.
+chrF and cased BLEU are computed on detokenized text, BLEU lc on lowercased text. BLEU uses the tokenizer of the target
+language, as `regard evaluate` does: characters (`char`) for Korean, `13a` for English and German. Values of different
+tokenizers cannot be compared. The scores of `tatoeba_en_ko` are those of a repeated training with the same recipe.
 """
 PLOT = """![BLEU by sentence length](images/bleu_by_length.png)
 """
@@ -239,17 +255,17 @@ not comparable with published ones. Data and protocol: [images](images.md).
 """,
     "image_classification": """## Classes of images
 
-Accuracy of the most likely class in percent, with one view of each image. MNIST and CIFAR-10 use the first half of
+Accuracy of the most likely class (0 to 1), with one view of each image. MNIST and CIFAR-10 use the first half of
 their test sets.
 """,
     "detection": """## Objects
 
-Average precision in percent, defined over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95. The test
+Average precision (0 to 1), defined over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95. The test
 scenes contain pairs of color and shape that do not occur in training.
 """,
     "captioning": """## Captioning
 
-Scores in percent. Test scenes contain triples of size, color and shape that do not occur in training. `exact`: the
+BLEU, CIDEr and METEOR have their published scale of 0 to 100; `exact` and `pointing` are shares of 1. Test scenes contain triples of size, color and shape that do not occur in training. `exact`: the
 caption is correct word for word. `pointing`: the most attended cell of a content word is in its region. `more`: scenes
 of four objects; training has at most three. How each score is computed: [captioning](captioning.md).
 """,

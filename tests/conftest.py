@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 # Subprocesses started by tests find the package too, installed or not.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+# Compiled modules are saved, or every subprocess would compile all modules that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # Two workers on two cores: more threads would compete. Set before torch is imported, and inherited by subprocesses.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The cache (trusted runs, parsed chorales) is separate from the user's cache folder.

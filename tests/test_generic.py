@@ -14,7 +14,7 @@ GENERIC = ("training", "inspection", "engines", "api", "serve", "cli")
 ALLOWED = {"cli/predict_command.py", "api/verbs.py", "training/migrations.py"}
 PACKAGES = {  # words that only one task uses; language, embeddings and detection are ordinary words
     *("translation", "captioning", "classification", "tagging", "masked_language", "image_classification"),
-    *("image_generation", "music", "recommendation"),
+    *("image_generation", "music", "recommendation", "speech_recognition"),
 }
 
 

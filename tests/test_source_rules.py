@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,14 @@ Rule = Callable[[ast.AST, str], Iterator[str]]
 
 
 def name_of(call: ast.Call) -> str:
-    """'torch.load' for `torch.load(…)`."""
-    return ast.unparse(call.func)
+    """'torch.load' for `torch.load(…)`, '….load' for `f(x).load(…)`, 'super().load' for `super().load(…)`."""
+    attributes, node = [], call.func
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    is_super = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+    first = node.id if isinstance(node, ast.Name) else "super()" if is_super else "…"
+    return ".".join([first, *reversed(attributes)])
 
 
 def calls(tree: ast.AST) -> Iterator[ast.Call]:
@@ -49,7 +56,8 @@ def wide_constructors(tree: ast.AST, code: str) -> Iterator[str]:
 def attention_elsewhere(tree: ast.AST, code: str) -> Iterator[str]:
     """Attention weights are made in one place. A softmax elsewhere is of logits, and says so."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.alias | ast.Attribute) and ast.unparse(node).split()[0].split(".")[-1] in KERNELS:
+        name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else ""
+        if name.rpartition(".")[2] in KERNELS:
             yield f"{node.lineno}: {ast.unparse(node)}"
     for call in calls(tree):
         if name_of(call).rpartition(".")[2] in {"softmax", "Softmax"} and "logits" not in ast.unparse(call):
@@ -90,8 +98,14 @@ def relative(path: Path) -> str:
 
 def offenders(rule: Rule, paths: Iterable[Path]) -> list[str]:
     """Every place in these files that breaks a rule, as `file:line: problem`."""
-    codes = ((path, path.read_text(encoding="utf-8")) for path in paths)
-    return [f"{relative(path)}:{problem}" for path, code in codes for problem in rule(ast.parse(code), code)]
+    return [f"{relative(path)}:{problem}" for path in paths for problem in rule(*parse(path))]
+
+
+@cache
+def parse(path: Path) -> tuple[ast.AST, str]:
+    """Return the syntax tree and the code of a file."""
+    code = path.read_text(encoding="utf-8")
+    return ast.parse(code), code
 
 
 def test_functions_fit_a_screen():

@@ -47,8 +47,8 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     write_config(run, recipe, identity)
     facts: dict[str, Any] = {"run": identity.run_id, "step": 0, "metrics": {}}
     tensor_files.write_tensors(run.model, checkpoint.model_weights(net), facts)
-    export_folder, weights = cache.cache_path(run.path)
-    export.export(net, regard_system.SIZES, export_folder, weights=weights)
+    export_folder, key = cache.cache_path(run.path)
+    export.export(net, regard_system.SIZES, export_folder, key=key)
     write_text(folder / "texts.json", json.dumps(texts))
 
 

@@ -44,7 +44,7 @@ def test_n_predictions_start_with_the_single_one_and_the_rest_is_sorted(run):
     (predictions,), (single,) = (run.predict(["Please buy two apples."], n=n) for n in (3, 1))
     assert len(predictions) == 3 and all(isinstance(prediction, Prediction) for prediction in predictions)
     assert predictions[0].text == single[0].text
-    ranks = [prediction.rank for prediction in predictions[1:]]
+    ranks = [prediction.ranking_score for prediction in predictions[1:]]
     assert ranks == sorted(ranks, reverse=True)
     (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.beam_width=4"]).predict(["Please buy."], n=6)
     assert len(wide) == 6

@@ -10,7 +10,7 @@ from regard.attention import scores
 from regard.attention.functional import attend
 from regard.attention.masks import Mask
 from regard.attention.normalizers import Hard
-from regard.core.errors import ConfigError, RegardError, ShapeError
+from regard.core.errors import ConfigError, DataError, RegardError, ShapeError
 
 
 @pytest.mark.parametrize("axes", [(), (2,), (2, 3)])
@@ -96,7 +96,7 @@ def make(query=(3, 4), key=(5, 4), value=(5, 2)):
         (make(value=(4, 2)), {}, ShapeError, "keys and values must have equal batch, heads and length"),
         (make(key=(5, 3)), {}, ShapeError, "queries have width 4 but keys 3; project them to one width (W_Q, W_K)"),
         ([torch.ones(3, 4).long(), *make()[1:]], {}, ShapeError, "query is int64; give floats: query.float()"),
-        ([*make()[:2], torch.tensor([[float("nan")]] * 5)], {}, ShapeError, "value contains NaN or infinity"),
+        ([*make()[:2], torch.tensor([[float("nan")]] * 5)], {}, DataError, "value contains NaN or infinity"),
         (
             make(),
             {"mask": torch.ones(3, 5).bool()},

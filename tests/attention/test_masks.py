@@ -194,6 +194,10 @@ def test_a_large_mask_is_truncated_when_printed():
             "needs an integer tensor (b), one length per row; got int64 (2, 2)",
         ),
         (lambda: Mask.lengths(torch.ones(2)), "got float32 (2,)"),
+        (lambda: Mask.lengths(torch.tensor([2, -1])), "Mask.lengths: length -1 is negative; give 0 for a row without"),
+        (lambda: Mask.lengths(torch.tensor([2, -1]), 3), "Mask.lengths: length -1 is negative"),
+        (lambda: Mask.lengths(torch.tensor([2]), -3), "Mask.lengths: size=-3 is negative; give the padded length"),
+        (lambda: Mask.lengths(torch.ones(2, device="meta").long()), "the lengths have no values here; give the padded"),
         (
             lambda: Mask.present(torch.ones(2, 3)),
             "Mask.present: needs a bool tensor (b s), True = present; got float32",

@@ -30,8 +30,8 @@ def image(tmp_path):
 def test_an_image_is_captioned_and_drawn(run, image, tmp_path, capsys):
     call("caption", run, image, "--json")
     output = json.loads(capsys.readouterr().out)
-    assert output["image"] == str(image) and len(output["captions"]) == 1
-    remarks = " ".join(output["captions"][0]["remarks"])
+    assert output["input"] == str(image) and len(output["predictions"]) == 1
+    remarks = " ".join(output["predictions"][0]["remarks"])
     assert "transparent: placed on a white background; 40x40 pixels: resized to 24x24" in remarks
     call("caption", run, run / "example.png", "n=2", "--out", tmp_path / "overlay.png")
     assert "wrote" in capsys.readouterr().out
@@ -40,9 +40,9 @@ def test_an_image_is_captioned_and_drawn(run, image, tmp_path, capsys):
 
 def test_a_part_can_be_occluded(run, capsys):
     call("caption", run, run / "example.png", "occlude=0,0,1,1", "--json")
-    occluded = json.loads(capsys.readouterr().out)["captions"][0]["score"]
+    occluded = json.loads(capsys.readouterr().out)["predictions"][0]["score"]
     call("caption", run, run / "example.png", "--json")
-    assert json.loads(capsys.readouterr().out)["captions"][0]["score"] != occluded
+    assert json.loads(capsys.readouterr().out)["predictions"][0]["score"] != occluded
     with pytest.raises(SystemExit):
         call("caption", run, run / "example.png", "occlude=0,0,2,1")
     assert "occlude='0,0,2,1': give left,top,right,bottom as fractions of the image" in capsys.readouterr().err

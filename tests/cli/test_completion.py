@@ -28,9 +28,9 @@ def test_run_folders(tmp_path, monkeypatch):
 def test_a_task_or_a_recipe_then_its_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text('task = "tagging"\n')
-    assert completion.complete_train(Context(), "t") == [
-        name for name in registered_names("regard.tasks") if name.startswith("t")
-    ]
+    tasks = [name for name in registered_names("regard.tasks") if name.startswith("t")]
+    assert completion.complete_train(Context(), "t") == [*tasks, "tatoeba_en_ko"]
+    assert "data.vocab_size=" in completion.complete_train(Context("tatoeba_en_ko"), "data.")
     assert completion.complete_train(Context(), "mi") == ["mine.toml"]
     assert completion.complete_train(Context("translation"), "training.st") == ["training.steps="]
     assert "data.format=" in completion.complete_train(Context("mine.toml"), "data.")

@@ -8,6 +8,7 @@ import pytest
 
 from regard.cli import inputs
 from regard.cli.inputs import InputLine
+from regard.core.errors import ConfigError, DataError
 
 
 class StandardInput:
@@ -85,3 +86,21 @@ def test_a_pipe_is_optional_input_for_tasks_that_accept_none(pipe, monkeypatch):
         assert inputs.piped_input() is None
     monkeypatch.setattr(sys, "stdin", None)
     assert inputs.piped_input() is None
+
+
+def test_the_name_of_a_file_is_not_an_input_of_a_run_that_reads_texts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in put.txt").write_text("a dog\n", encoding="utf-8")
+    inputs.require_texts(["a dog", "other.txt", "x" * 5000, "\0.txt"])
+    message = r"^in put\.txt: is a file, but this run reads texts; predict for its lines with --file 'in put\.txt'"
+    with pytest.raises(ConfigError, match=message):
+        inputs.require_texts(["a dog", "in put.txt"])
+
+
+def test_the_lines_of_a_file(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_bytes("개\n고양이\n".encode("cp949"))
+    stream = inputs.file_input(path)
+    assert stream.name == str(path) and [line.text for line in stream.lines] == ["개", "고양이"]
+    with pytest.raises(DataError, match=r"^--file .*missing\.txt: cannot be read \(No such file or directory\)$"):
+        inputs.file_input(tmp_path / "missing.txt")

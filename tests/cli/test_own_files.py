@@ -44,11 +44,11 @@ def test_from_a_csv_file_to_an_inspection(folder, monkeypatch, capsys):
     call(*printed[-1].split()[4:], *SMALL, *SHORT, "--out", "run")
     monkeypatch.chdir("/")
     call("translate", folder / "run", "Yes, of course.", "--json")
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["translations"]
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["predictions"]
     call("look", folder / "run", "Yes, of course.", "--html", folder / "page.html")
     assert (folder / "page.html").stat().st_size > 10_000
     call("evaluate", folder / "run", "--json")
     assert "bleu" in json.loads(capsys.readouterr().out.splitlines()[-1])["scores"]
-    assert (folder / "run" / "evaluation-test-greedy.json").exists()
+    assert list((folder / "run").glob("evaluation-test-greedy-*.json"))
     call("evaluate", folder / "run", f"data.path={folder / 'pairs.csv'}", "--bleu", "char", "--json")
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["data"] == "bleu=char"

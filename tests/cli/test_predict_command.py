@@ -26,3 +26,20 @@ def test_every_verb_has_the_same_options(verb, capsys):
     call(verb, "--help")
     printed = capsys.readouterr().out
     assert all(option in printed for option in ("--json", "--out", "--engine", "--workers"))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("RUN hi --ray", "RUN hi --ray=local"),
+        ("RUN --ray --json", "RUN --ray=local --json"),
+        ("RUN --ray hi", "RUN --ray=local hi"),  # the input is not an address
+        ("RUN --ray local hi", "RUN --ray local hi"),
+        ("RUN --ray ray://head:10001 hi", "RUN --ray ray://head:10001 hi"),
+        ("RUN --ray 10.0.0.1:6379", "RUN --ray 10.0.0.1:6379"),
+        ("RUN --ray=auto hi", "RUN --ray=auto hi"),
+        ("", ""),
+    ],
+)
+def test_ray_without_an_address_is_a_cluster_of_this_machine(words, expected):
+    assert predict_command.complete_ray(words.split()) == expected.split()

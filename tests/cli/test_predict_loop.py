@@ -1,6 +1,7 @@
 """Chunks of inputs: in order, of equal size for all processes, read as they are needed; predictions as rows."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,9 +11,10 @@ from torch import nn
 from regard.cli import output, predict_loop
 from regard.cli.inputs import InputLine
 from regard.cli.output import Result
-from regard.cli.predict_command import Verb
-from regard.core.errors import ConfigError, DataError
+from regard.cli.predict_command import PredictOptions, Verb
+from regard.core.errors import ConfigError, DataError, FileError
 from regard.core.task import Prediction
+from regard.decoding import strategy as decoders
 
 
 def sizes(count, processes):
@@ -69,7 +71,11 @@ def test_threads_are_chosen_for_a_few_inputs_only(monkeypatch, count, chosen):
     assert used == chosen
 
 
-BEST = [Prediction("a b", score=-1.5, rank=-0.5), Prediction("b a", score=-2.0, rank=-1.0)]
+BEST = [Prediction("a b", score=-1.5, ranking_score=-0.5), Prediction("b a", score=-2.0, ranking_score=-1.0)]
+
+
+LABELS = [Prediction(text, math.log(share), math.log(share)) for text, share in (("pos", 0.76), ("neg", 0.24))]
+UNLIKELY = [Prediction("a long text", -40.0, -40.0), Prediction("a longer text", -50.0, -50.0)]
 
 
 @pytest.mark.parametrize(
@@ -78,18 +84,25 @@ BEST = [Prediction("a b", score=-1.5, rank=-0.5), Prediction("b a", score=-2.0, 
         (BEST[:1], Verb(), {}, ["a b"]),
         (BEST, Verb(), {}, ["-0.5000\ta b", "-1.0000\tb a"]),
         (BEST[:1], Verb(), {"n": 2}, ["-0.5000\ta b"]),  # fewer than requested
+        (LABELS, Verb(), {"n": 2}, ["76.0 %\tpos", "24.0 %\tneg"]),  # sorted by probability
+        (UNLIKELY, Verb(), {"n": 2}, ["-40.0000\ta long text", "-50.0000\ta longer text"]),  # 4e-18 is not readable
         ([Prediction("x"), Prediction("y")], Verb(), {}, ["x", "y"]),
         (BEST, Verb(numbered=True), {}, ["1: a b", "2: b a"]),
         ([], Verb(), {}, []),
     ],
 )
 def test_rows_of_text(predictions, verb, options, rows):
-    assert output.text_rows("an input", predictions, verb=verb, options=options) == rows
+    assert output.text_rows(predictions, verb=verb, options=options) == rows
 
 
 def test_rows_of_json():
-    (row,) = output.json_rows("입력", BEST[:1], verb=Verb(), options={})
-    assert json.loads(row) == {"input": "입력", "predictions": [{"text": "a b", "score": -1.5, "rank": -0.5}]}
+    (row,) = output.json_rows("입력", BEST[:1])
+    assert json.loads(row) == {
+        "input": "입력",
+        "predictions": [
+            {"text": "a b", "probability": math.exp(-1.5), "score": -1.5, "ranking_score": -0.5},
+        ],
+    }
     assert "입력" in row
 
 
@@ -97,20 +110,52 @@ def prediction_with_files(text):
     return Prediction(text, files={".txt": text.encode, ".bin": lambda: b"\0"})
 
 
+def write(predictions, *out, force=False):
+    options = PredictOptions(out=out, force=force)
+    texts = [f"input {index}" for index in range(len(predictions))]
+    output.write_predictions(texts, predictions, output.RowFormatter(Verb(), options, {}))
+
+
 def test_predictions_are_written_as_files_and_several_are_numbered(tmp_path, capsys):
-    output.write_predictions([[prediction_with_files("one")]], [tmp_path / "x.txt", tmp_path / "x.BIN"])
+    write([[prediction_with_files("one")]], tmp_path / "x.txt", tmp_path / "x.BIN")
     assert (tmp_path / "x.txt").read_text() == "one" and (tmp_path / "x.BIN").read_bytes() == b"\0"
-    output.write_predictions(
-        [[prediction_with_files("a"), prediction_with_files("b")], [prediction_with_files("c")]], [tmp_path / "y.txt"]
-    )
+    write([[prediction_with_files("a"), prediction_with_files("b")], [prediction_with_files("c")]], tmp_path / "y.txt")
     assert [(tmp_path / f"y-{index}.txt").read_text() for index in (1, 2, 3)] == ["a", "b", "c"]
     assert f"3: c\nwrote {tmp_path / 'y-1.txt'}" in capsys.readouterr().out
 
 
 def test_nothing_is_written_if_one_format_is_not_available(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot be written as \.ogg; available: \.txt, \.bin"):
-        output.write_predictions([[prediction_with_files("one")]], [tmp_path / "x.txt", tmp_path / "x.ogg"])
+        write([[prediction_with_files("one")]], tmp_path / "x.txt", tmp_path / "x.ogg")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_all_predictions_share_is_written_once(tmp_path, capsys):
+    files = {".vec": lambda: b"the vectors of all words"}
+    write([[Prediction("king", files=files), Prediction("queen", files=files)]] * 2, tmp_path / "words.vec")
+    assert [path.name for path in tmp_path.iterdir()] == ["words.vec"]
+
+
+def test_texts_are_written_as_rows_of_one_file(tmp_path, capsys):
+    write([BEST[:1], [Prediction("c", -1.0)]], tmp_path / "x.txt", tmp_path / "x.jsonl")
+    assert (tmp_path / "x.txt").read_text() == "a b\nc\n"
+    rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+    assert [(row["input"], row["predictions"][0]["text"]) for row in rows] == [("input 0", "a b"), ("input 1", "c")]
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'x.txt'}\nwrote {tmp_path / 'x.jsonl'}\n"
+
+
+def test_existing_files_are_replaced_only_by_force(tmp_path, capsys):
+    (tmp_path / "y-2.bin").write_bytes(b"mine")
+    two = [[prediction_with_files("a")], [prediction_with_files("b")]]
+    for prediction in two[1]:
+        prediction.files[".bin"] = lambda: b"\1"
+    with pytest.raises(
+        FileError, match=r"y-2\.bin: already exists; choose another name, or replace the file with --force"
+    ):
+        write(two, tmp_path / "y.bin")
+    assert [path.name for path in tmp_path.iterdir()] == ["y-2.bin"]
+    write(two, tmp_path / "y.bin", force=True)
+    assert (tmp_path / "y-2.bin").read_bytes() == b"\1"
 
 
 def predict(texts):
@@ -129,6 +174,27 @@ def test_only_invalid_inputs_fail():
     assert output.predict_with_bisection(predict, []) == []
 
 
+class SamplingRun:
+    """Predicts the sampling index of every input; texts that start with `bad` are refused."""
+
+    def parse_request(self, options):
+        return None, options.get("decoding", decoders.build("sample"))
+
+    def predict(self, texts, *, decoding):
+        predict(texts)
+        return [[Prediction(str(index))] for index in decoding.sample_indices(len(texts))]
+
+
+def test_samples_depend_on_the_line_number_and_not_on_the_chunk():
+    lines = [InputLine(index, "bad" if index == 5 else "a") for index in range(1, 9)]
+    options = predict_loop.PredictOptions()
+    work = predict_loop.ChunkPredictor(SamplingRun(), output.RowFormatter(Verb("generate"), options, {}))
+    for size in (8, 3, 1):
+        chunks = [lines[low : low + size] for low in range(0, 8, size)]
+        rows = [result.rows for chunk in chunks for result in work(chunk)]
+        assert rows == [["0"], ["1"], ["2"], ["3"], [], ["5"], ["6"], ["7"]]
+
+
 RESULTS = [
     Result(InputLine(1, "a"), ["A"]),
     Result(InputLine(2, "bad"), [], "it is invalid"),
@@ -145,28 +211,28 @@ RESULTS = [
     ],
 )
 def test_failures_are_named_counted_and_handled_as_requested(capsys, on_error, as_json, out, action):
-    printer = output.PredictionPrinter("in.txt", on_error, Verb(), as_json=as_json)
+    printer = output.PredictionPrinter("in.txt", on_error, as_json=as_json)
     printer.print(RESULTS)
-    printer.close()
+    with pytest.raises(output.FailedInputs, match=f"^1 of 3 inputs failed and {action}$") as failed:
+        printer.close()
+    assert failed.value.code == 3  # a pipeline notices it
     printed = capsys.readouterr()
-    assert printed.out == out
-    assert printed.err == f"regard: in.txt:2: it is invalid\nregard: 1 of 3 inputs failed and {action}\n"
+    assert (printed.out, printed.err) == (out, "regard: in.txt:2: it is invalid\n")
 
 
 def test_stopping_prints_the_predictions_so_far(capsys):
-    printer = output.PredictionPrinter("in.txt", "stop", Verb(), as_json=False)
+    printer = output.PredictionPrinter("in.txt", "stop", as_json=False)
     with pytest.raises(DataError, match=r"^in\.txt:2: it is invalid$"):
         printer.print(RESULTS)
     assert capsys.readouterr().out == "A\n"
 
 
 def test_the_first_of_many_failures_are_named(capsys):
-    printer = output.PredictionPrinter("in.txt", "skip", Verb(), as_json=False)
+    printer = output.PredictionPrinter("in.txt", "skip", as_json=False)
     printer.print([RESULTS[1]] * (output.MAX_REPORTED_INPUTS + 1))
-    printer.close()
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == output.MAX_REPORTED_INPUTS + 1
-    assert lines[-1].endswith(f"; the first {output.MAX_REPORTED_INPUTS} are named above")
+    with pytest.raises(output.FailedInputs, match=f"; the first {output.MAX_REPORTED_INPUTS} are named above$"):
+        printer.close()
+    assert len(capsys.readouterr().err.splitlines()) == output.MAX_REPORTED_INPUTS
 
 
 ADJUSTED = Prediction("A", remarks=("too long: cut",))
@@ -175,16 +241,16 @@ ADJUSTED = Prediction("A", remarks=("too long: cut",))
 def test_adjustments_are_reported_once_on_standard_error(capsys, tmp_path):
     assert output.remarks_of([ADJUSTED, ADJUSTED, Prediction("B", remarks=("dark",))]) == ("too long: cut", "dark")
     for as_json, error in ((False, "regard: in.txt:1: too long: cut\n"), (True, "")):  # JSON rows contain it
-        printer = output.PredictionPrinter("in.txt", "stop", Verb(), as_json=as_json)
+        printer = output.PredictionPrinter("in.txt", "stop", as_json=as_json)
         printer.print([Result(InputLine(1, "a"), ["A"], remarks=ADJUSTED.remarks), *RESULTS[:1]])
         printer.close()
         assert capsys.readouterr() == ("A\nA\n", error)
-    output.write_predictions([[replace(prediction_with_files("one"), remarks=ADJUSTED.remarks)]], [tmp_path / "x.txt"])
+    write([[replace(prediction_with_files("one"), remarks=ADJUSTED.remarks)]], tmp_path / "x.txt")
     assert capsys.readouterr() == (f"1: one\nwrote {tmp_path / 'x.txt'}\n", "regard: too long: cut\n")
 
 
 def test_the_first_of_many_adjusted_inputs_are_named(capsys):
-    printer = output.PredictionPrinter("", "stop", Verb(), as_json=False)
+    printer = output.PredictionPrinter("", "stop", as_json=False)
     printer.print([Result(InputLine(1, "a"), [], remarks=ADJUSTED.remarks)] * (output.MAX_REPORTED_INPUTS + 1))
     printer.close()
     *named, last = capsys.readouterr().err.splitlines()

@@ -58,15 +58,17 @@ def test_json_is_the_same_as_with_torch(trained, capsys):
     for engine in ("native", "auto", "auto"):
         call("translate", trained, *TEXTS, "--json", "--engine", engine)
         rows.append([json.loads(line) for line in capsys.readouterr().out.splitlines()])
-    native, *torch_free = ([[item["text"] for item in row["translations"]] for row in table] for table in rows)
-    assert all([row["source"] for row in table] == TEXTS for table in rows)
+    native, *torch_free = ([[item["text"] for item in row["predictions"]] for row in table] for table in rows)
+    assert all([row["input"] for row in table] == TEXTS for table in rows)
     assert torch_free == [native, native]
 
 
 def test_a_line_that_is_too_long_is_named_and_the_others_are_translated(trained, capsys):
     call("translate", trained, "--engine", "auto", TEXTS[0])
     capsys.readouterr()
-    call("translate", trained, TEXTS[0], "cook " * 400, TEXTS[2], "--on-error", "blank")
+    with pytest.raises(SystemExit) as stop:
+        call("translate", trained, TEXTS[0], "cook " * 400, TEXTS[2], "--on-error", "blank")
+    assert stop.value.code == 3
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 3 and out.splitlines()[1] == ""
     assert "tokens including EOS; the model was trained for at most 256" in err

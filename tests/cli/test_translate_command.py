@@ -34,16 +34,16 @@ def test_order_and_empty_lines_are_preserved(small, capsys, monkeypatch):
 def test_n_best_with_scores_as_json(small, capsys, args):
     call("translate", *args, small, "Please buy two apples.", "--json")
     (row,) = [json.loads(line) for line in lines(capsys)]
-    scores = [translation["score"] for translation in row["translations"]]
-    assert row["source"] == "Please buy two apples."
+    scores = [translation["score"] for translation in row["predictions"]]
+    assert row["input"] == "Please buy two apples."
     assert len(scores) == 3
-    assert len({translation["text"] for translation in row["translations"]}) == 3
+    assert len({translation["text"] for translation in row["predictions"]}) == 3
 
 
 def test_n_best_as_text(small, capsys):
     call("translate", small, "Please buy.", "", "n=2")
     rows = [line.split("\t") for line in lines(capsys)]
-    assert [len(row) for row in rows] == [2, 2, 2] and rows[2] == ["0.0000", ""]
+    assert [len(row) for row in rows] == [2, 2, 2] and rows[2] == ["100.0 %", ""]
 
 
 def test_inputs_after_two_dashes_are_not_settings(small, capsys):

@@ -24,6 +24,7 @@ from regard.core.data_specs import (
     RecommendationSpec,
     Seq2SeqSpec,
     SpecialTokens,
+    SpeechSpec,
     TaggingSpec,
     TagTransitions,
 )
@@ -31,6 +32,7 @@ from regard.core.protocols import Padded
 from regard.core.protocols.image_generator import ImageCondition
 from regard.core.protocols.masked_lm import MaskedBatch
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
+from regard.core.protocols.speech import SpeechBatch, SpeechFrames
 from regard.inspection import invariants
 from regard.layers.document_batch import SentenceBatch, UnitBatch
 from regard.layers.item_softmax import FullSoftmax, all_log_probabilities
@@ -68,6 +70,23 @@ class Captioned(NamedTuple):
     def loss(self, model: Any) -> Tensor:
         parts = model.losses(self.inputs.source, self.inputs.target, pad=self.inputs.special_tokens.pad)
         return sum(parts.values(), torch.zeros(())) / self.inputs.target[:, 1:].numel()
+
+
+class Spoken(NamedTuple):
+    """Recordings with transcripts."""
+
+    inputs: invariants.DecoderInputs
+
+    def output(self, model: Any) -> Tensor:
+        logits, _ = model(self.inputs.target, model.start(self.inputs.source))
+        return logits
+
+    def loss(self, model: Any) -> Tensor:
+        target, special = self.inputs.target, self.inputs.special_tokens
+        rows = torch.cat([target, torch.full_like(target[:, :1], special.eos)], dim=1)
+        lengths = torch.full((len(rows),), rows.shape[1])
+        batch = SpeechBatch(self.inputs.source, Padded(rows, lengths))
+        return model.loss(batch, pad=special.pad) / target.numel()
 
 
 class Filled(NamedTuple):
@@ -202,6 +221,14 @@ def captioned_images(sizes: CaptioningSpec) -> Captioned:
     )
 
 
+def recordings(sizes: SpeechSpec) -> Spoken:
+    target = tokens(sizes, BATCH_SIZE, 6)
+    target[:, 0] = sizes.special_tokens.bos
+    lengths = torch.tensor([40, 37, 34, 40, 39, 36, 33, 38])
+    frames = torch.randn(BATCH_SIZE, 40, sizes.num_bands) * (torch.arange(40) < lengths[:, None])[..., None]
+    return Spoken(invariants.DecoderInputs(SpeechFrames(frames, lengths), target, sizes.special_tokens))
+
+
 def masked_texts(sizes: MaskedLMSpec) -> Filled:
     text, is_masked = tokens(sizes, BATCH_SIZE, 7), torch.zeros(BATCH_SIZE, 7, dtype=torch.bool)
     is_masked[:, [2, 5]] = True
@@ -276,6 +303,7 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
         choices,
     ),
     CaptioningSpec: (CaptioningSpec(height=8, width=12, channels=3, vocab_size=19, max_length=12), captioned_images),
+    SpeechSpec: (SpeechSpec(num_bands=5, vocab_size=19, max_length=12, max_frames=60), recordings),
     ImageGenerationSpec: (
         ImageGenerationSpec(height=3, width=4, channels=3, levels=3, num_classes=2),
         generated_images,
@@ -283,4 +311,6 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     ImageClassificationSpec: (ImageClassificationSpec(height=6, width=8, channels=3, num_classes=3), classified_images),
     DetectionSpec: (DetectionSpec(height=12, width=8, channels=3, num_classes=3, max_objects=2), scenes),
 }
-DECODED = [family for family, (_, create) in FAMILIES.items() if create in (sequences, texts, captioned_images)]
+DECODED = [
+    family for family, (_, create) in FAMILIES.items() if create in (sequences, texts, captioned_images, recordings)
+]

@@ -11,9 +11,18 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from regard.core import config as configuration
-from regard.core.data_specs import CaptioningSpec, LanguageSpec, MusicSpec, Seq2SeqSpec, SpecialTokens, accepts
+from regard.core.data_specs import (
+    CaptioningSpec,
+    LanguageSpec,
+    MusicSpec,
+    Seq2SeqSpec,
+    SpecialTokens,
+    SpeechSpec,
+    accepts,
+)
 from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Hypothesis, Padded
+from regard.core.protocols.speech import SpeechFrames
 from regard.core.registry import find, registered_names
 from regard.core.state_tree import Shared, map_tensors
 from regard.decoding.strategy import DecodingStrategy, Search, optimize_for_decoding
@@ -91,6 +100,13 @@ def images(sizes: CaptioningSpec) -> Tensor:
     return torch.randn(5, sizes.channels, sizes.height, sizes.width, generator=torch.Generator().manual_seed(0))
 
 
+def recordings(sizes: SpeechSpec) -> SpeechFrames:
+    """Recordings of different lengths, padded with zeros."""
+    lengths = torch.tensor([60, 47, 52, 44, 55])
+    frames = torch.randn(5, 60, sizes.num_bands, generator=torch.Generator().manual_seed(0))
+    return SpeechFrames(frames * (torch.arange(60) < lengths[:, None])[..., None], lengths)
+
+
 def random_rows(size: int) -> Padded:
     lengths = torch.tensor(LENGTHS)
     tokens = torch.randint(4, size, (len(LENGTHS), max(LENGTHS)), generator=torch.Generator().manual_seed(0))
@@ -103,6 +119,7 @@ FAMILIES: list[tuple[Any, Any]] = [
     (MusicSpec(num_conditions=9, vocab_size=13, max_length=12), lambda sizes: random_rows(sizes.num_conditions)),
     (LanguageSpec(vocab_size=13, max_length=12), nothing),
     (CaptioningSpec(height=8, width=12, channels=3, vocab_size=13, max_length=12), images),
+    (SpeechSpec(num_bands=5, vocab_size=13, max_length=12, max_frames=60), recordings),
 ]
 
 
@@ -150,6 +167,8 @@ def part(source: Any, rows: list[int]) -> Any:
     if isinstance(source, Tensor):
         return source[rows]
     lengths = source.lengths[rows]
+    if isinstance(source, SpeechFrames):
+        return SpeechFrames(source.frames[rows, : int(lengths.max())], lengths)
     return Padded(source.tokens[rows, : int(lengths.max())], lengths)
 
 

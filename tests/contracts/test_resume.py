@@ -27,6 +27,7 @@ pytestmark = pytest.mark.timeout(600)  # many processes, possibly on a busy mach
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "data.pairs=300",
         "data.max_batch_tokens=256", "data.vocab_size=300", "training.files.log_every=1", "training.files.save_every=5",
         "training.evaluation.every=100000"]  # fmt: skip
+SMALLER = {"translation": ["data.pairs=600"], "captioning": ["data.scenes=64"], "detection": ["data.scenes=64"]}
 STEPS = ["training.steps=7", "training.files.log_every=2", "training.files.save_every=3", "training.evaluation.every=3"]
 
 
@@ -47,7 +48,7 @@ class Killed(BaseException):
 
 
 def recipe_of(task: str) -> recipes.Recipe:
-    """Return the recipe of a task on its demo data, with the tiny configuration of a matching model."""
+    """Return the recipe of a task on a part of its demo data, with the tiny configuration of a matching model."""
     module = find("regard.tasks", task)
     models = compatible_models(module.SPEC)
     assert models, f"no listed model fits the task {task}"
@@ -55,7 +56,7 @@ def recipe_of(task: str) -> recipes.Recipe:
     model = default if default in models else models[0]
     table = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
     data = [setting for setting in module.DEMO if setting.startswith("data.")]
-    settings = [f"model={model}", *data, *STEPS]
+    settings = [f"model={model}", *data, *SMALLER.get(task, []), *STEPS]
     uninterrupted = recipes.read(task, settings=settings).to_dict()
     return recipes.from_dict(configs.merge(uninterrupted, table))
 
@@ -96,11 +97,12 @@ def test_a_run_interrupted_at_any_file_operation_ends_like_an_uninterrupted_one(
 
 
 def test_what_is_not_flushed_is_missed(root):
-    """The benchmark detects a broken guarantee: files that are moved into place without fsync."""
-    program = "import regard.core.files as f, runpy, sys; f.fsync = lambda path: None; sys.argv = sys.argv[1:]; "
-    program += "sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
-    script = str(root / "bench" / "reliability.py")
-    command = [sys.executable, "-c", program, script, "--kills", "10", "--seed", "1"]
+    """The benchmark detects a broken guarantee: files that are moved into place without fsync, and a power loss."""
+    program = "import sys, regard.core.files as files; files.fsync = lambda path: None; sys.path.insert(0, sys.argv[1])"
+    program += (
+        "; del sys.argv[1]; import reliability; reliability.SHARES = {reliability.POWER: 1.0}; reliability.main()"
+    )
+    command = [sys.executable, "-c", program, str(root / "bench"), "--kills", "5", "--seed", "1"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 1 and "BROKEN power loss" in ran.stdout, ran.stdout + ran.stderr
 

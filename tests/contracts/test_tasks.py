@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +14,10 @@ import pytest
 import torch
 
 from regard.attention.record import attention_modules, record
-from regard.core import checksums
+from regard.core import checksums, extras
 from regard.core import config as configs
 from regard.core.describe import describe, source_path
+from regard.core.example_statistics import collect_statistics
 from regard.core.inspectable import AxisRef, Inspectable
 from regard.core.registry import find, registered_names
 from regard.core.state_tree import map_tensors
@@ -42,6 +45,9 @@ class Case(NamedTuple):
     task: Task
     model: Any
     decoding: DecodingStrategy | None
+
+
+SHARE = re.compile(r"(.*_)?(accuracy|exact|pointing|precision|recall|f1|ap|ap50|hr|ndcg|mrr|auc)\b")  # 0 to 1
 
 
 def config_of(name: str) -> Any:
@@ -193,6 +199,33 @@ def test_the_target_metric_is_among_the_metrics(case: Case) -> None:
     assert np.isfinite(scores[task.target_metric.metric])
     assert model.training  # restored
     assert all(isinstance(value, float) for value in scores.values())
+    assert {name: value for name, value in scores.items() if SHARE.match(name) and not 0 <= value <= 1} == {}
+
+
+def test_the_target_metric_is_a_function_of_the_recorded_examples(case: Case) -> None:
+    """Standard error, interval and paired test are computed from these rows, so they must give the metric itself."""
+    with collect_statistics() as collected:
+        scores = case.task.evaluate(case.model, "valid", case.decoding)
+    assert case.task.target_metric.metric in collected
+    for name, statistics in collected.items():
+        assert statistics.value == pytest.approx(scores[name], rel=1e-6, abs=1e-9), name
+        assert statistics.num_examples >= len(statistics.rows) > 0
+
+
+def test_imports_of_the_evaluation_are_declared(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training checks the declared imports before the first step; an undeclared one would end it after an epoch."""
+    imported: set[str] = set()
+
+    def import_module(name: str) -> Any:
+        imported.add(name)
+        return importlib.import_module(name)
+
+    monkeypatch.setattr(extras, "importlib", SimpleNamespace(import_module=import_module))
+    case.task.loss(case.model, case.task.collate(case.task.epoch_batches(0, 1)[0][:2]))
+    needed_by_the_loss = set(imported)  # reported by the dry run
+    case.task.evaluate(case.model, "valid", case.decoding)
+    declared = {module for module, _ in getattr(case.module, "EVALUATION_IMPORTS", ())}
+    assert imported - needed_by_the_loss <= declared
 
 
 def test_a_prediction_does_not_depend_on_the_rest_of_the_batch(case: Case) -> None:
@@ -208,7 +241,9 @@ def test_a_prediction_does_not_depend_on_the_rest_of_the_batch(case: Case) -> No
         assert [prediction.text for prediction in batched[0]] == [prediction.text for prediction in alone]
         for in_batch, single in zip(batched[0], alone, strict=True):
             assert in_batch.score == pytest.approx(single.score, abs=1e-3)
-        ranks = [prediction.rank for prediction in alone if prediction.rank is not None]
+            assert single.score is None or single.score < 1e-3  # a log probability
+            assert single.probability is None or 0 <= single.probability <= 1
+        ranks = [prediction.ranking_score for prediction in alone if prediction.ranking_score is not None]
         assert ranks == sorted(ranks, reverse=True)
 
 

@@ -1,5 +1,6 @@
 """Export of runs to transformers: equal logits, the same run after importing it again, errors for other settings."""
 
+import re
 import shutil
 
 import pytest
@@ -142,3 +143,16 @@ def test_export_to_ctranslate2(run, tmp_path):
     assert engine.translate_batch([["7", "3"]], max_decoding_length=3)[0].hypotheses
     assert [path.name for path in tmp_path.iterdir()] == ["exported"]
     shutil.rmtree(tmp_path / "exported")
+
+
+def test_export_of_an_encoder_to_ctranslate2_is_compared(run, tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+    (line,) = export_run(run("bert"), "ctranslate2", tmp_path / "exported")
+    count = int(re.search(r"predictions are equal for (\d+) texts", line)[1])
+    assert count > 0
+    monkeypatch.setattr("regard.engines.ctranslate2.models.CT2Encoder.forward", lambda self, text, segments=None: (
+        self.original(text, segments).flip(-1)
+    ))  # fmt: skip
+    with pytest.raises(CheckpointError, match="nothing was written"):
+        export_run(run("bert"), "ctranslate2", tmp_path / "other")
+    assert not (tmp_path / "other").exists()

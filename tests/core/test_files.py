@@ -130,3 +130,38 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         files.atomic_folder(tmp_path / "file" / "folder"),
     ):
         pass
+
+
+def test_the_drafts_of_killed_processes_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_MIN_ABANDONED_S", 0.0)
+    abandoned = [tmp_path / ".target.00000000.part", tmp_path / ".target.11111111.part"]
+    abandoned[0].write_bytes(b"half")
+    (abandoned[1] / "inner").mkdir(parents=True)
+    other = tmp_path / ".other.00000000.part"
+    other.write_bytes(b"half")
+    with files.atomic_write(tmp_path / "target") as draft:
+        files.write_bytes(tmp_path / "target", b"second")  # a draft in use is not removed
+        assert draft.exists()
+        draft.write_bytes(b"first")
+    assert (tmp_path / "target").read_bytes() == b"first"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "target"]
+
+
+def test_a_new_draft_is_not_abandoned(tmp_path):
+    draft = tmp_path / ".target.00000000.part"
+    draft.write_bytes(b"half")
+    files.write_bytes(tmp_path / "target", b"whole")
+    assert draft.exists()
+
+
+def test_the_files_of_a_folder_are_flushed_before_it_is_moved(tmp_path, monkeypatch):
+    events = []
+    monkeypatch.setattr(files, "fsync", lambda path: events.append(path.name))
+    replace = os.replace
+    monkeypatch.setattr(files.os, "replace", lambda *paths: (events.append("move"), replace(*paths)))
+    with files.atomic_folder(tmp_path / "target") as draft:
+        (draft / "inner").mkdir()
+        (draft / "inner" / "a").write_bytes(b"a")
+        (draft / "header").write_bytes(b"h")
+    moved = events.index("move")
+    assert {"a", "inner", "header", draft.name} == set(events[:moved]) and events[moved + 1 :] == [tmp_path.name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -38,7 +39,12 @@ def test_optional_methods_have_defaults():
 
 def test_a_prediction_has_text_json_and_files():
     prediction = Prediction("a cat", score=-1.5, files={".txt": lambda: b"cat"})
-    assert json.loads(json.dumps(prediction.to_json())) == {"text": "a cat", "score": -1.5, "rank": None}
+    assert json.loads(json.dumps(prediction.to_json())) == {
+        "text": "a cat",
+        "probability": math.exp(-1.5),
+        "score": -1.5,
+        "ranking_score": None,
+    }
     table = Prediction(
         "<Kim:PS>", data={"entities": [{"type": "PS", "start": 0, "end": 3}]}, remarks=("cut",)
     ).to_json()

@@ -63,17 +63,6 @@ def test_an_unknown_split_is_an_error_that_lists_the_splits():
         examples.get_split({"train": generate(9), "valid": generate(9)}, "vald")
 
 
-def test_files_named_after_splits(tmp_path):
-    for name in ("train.tsv", "ner.dev.gz", "test.first_half.conll.xz", "README.md", "train.backup.json"):
-        (tmp_path / name).write_text("x")
-    files = examples.files_by_split(tmp_path, (".tsv", ".conll"))
-    assert {split: path.name for split, path in files.items()} == {
-        "valid": "ner.dev.gz",
-        "test": "test.first_half.conll.xz",
-        "train": "train.tsv",
-    }
-
-
 def test_the_key_changes_with_the_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("one")

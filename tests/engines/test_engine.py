@@ -27,7 +27,7 @@ def test_ctranslate2_gives_the_native_predictions(translation_run, decoding, n):
     assert [len(row) for row in ct2] == [n, 1, n, n]
     assert (ct2[1][0].text, ct2[1][0].score) == ("", 0.0)
     # At the limit CTranslate2 does not count EOS, so scores of cut outputs differ from native ones; the order does not.
-    assert all(rest == sorted(rest, key=lambda prediction: -prediction.rank) for _, *rest in ct2)
+    assert all(rest == sorted(rest, key=lambda prediction: -prediction.ranking_score) for _, *rest in ct2)
 
 
 def test_an_export_is_created_once_in_the_cache_and_verified(translation_run, tmp_path, monkeypatch):

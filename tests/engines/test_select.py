@@ -1,10 +1,14 @@
 """Engine auto: CTranslate2 is used if it gives the native results, else the native engine, with a reason."""
 
+import json
+import shutil
+
 import pytest
 import torch
 
 import regard
 from regard.attention.record import record
+from regard.core.errors import CheckpointError
 from regard.core.prediction import Prediction
 from regard.engines import select
 from regard.engines.ctranslate2 import cache as ctranslate2_cache
@@ -166,3 +170,58 @@ NATIVE = [[Prediction("a", -1.0), Prediction("b", -2.0)]]
 )
 def test_texts_order_and_scores_are_compared(external, message):
     assert find_difference(["x"], NATIVE, external) == message
+
+
+def copy_with_other_heads(folder, target):
+    """Copy a run and edit its configuration, as a user may: the weights are the same, the answers are not."""
+    shutil.copytree(folder, target)
+    table = json.loads((target / "config.json").read_text(encoding="utf-8"))
+    del table["sha256"]
+    table["model"]["heads"] = 1
+    (target / "config.json").write_text(json.dumps(table), encoding="utf-8")
+    return target
+
+
+@pytest.mark.parametrize("own_first", [True, False])
+def test_a_run_with_the_same_weights_and_another_configuration_has_another_export(
+    translation_run, tmp_path, monkeypatch, own_first
+):
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
+    edited = copy_with_other_heads(translation_run, tmp_path / "edited")
+    for folder in (translation_run, edited) if own_first else (edited, translation_run):
+        assert_same(load_auto(folder).predict(TEXTS), regard.load(folder).predict(TEXTS))
+    scores = [regard.load(folder).predict(TEXTS[:1])[0][0].score for folder in (edited, translation_run)]
+    assert abs(scores[0] - scores[1]) > 0.01
+    assert len(list((tmp_path / "cache" / "ctranslate2").iterdir())) == 2
+
+
+def test_the_export_of_an_untrusted_run_is_not_used_for_another_folder(translation_run, tmp_path):
+    copies = [shutil.copytree(translation_run, tmp_path / name) for name in ("first", "second")]
+    paths = {ctranslate2_cache.cache_path(copy, trusted=False) for copy in copies}
+    assert len(paths) == 2
+    assert len({ctranslate2_cache.cache_path(copy, trusted=True) for copy in copies} - paths) == 1
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.source.json"])
+def test_the_key_of_an_export_depends_on_every_file(translation_run, tmp_path, name):
+    run = shutil.copytree(translation_run, tmp_path / "run")
+    before = ctranslate2_cache.export_key(run, trusted=True)
+    content = (run / name).read_bytes()
+    changed = content.replace(b'"steps": 40', b'"steps":  40') if name == "config.json" else content + b" "
+    table = json.loads(changed) if name == "config.json" else None
+    if table is not None:
+        del table["sha256"]
+        changed = json.dumps(table).encode()
+    (run / name).write_bytes(changed)
+    assert ctranslate2_cache.export_key(run, trusted=True) != before
+
+
+def test_weights_that_change_after_loading_are_not_exported_under_the_key_of_the_new_ones(translation_run, tmp_path):
+    folder = shutil.copytree(translation_run, tmp_path / "run")
+    run = load_auto(folder)
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(weights)  # as a training that goes on
+    run.predict(TEXTS)
+    assert not run.uses_external_engine
+    with pytest.raises(CheckpointError, match="has changed since the run was loaded; load the run again"):
+        run._parts.check_unchanged()

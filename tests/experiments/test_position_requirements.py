@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.core.registry import registered_names
-from regard.experiments._position_requirements import Requirements, all_requirements, measure_requirements
+from regard.experiments.position_requirements import Requirements, all_requirements, measure_requirements
 
 
 def test_every_scheme_is_reported():

@@ -85,9 +85,9 @@ def residual_figures():
 
 
 def patches_figures():
-    lead = dict(zip(patches.SIZES, (20.0, 8.0, 1.0), strict=True))
+    lead = dict(zip(patches.SIZES, (0.2, 0.08, 0.01), strict=True))
     return {
-        f"{kind}, {size} images, seed 1": {"accuracy": 70.0 + (lead[size] if kind == "CNN" else 0.0)}
+        f"{kind}, {size} images, seed 1": {"accuracy": 0.7 + (lead[size] if kind == "CNN" else 0.0)}
         for kind in patches.VARIANTS
         for size in patches.SIZES
     }
@@ -172,11 +172,11 @@ CASES = {  # figures that support the claim; and a cell, a figure and a value th
     "relative": (relative_figures, ("relative, seed 1", f"nats, {relative.TWICE}", 3.0)),
     "local_attention": (local_attention_figures, ("local_2d, digits, seed 1", local_attention.BITS, 4.0)),
     "hierarchy": (hierarchy_figures, ("one level, seed 1", "accuracy, 16 sentences", 0.95)),
-    "patches": (patches_figures, ("ViT, 60 images, seed 1", "accuracy", 95.0)),
+    "patches": (patches_figures, ("ViT, 60 images, seed 1", "accuracy", 0.95)),
     "bidirectional": (bidirectional_figures, ("causal, pretrained, seed 1", bidirectional.F1, 0.9)),
     "soft_hard": (
         lambda: rows(soft_hard.VARIANTS, **{
-            soft_hard.BLEU: {"soft": 60.0, "hard": 40.0}, "pointing": 50.0, soft_hard.TIME: 30.0,
+            soft_hard.BLEU: {"soft": 60.0, "hard": 40.0}, "pointing": 0.5, soft_hard.TIME: 30.0,
             soft_hard.NOISE: {"soft": 0.0, "hard": 2.0},
         }),
         ("hard, seed 1", soft_hard.BLEU, 70.0),

@@ -131,3 +131,34 @@ def test_allowed_transitions_are_not_saved():
 def test_transitions_that_allow_no_sequence():
     with pytest.raises(ConfigError, match="allowed transitions: no sequence is possible; every tag needs"):
         LinearChain(TagTransitions((True, True), ((True, False), (False, False)), (True, True)))
+
+
+def test_an_unreachable_tag_has_zero_gradient_and_probability():
+    """Tag 2 cannot come first, and only tag 2 may follow tag 1: after one step tag 1 is reached from nowhere."""
+    rules = TagTransitions(
+        (True, False, False), ((True, False, True), (False, False, True), (True, False, True)), (True, True, True)
+    )
+    crf, lengths = chain(rules), torch.tensor([4, 2])
+    logits = torch.randn(2, 4, 3, dtype=torch.double, requires_grad=True)
+    scores = torch.stack([score for _, score in enumerated(crf, logits[0], rules)])
+    torch.testing.assert_close(crf.log_partition(logits, lengths)[0], scores.logsumexp(0))
+    marginals = crf.marginals(logits, lengths)
+    torch.testing.assert_close(marginals[0].sum(dim=-1), torch.ones(4, dtype=torch.double))
+    assert (marginals[:, :, 1] == 0).all() and (marginals[1, 2:] == 0).all()
+    loss = -crf.log_probability(logits, torch.tensor([[0, 2, 0, 0], [0, 0, 0, 0]]), lengths).sum()
+    for gradient in torch.autograd.grad(loss, [logits, *crf.parameters()]):
+        assert gradient.isfinite().all()
+
+
+def test_rules_that_allow_no_sequence_of_a_length():
+    rules = TagTransitions((True, False), ((False, True), (True, False)), (False, True))
+    crf, logits = chain(rules), torch.randn(1, 3, 2, dtype=torch.double)
+    assert crf.log_probability(logits, torch.tensor([[0, 1, 0]]), torch.tensor([3])).item() == -torch.inf
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_batch_of_length_zero(name):
+    tags, logits, lengths = CHAINS[name](BIO), torch.zeros(2, 0, 3), torch.tensor([0, 0])
+    assert viterbi(logits, tags.transitions(), lengths).shape == (2, 0)
+    assert tags.log_probability(logits, torch.zeros(2, 0, dtype=torch.long), lengths).tolist() == [0, 0]
+    assert tags.marginals(logits, lengths).shape == (2, 0, 3)

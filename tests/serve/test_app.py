@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import re
 import socket
 import threading
 import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,7 +29,9 @@ from regard.inspection.collect import collect
 from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import step_to_json, to_json
 from regard.inspection.map_tiles import pack_tile, pyramid, quantize
+from regard.serve import inspections
 from regard.serve.app import create_app, create_explorer_app, explorer_app
+from regard.serve.inspection_cache import InspectionCache, size_of
 from regard.serve.inspections import Session
 from regard.serve.model_runtime import open_runs
 
@@ -89,11 +95,13 @@ def test_tiles_of_an_inspection(explorer, subject, sentence):
 
 
 def test_an_inspection_that_is_not_cached_is_recomputed(subject, sentence):
-    session = Session(subject)
+    size = size_of(collect(subject, sentence))
+    session = Session(subject, cache=InspectionCache(int(4.5 * size)))
     inspection_id = session.inspect(sentence, Interventions(temperature=0.5))["id"]
     tile = session.tile(inspection_id, map=0, head=0, level=0, index=(0, 0))
     later_ids = [session.inspect(sentence, Interventions())["id"] for _ in range(5)]
-    assert len(session._cache) == 4 and inspection_id not in session._cache
+    assert len(session._cache) == 4 and session._cache.get(inspection_id) is None
+    assert 3 * size < session._cache.size_bytes <= 4.5 * size
     assert session.tile(inspection_id, map=0, head=0, level=0, index=(0, 0)) == tile
     assert session.tile(later_ids[0], map=0, head=0, level=0, index=(0, 0)) != tile
     for unknown_id in ("0", "99", "first"):
@@ -162,7 +170,7 @@ def test_the_page_initially_shows_an_example_of_the_task(run):
     "content", [b"{", b'{"text": "\\ud800"}', b'{"text": "They sleep.", "temperature": 1' + b"0" * 400 + b"}"]
 )
 def test_invalid_json_is_400(explorer, content):
-    response = explorer.post("/api/look", content=content)
+    response = explorer.post("/api/look", content=content, headers={"content-type": "application/json"})
     assert response.status_code == 400 and response.json()["error"]
 
 
@@ -213,7 +221,10 @@ def test_a_disconnect_ends_the_computation(run, sentence, monkeypatch):
 
     monkeypatch.setattr("regard.serve.inspections.collect", endless)
     body = json.dumps({"text": sentence}).encode()
-    head = f"POST /api/look HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    head = (
+        "POST /api/look HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode()
     with serving(create_explorer_app(run, sentence)) as url:
         with socket.create_connection(("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))) as connection:
             connection.sendall(head + body)
@@ -372,7 +383,8 @@ def test_unknown_token_ids_are_a_one_line_error(client):
 
 def test_invalid_bodies_and_methods_are_refused(client):
     for content in (b"", b"\xff\xfe", b"[" * 100_000, b'{"inputs": [1e999]}', b'{"inputs": ["\\ud800"]}', b"\0"):
-        assert client.post("/v1/translate", content=content).status_code == 400
+        headers = {"content-type": "application/json; charset=utf-8"}
+        assert client.post("/v1/translate", content=content, headers=headers).status_code == 400
     response = client.get("/v1/translate")
     assert response.status_code == 405 and response.json()["error"] == "method GET is not allowed; use POST"
 
@@ -393,7 +405,7 @@ def test_an_infinite_score_is_null(served_runs, monkeypatch):
     predictions = [[Prediction("x", -float("inf"))] for _ in TEXTS]
     monkeypatch.setattr(served_runs[0], "predict", lambda *_: predictions)
     fields = translate(client_of(served_runs)).json()["predictions"][0][0]
-    assert fields == {"text": "x", "score": None, "rank": None}
+    assert fields == {"text": "x", "probability": 0.0, "score": None, "ranking_score": None}
 
 
 def test_files_of_predictions_are_base64_and_limited(served_runs, monkeypatch):
@@ -481,3 +493,115 @@ def test_runs_with_the_same_name_get_distinct_names(monkeypatch, loaded_run):
     monkeypatch.setattr("regard.serve.model_runtime.load", lambda *_, **__: loaded_run)
     runs, errors = open_runs([Path("a/run"), Path("b/run"), Path("c/run")], engine="native", trust=False)
     assert [served.name for served in runs] == ["run", "run-2", "run-3"] and not errors
+
+
+@pytest.mark.parametrize("path", ["tile?map=0&head=0&level=0&i=0&j=0&look=", "step?map=m&head=0&look="])
+def test_an_abandoned_tile_is_cancelled_and_never_computed_to_the_end(run, sentence, monkeypatch, path):
+    started, ended = threading.Event(), threading.Event()
+    app = create_explorer_app(run, sentence)
+
+    def endless(target, text, *, interventions):
+        started.set()
+        try:
+            for _ in range(3000):
+                time.sleep(0.01)
+                check_cancelled()
+        finally:
+            ended.set()
+
+    with serving(app) as url:
+        port = int(url.rstrip("/").rpartition(":")[2])
+        request = urllib.request.Request(
+            f"{url}api/look", json.dumps({"text": sentence}).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request) as response:
+            inspection_id = json.load(response)["id"]
+        monkeypatch.setattr("regard.serve.inspection_cache.InspectionCache.get", lambda *_: None)
+        monkeypatch.setattr("regard.serve.inspections.collect", endless)
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(f"GET /api/{path}{inspection_id} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            assert started.wait(10) and not ended.is_set()
+        assert ended.wait(5)
+
+
+def test_equal_ids_are_computed_once(subject, sentence, monkeypatch):
+    session = Session(subject)
+    inspection_id = session.inspect(sentence, Interventions())["id"]
+    session._cache = InspectionCache()  # as after other inspections
+    collected, original = [], inspections.collect
+
+    def count(*args, **options):
+        collected.append(args)
+        time.sleep(0.05)
+        return original(*args, **options)
+
+    monkeypatch.setattr(inspections, "collect", count)
+    with ThreadPoolExecutor(8) as threads:
+        tiles = list(
+            threads.map(lambda _: session.tile(inspection_id, map=0, head=0, level=0, index=(0, 0)), range(16))
+        )
+    assert len(collected) == 1 and len(set(tiles)) == 1
+
+
+def test_inspections_in_memory_are_reported(served_runs, sentence):
+    with TestClient(create_app(served_runs), base_url="http://127.0.0.1") as client:
+        client.post("/v1/look", json={"run": "en-ko", "input": sentence})
+        metrics = client.get("/metrics").text
+    values = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
+    assert float(values["regard_inspections"]) == 1 and 1000 < float(values["regard_inspection_bytes"]) < 256e6
+
+
+def test_an_inspection_of_one_run_is_unknown_to_another(served_runs, sentence):
+    with TestClient(create_app(served_runs), base_url="http://127.0.0.1") as client:
+        inspection_id = client.post("/api/en-ko/look", json={"text": sentence}).json()["id"]
+        query = {"look": inspection_id, "map": 0, "head": 0, "level": 0, "i": 0, "j": 0}
+        assert client.get("/api/en-ko/tile", params=query).status_code == 200
+        response = client.get("/api/other/tile", params=query)
+    assert response.status_code == 400 and response.json()["error"].startswith(f"no inspection '{inspection_id}'")
+
+
+def test_health_reports_workers_that_do_not_return(served_runs, monkeypatch):
+    app = create_app(served_runs)
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        assert client.get("/health").json()["status"] == "ok"
+        monkeypatch.setattr("regard.serve.worker_watch.GRACE_S", -100.0)
+        app.state.service.schedulers["en-ko"].watch.begin(time.monotonic())
+        response = client.get("/health")
+    assert (response.status_code, response.json()["status"]) == (503, "failing")
+    assert response.json()["problems"] == ["en-ko: 1 worker threads do not return; restart the server"]
+
+
+def test_a_panic_in_an_inspection_is_an_error_of_that_request(run, sentence, monkeypatch):
+    app = create_explorer_app(run, sentence)
+    explorer = TestClient(app, base_url="http://127.0.0.1:8765", raise_server_exceptions=False)
+
+    def panic(*_, **__):
+        raise PanicException("regex")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("regard.serve.inspections.collect", panic)
+        assert explorer.post("/api/look", json={"text": sentence}).status_code == 500
+    assert explorer.post("/api/look", json={"text": sentence}).status_code == 200
+
+
+class PanicException(BaseException):  # the name that pyo3 uses
+    """As raised by a Rust library."""
+
+
+def test_every_response_has_security_headers(client):
+    for response in (client.get("/"), client.get("/docs"), client.get("/health"), client.get("/nothing")):
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["x-frame-options"] == "DENY"
+        policy = response.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+        assert policy.endswith("frame-ancestors 'none'")
+
+
+def test_the_policy_names_every_inline_script_and_style(client):
+    page = client.get("/")
+    policy = page.headers["content-security-policy"]
+    inline = re.findall(r'<script type="module">(.*?)</script>|<style>(.*?)</style>', page.text, re.DOTALL)
+    assert len(inline) > 1
+    for script, style in inline:
+        digest = base64.b64encode(hashlib.sha256((script or style).encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy

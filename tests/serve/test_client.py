@@ -160,7 +160,8 @@ def test_values_that_are_not_json_are_a_one_line_error(image_client):
 
 
 def test_a_prediction_has_the_fields_of_the_response():
-    fields = {"text": "a", "score": -1.0, "rank": None, "labels": ["b"], "remarks": ["c"], "files": {".bin": "AAAA"}}
+    numbers = {"probability": 0.5, "score": -1.0, "ranking_score": None}
+    fields = {"text": "a", **numbers, "labels": ["b"], "remarks": ["c"], "files": {".bin": "AAAA"}}
     prediction = _to_prediction(fields)
     assert (prediction.text, prediction.score, prediction.remarks, dict(prediction.data)) == (
         "a",

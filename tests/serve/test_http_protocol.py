@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from contextlib import closing, contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -182,3 +183,34 @@ def test_a_client_that_does_not_read_the_response_is_disconnected(monkeypatch):
         while connections and time.monotonic() < deadline:
             time.sleep(0.02)
         assert not connections
+
+
+def test_malformed_http_is_answered_as_json_and_logged_with_a_limit(capfd):
+    with running(no_app) as (port, _):
+        for _ in range(2 * http_protocol.MAX_WARNINGS_PER_MINUTE + 15):
+            with closing(socket.create_connection(("127.0.0.1", port))) as connection:
+                connection.sendall(b"GET / HTTP/9.9 \xff\r\n\r\n")
+                response = b""
+                while part := connection.recv(4096):
+                    response += part
+            head, _, body = response.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 400 ") and b"content-type: application/json" in head
+            assert b"x-content-type-options: nosniff" in head
+            assert json.loads(body) == {"error": "the request is not valid HTTP/1.1"}
+    assert 0 < capfd.readouterr().err.count("Invalid HTTP") <= 2 * http_protocol.MAX_WARNINGS_PER_MINUTE
+
+
+def test_dropped_warnings_are_counted_in_the_next_minute(monkeypatch):
+    logged = []
+    logger = http_protocol.LimitedLogger(SimpleNamespace(warning=lambda message, *args: logged.append(message % args)))
+    monkeypatch.setattr(http_protocol.time, "monotonic", lambda: 61.0)
+    for _ in range(http_protocol.MAX_WARNINGS_PER_MINUTE + 3):
+        logger.warning("invalid")
+    monkeypatch.setattr(http_protocol.time, "monotonic", lambda: 121.0)
+    logger.warning("again")
+    assert logged[-2:] == ["3 warnings about invalid requests were not logged", "again"]
+    assert len(logged) == http_protocol.MAX_WARNINGS_PER_MINUTE + 2
+
+
+async def no_app(scope, receive, send):
+    """Never called."""

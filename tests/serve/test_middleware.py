@@ -20,7 +20,7 @@ def run_in_thread(coroutine):
         return threads.submit(asyncio.run, coroutine).result()
 
 
-def send_request(headers=HEADERS, messages=None, *, loopback=True, app=None):
+def send_request(headers=HEADERS, messages=None, *, loopback=True, app=None, method="GET"):
     """Send a request -> status, error and headers of the response, and the bodies that the application received."""
     sent, bodies = [], []
     remaining = list([{"type": "http.request", "body": b"{}"}] if messages is None else messages)
@@ -38,7 +38,8 @@ def send_request(headers=HEADERS, messages=None, *, loopback=True, app=None):
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
 
-    scope = {"type": "http", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
+    headers_list = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": method, "headers": headers_list}
     run_in_thread((app or Limits(application, policy=ServerPolicy(loopback)))(scope, receive, send))
     start, *rest = sent
     body = json.loads(b"".join(part["body"] for part in rest))
@@ -50,7 +51,7 @@ def test_the_body_of_a_valid_request_is_passed_on():
     assert send_request(messages=parts)[0::3] == (200, [b"abc"])
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "", "127.0.0.1.evil.example", "[", "10.0.0.1"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "10.0.0.1"])
 def test_foreign_host_names_are_refused_on_loopback(host):
     status, error, _, bodies = send_request({"host": host})
     assert status == 421 and not bodies
@@ -70,17 +71,68 @@ def test_pages_of_other_sites_are_refused():
     as_image = {**HEADERS, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
     assert send_request(as_image)[:2] == (403, "pages of another site may not send requests to this server")
     assert send_request({**as_image, "sec-fetch-mode": "navigate"})[0] == 200  # a link
-    assert send_request({**HEADERS, "origin": "http://127.0.0.1:8765"})[0] == 200
+    host = {"host": "127.0.0.1:8765", "origin": "http://127.0.0.1:8765"}
+    assert send_request({**HEADERS, **host})[0] == 200
+    for other in ("http://127.0.0.1:9999", "https://127.0.0.1:8765", "http://127.0.0.1", "http://localhost:8765"):
+        assert send_request({**HEADERS, **host, "origin": other})[0] == 403, other
+
+
+@pytest.mark.parametrize(
+    "host", ["", "[", "evil.com@127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1/a", "a b", "127.0.0.1:999999"]
+)
+def test_a_host_that_is_not_valid_is_400(host):
+    status, error, _, bodies = send_request({**HEADERS, "host": host})
+    assert (status, bodies) == (400, []) and error.endswith("is not a host name with an optional port")
+    assert send_request({**HEADERS, "host": host}, loopback=False)[0] == 400
+
+
+def test_a_request_has_exactly_one_host():
+    assert send_request({})[:2] == (400, "a request has exactly one Host header")
+    assert send_request({"host": "evil.example", "Host": "127.0.0.1"})[:2] == (
+        400,
+        "a request has exactly one Host header",
+    )
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data; a=b"])
+def test_a_body_must_be_declared_as_json(kind):
+    app = Limits(None, policy=ServerPolicy(loopback=True))
+    error = send_request({**HEADERS, "content-type": kind}, app=app, method="POST")[:2]
+    assert error == (415, f"Content-Type {kind.partition(';')[0]!r}: send application/json")
+
+
+def test_the_key_is_checked_before_the_size():
+    app = Limits(None, policy=ServerPolicy(loopback=True, key="secret"))
+    status, *_ = send_request({**HEADERS, "content-length": "99999999"}, messages=[], app=app)
+    assert status == 401
+
+
+def test_clients_that_send_too_much_do_not_keep_others_out(monkeypatch):
+    policy = ServerPolicy(loopback=True)
+    seen = []
+
+    async def drain(_):
+        seen.append((policy.active, policy.draining))
+
+    monkeypatch.setattr(middleware, "_drain", drain)
+    app = Limits(None, policy=policy)
+    large = {**HEADERS, "content-length": "99999999"}
+    assert send_request(large, messages=[], app=app)[0] == 413
+    policy.draining = middleware.MAX_DRAINING
+    assert send_request(large, messages=[], app=app)[0] == 413
+    assert seen == [(0, 1)] and policy.active == 0
 
 
 @pytest.mark.parametrize("length", ["1000001", "9" * 400, "abc", "-1"])
-def test_a_body_with_a_large_content_length_is_not_read(length):
+def test_a_body_with_a_large_content_length_is_not_read(length, monkeypatch):
+    monkeypatch.setattr(middleware, "DRAIN_TIMEOUT_S", 0.05)
     status, error, headers, bodies = send_request({**HEADERS, "content-length": length}, messages=[])
     assert (status, error) == (413, "a request has at most 1,000,000 bytes")
     assert headers[b"connection"] == b"close" and not bodies
 
 
-def test_an_endless_body_is_refused():
+def test_an_endless_body_is_refused(monkeypatch):
+    monkeypatch.setattr(middleware, "DRAIN_TIMEOUT_S", 0.05)
     endless = [{"type": "http.request", "body": bytes(300_000), "more_body": True}] * 5
     assert send_request(messages=endless)[:2] == (413, "a request has at most 1,000,000 bytes")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from regard.serve.predict_endpoint import is_predict_request
 
 
 def scope_of(path, method="POST", **more):
-    headers = [(b"host", b"127.0.0.1:8000")]
+    headers = [(b"host", b"127.0.0.1:8000"), (b"content-type", b"application/json")]
     return {"type": "http", "method": method, "path": path, "headers": headers, "client": ("127.0.0.1", 1), **more}
 
 
@@ -55,7 +56,9 @@ def test_requests_bypass_the_router(served_runs, monkeypatch):
     monkeypatch.setattr(app, "router", None)
     start, body = send_request(app)
     assert start["status"] == 200
-    assert json.loads(body["body"])["predictions"] == [[{"text": "b", "score": -1, "rank": -1}]]
+    assert json.loads(body["body"])["predictions"] == [
+        [{"text": "b", "probability": math.exp(-1), "score": -1, "ranking_score": -1}]
+    ]
     assert (b"content-length", str(len(body["body"])).encode()) in start["headers"]
 
 

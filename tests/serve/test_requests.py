@@ -72,6 +72,18 @@ def test_an_old_field_is_refused_with_its_new_name(old, new, served_runs):
         requests.parse_look_request({"input": "a", "run": "en-ko", old: []}, served_runs)
 
 
+def test_renamed_options_and_decoding_settings_are_refused_with_the_new_name(served_runs):
+    served = served_runs[0]  # translation
+    with pytest.raises(ConfigError, match=r"^options\.nbest was renamed; write options\.n$"):
+        requests.parse_options(requests.options_schema(served), {"nbest": 2}, "options")
+    for decoding, message in (
+        ({"name": "beam", "width": 5}, r"^decoding\.width was renamed; write decoding\.beam_width$"),
+        ("prefix", "^decoding=prefix was renamed; write decoding=forced_prefix$"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            requests.parse_decoding(served, decoding)
+
+
 def test_the_input_of_a_look_request_is_a_text_or_a_file(served_runs):
     file = {"file": "AAAA", "name": "a.png"}
     for raw_input, text, upload in (("a", "a", None), (file, "a.png", file), ({"file": "AAAA"}, "file", None)):

@@ -13,6 +13,7 @@ import pytest
 from regard.core.cancellation import Cancelled, check_cancelled
 from regard.core.errors import DataError
 from regard.core.task import Prediction
+from regard.serve import worker_watch
 from regard.serve.scheduler import (
     CONTINUOUS,
     BatchingPolicy,
@@ -21,6 +22,8 @@ from regard.serve.scheduler import (
     QueueFull,
     RequestScheduler,
     ShuttingDown,
+    WorkerFailure,
+    WorkersOverdue,
 )
 
 
@@ -293,3 +296,77 @@ def test_a_removed_item_is_not_taken():
     queue = queue_of(first, second)
     assert queue.remove(first) and not queue.remove(first)
     assert queue.first is second and queue.take(2) == [second] and not queue.remove(second)
+
+
+class PanicException(BaseException):  # the name that pyo3 uses
+    """As raised by a Rust library."""
+
+
+def test_a_panic_is_an_error_of_its_request_and_the_next_request_is_predicted():
+    def predict(inputs, *_):
+        if "panic" in inputs:
+            raise PanicException("regex")
+        return [[Prediction(text.upper())] for text in inputs]
+
+    for policy in (BatchingPolicy(1, 64, 0.0), CONTINUOUS):
+        scheduler = RequestScheduler(predict, policy)
+        for _ in range(3):
+            broken, good = Job(["panic"], None, None), Job(["good"], None, None)
+            scheduler.submit(broken)
+            scheduler.submit(good)
+            with pytest.raises(WorkerFailure, match="PanicException: regex"):
+                broken.done.result(10)
+            assert texts(good) == ["GOOD"]
+        assert scheduler.watch.restarts == scheduler.watch.overdue == 0
+
+
+def test_a_thread_that_dies_is_replaced(monkeypatch):
+    def predict(inputs, *_):
+        return [[Prediction(text.upper())] for text in inputs]
+
+    scheduler = RequestScheduler(predict, BatchingPolicy(1, 64, 0.0))
+    failures = [PanicException("bug")]
+
+    def fail_once(*_):
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(scheduler, "_record_batch", fail_once)
+    job = Job(["first"], None, None)
+    scheduler.submit(job)
+    with pytest.raises(WorkerFailure):
+        job.done.result(10)
+    second = Job(["second"], None, None)
+    scheduler.submit(second)
+    assert texts(second) == ["SECOND"] and scheduler.watch.restarts == 1
+    assert scheduler._active_inputs == 0
+
+
+def test_a_thread_that_does_not_return_is_abandoned_and_another_serves(monkeypatch):
+    monkeypatch.setattr(worker_watch, "GRACE_S", 0.0)
+    release = threading.Event()
+
+    def predict(inputs, *_):
+        if "endless" in inputs:
+            release.wait(20)
+        return [[Prediction(text.upper())] for text in inputs]
+
+    scheduler = RequestScheduler(predict, BatchingPolicy(1, 64, 0.0))
+    scheduler.submit(Job(["endless"], None, None, deadline=time.monotonic() + 0.1))
+    time.sleep(0.3)
+    assert scheduler.watch.overdue == 1
+    second = Job(["second"], None, None)
+    scheduler.submit(second)
+    assert texts(second) == ["SECOND"]
+    release.set()
+
+
+def test_many_threads_that_do_not_return_stop_the_run(monkeypatch):
+    monkeypatch.setattr(worker_watch, "GRACE_S", -100.0)
+    scheduler = RequestScheduler(lambda *_: [], BatchingPolicy(1, 64, 0.0))
+    for _ in range(5):
+        thread = threading.Thread(target=scheduler.watch.begin, args=(time.monotonic(),))
+        thread.start()
+        thread.join()
+    with pytest.raises(WorkersOverdue, match="the workers of this run do not return; restart the server"):
+        scheduler.submit(Job(["a"], None, None))

@@ -92,8 +92,8 @@ def test_two_processes_keep_frozen_what_one_keeps_frozen(alone, two, kind):
     assert all(torch.equal(initial[name], ended[name]) for name in initial if name.startswith("blocks."))
 
 
-def test_four_processes_compute_the_steps_of_one_though_some_have_nothing_to_do(alone, tmp_path):
-    ran = torchrun(4, HERE / "toys" / "together.py", tmp_path, "plain")  # the last batch of an epoch is one example
+def test_three_processes_compute_the_steps_of_one_though_two_have_nothing_to_do(alone, tmp_path):
+    ran = torchrun(3, HERE / "toys" / "together.py", tmp_path, "plain")  # the last batch of an epoch is one example
     assert ran.returncode == 0, ran.stderr
     assert_same_run(alone / "plain", tmp_path / "plain")
 

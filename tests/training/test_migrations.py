@@ -14,6 +14,7 @@ import regard
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.registry import find
 from regard.training import migrations, recipe
+from regard.training.checkpoint import BestEvaluation
 from regard.training.config import Config, Pretrained
 from regard.training.migrations import CONFIG_VERSION, OLDEST, migrate
 
@@ -52,7 +53,8 @@ def test_values_that_are_no_tables_survive():
 def test_a_run_of_version_6_gives_the_same_scores(name, tmp_path):
     shutil.copytree(RUNS / name, tmp_path / name)
     run = regard.load(tmp_path / name, trust=True)
-    assert run.evaluate("valid") == pytest.approx(EXPECTED[name], rel=1e-4, abs=1e-6)
+    expected = migrations.to_shares(name, EXPECTED[name])  # version 6 had percentages
+    assert run.evaluate("valid") == pytest.approx(expected, rel=1e-4, abs=1e-6)
     written = json.loads((tmp_path / name / "config.json").read_text(encoding="utf-8"))
     assert written["version"] == 6  # loading does not rewrite the folder
 
@@ -114,3 +116,29 @@ def test_an_old_option_is_refused_with_the_new_name(tmp_path):
         run.predict(["a"], nbest=2)
     with pytest.raises(ConfigError, match=r"decoding\.width was renamed; write decoding\.beam_width"):
         run.predict(["a"], decoding={"width": 2})
+
+
+@pytest.mark.parametrize(
+    ("task", "stored", "expected"),
+    [
+        ("image_classification", {"accuracy": 98.5, "loss": 1.5}, {"accuracy": 0.985, "loss": 1.5}),
+        ("image_classification", {"accuracy": 0.985}, {"accuracy": 0.985}),
+        (
+            "captioning",
+            {"bleu4": 90.0, "exact": 0.6, "pointing": 50.0},
+            {"bleu4": 90.0, "exact": 0.006, "pointing": 0.5},
+        ),
+        ("detection", {"ap50": 0.9, "ap": 0.5}, {"ap50": 0.9, "ap": 0.5}),
+        ("classification", {"accuracy": 1.0}, {"accuracy": 1.0}),
+    ],
+)
+def test_stored_percentages_become_shares(task, stored, expected):
+    assert migrations.to_shares(task, stored) == pytest.approx(expected)
+
+
+def test_a_resumed_run_compares_shares_with_shares():
+    best = BestEvaluation(step=5, score=60.0, metrics={"accuracy": 60.0, "loss": 2.0}, loss=2.0)
+    migrated = best.in_shares("image_classification")
+    assert (migrated.score, migrated.metrics, migrated.loss) == (0.6, {"accuracy": 0.6, "loss": 2.0}, 2.0)
+    assert best.in_shares("tests.other") == best
+    assert migrated.in_shares("image_classification") == migrated

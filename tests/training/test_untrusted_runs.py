@@ -244,3 +244,27 @@ def test_a_run_without_an_id_still_works_and_it_is_said(run, trained):
     shutil.copy(RunFolder(trained).model, RunFolder(run).model)
     with pytest.raises(CheckpointError, match=r"belongs to run \w+, but .* is a run without an id"):
         load_run(run)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(run, value):
+    path = RunFolder(run).model
+    tensors, metadata = tensor_files.read_tensors(path)
+    name = sorted(tensors)[0]
+    tensors[name].view(-1)[0] = value
+    tensor_files.write_tensors(path, tensors, metadata)
+    with pytest.raises(CheckpointError) as refused:
+        load_run(run)
+    assert str(refused.value).startswith(f"{path}: the weights are not finite: {name} has NaN or infinity; restore")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.source.json", "model.safetensors", "config.json"])
+def test_a_link_out_of_the_run_folder_is_refused(run, tmp_path, name):
+    shutil.move(run / name, tmp_path / "elsewhere")
+    (run / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError, match=f"{name}: is a link out of the run folder; replace it by the file"):
+        load_run(run)
+    (run / name).unlink()
+    (run / "inside").write_bytes((tmp_path / "elsewhere").read_bytes())
+    (run / name).symlink_to("inside")
+    assert load_run(run)

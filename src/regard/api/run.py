@@ -25,7 +25,7 @@ from regard.engines.torch_free import TorchFreePredictor
 from regard.inspection import invariants, training_snapshots
 from regard.inspection.invariants import CheckResult
 from regard.inspection.report import InspectionReport, inspect_run
-from regard.training import data_paths, migrations
+from regard.training import data_paths, migrations, recipe_files
 from regard.training import recipe as recipes
 from regard.training import train as runs
 from regard.training.console import Console, SilentConsole
@@ -146,9 +146,9 @@ class Run(Verbs):
         return None if self._auto is None else self._auto.torch_free_predictor(request, decoding, predict_natively)
 
     def parse_input(self, raw_input: Any) -> Any:
-        """Parse a text or the path of a file with the task; other objects are inputs already."""
+        """Parse a text, the path of a file or an object (a Pillow image, an array) with the task."""
         is_text = isinstance(raw_input, str) or (isinstance(raw_input, Path) and bool(self.task.input_suffixes))
-        return self.task.parse_input(str(raw_input)) if is_text else raw_input
+        return self.task.parse_input(str(raw_input)) if is_text else self.task.parse_object(raw_input)
 
     def parse_request(self, options: Mapping[str, Any]) -> tuple[Any, DecodingStrategy | None]:
         """Options by name -> (Options of the task, decoding strategy of this request)."""
@@ -268,10 +268,12 @@ def train(
 ) -> Run:
     """Train a run: `regard.train("translation", {"model": "transformer", "training.minutes": 5}, out="runs/first")`.
 
-    `device` is used for training and afterwards: cpu, cuda, mps or auto. `quiet` prints nothing.
+    `recipe` is a .toml file, or the name of a recipe that comes with regard. `device` is used for training and
+    afterwards: cpu, cuda, mps or auto. `quiet` prints nothing.
     """
     settings = _with_device(settings, device)
-    parsed = recipes.read(task, None if recipe is None else Path(recipe), settings=settings)
+    path = None if recipe is None else recipe_files.find_recipe(str(recipe)) or Path(recipe)
+    parsed = recipes.read(task, path, settings=settings)
     return load(
         runs.train(parsed, out, step_callback=training_snapshots.record_snapshot, console=_console(quiet)),
         device=device or "cpu",

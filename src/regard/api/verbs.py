@@ -63,6 +63,10 @@ class Verbs:
         """Return a caption for each image."""
         return [predictions[0].text for predictions in self._predict_as("caption", images, options)]
 
+    def transcribe(self, recordings: Sequence[Any], **options: Any) -> list[str]:
+        """Return the transcript of each recording."""
+        return [predictions[0].text for predictions in self._predict_as("transcribe", recordings, options)]
+
     def detect(self, images: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Return the objects in each image, most confident first."""
         return self._predict_as("detect", images, options)
@@ -87,6 +91,9 @@ def as_list(inputs: Any, verb: str) -> list[Any]:
     """Inputs in any container (a list, an array, a column of a table) -> a list; a single text is an error."""
     if isinstance(inputs, str | Path) or not isinstance(inputs, Iterable):
         raise ConfigError(f"{verb} takes a list of texts; write {verb}([text])")
+    shape: tuple[int, ...] = tuple(getattr(inputs, "shape", ()))
+    if len(shape) == 3 and shape[-1] in (1, 3, 4):
+        raise ConfigError(f"{verb} takes a list of inputs, not one array of shape {shape}; write {verb}([array])")
     return list(inputs)
 
 

@@ -3,7 +3,7 @@
 It is the optimized form of `Weigh` and gives the same result. Kernels, by the first condition that holds:
 
 - the score is an inner product and the mask is local: blocks (kernels/local.py, kernels/image_blocks.py);
-- the score is an inner product: the fused kernel of PyTorch (scaled_dot_product_attention);
+- the score is an inner product: the fused kernel of PyTorch (kernels/fused.py);
 - any other score: chunks of queries, so that memory is bounded (kernels/chunked.py).
 
 In place of the fused kernel, two plain products are faster over few keys on a CPU (kernels/short_keys.py); decoding
@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
-from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention.kernels.causal_blocks import attend_causal_blocks, use_causal_blocks
 from regard.attention.kernels.chunked import attend_in_chunks, queries_per_chunk
+from regard.attention.kernels.fused import attend_scaled_dot
 from regard.attention.kernels.image_blocks import attend_image_blocks, use_image_blocks
 from regard.attention.kernels.local import attend_blocks, use_local_blocks
 from regard.attention.kernels.masked_nan import is_finite, may_hide_keys, zero_hidden_keys
@@ -40,7 +40,7 @@ from regard.attention.normalizers import fully_masked_rows
 from regard.attention.score import Dot, ProjectedKeys, ScoreFunction
 from regard.attention.weigh import PositionBias, Weigh
 from regard.core.errors import ShapeError
-from regard.core.tracing import is_exporting, is_tracing, is_transforming
+from regard.core.tracing import can_inspect, is_exporting, is_tracing, is_transforming
 
 SHARED_KEYS_ERROR = "hypotheses can share the keys of a source only if positions do not matter"
 
@@ -96,7 +96,7 @@ class Attend(nn.Module):
         ):
             if mask.is_causal and use_causal_blocks(q, keys):
                 return attend_causal_blocks(Dot(q, keys, scale), v)
-            return scaled_dot_product_attention(q, keys, v, is_causal=mask.is_causal, scale=scale)
+            return attend_scaled_dot(Dot(q, keys, scale), v, is_causal=mask.is_causal)
         check_shapes(q, keys, v)
         check_dtypes(q, keys, v, mask=mask, allows_mixed_dtypes=self.weigh.score.allows_mixed_dtypes)
         sources, heads, *_ = keys.shape
@@ -133,13 +133,14 @@ class Attend(nn.Module):
 
     def _attend_ignoring_hidden(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """Attend so that NaN and infinity in hidden keys and values do not reach the output or its gradients."""
-        if may_hide_keys(mask) and (
-            k.device.type != "cpu" or is_tracing() or (_needs_grad(q, k, v) and not is_finite(k))
-        ):
-            return self._select_kernel(q, *zero_hidden_keys(k, v, mask), mask)
+        t, s = q.shape[-2], k.shape[-2]
+        if not may_hide_keys(mask, t, s):
+            return self._select_kernel(q, k, v, mask)
+        if not can_inspect(k) or k.device.type != "cpu" or (_needs_grad(q, k, v) and not is_finite(k)):
+            return self._select_kernel(q, *zero_hidden_keys(k, v, mask, t), mask)
         output = self._select_kernel(q, k, v, mask)
-        if may_hide_keys(mask) and not is_finite(output):
-            return self._select_kernel(q, *zero_hidden_keys(k, v, mask), mask)
+        if not is_finite(output):
+            return self._select_kernel(q, *zero_hidden_keys(k, v, mask, t), mask)
         return output
 
     def _select_kernel(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
@@ -236,7 +237,7 @@ def attend_with_weights(
 
 def attend_fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     """Attend with the fused kernel of PyTorch, with bottom-right alignment, and zeros for fully masked queries."""
-    q, k, scale = dot
+    q, k, _ = dot
     t, s = q.shape[-2], k.shape[-2]
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(f"attend: queries have width {q.shape[-1]} but keys {k.shape[-1]}; project them to one width")
@@ -244,7 +245,7 @@ def attend_fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     if mask.only_causal and t == s and not use_short:  # without a dense mask the kernel skips the upper triangle
         if not dropout and use_causal_blocks(q, k):
             return attend_causal_blocks(dot, v)
-        return scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, scale=scale)
+        return attend_scaled_dot(dot, v, is_causal=True, dropout=dropout)
     allowed = mask.dense(t, s, device=q.device)
     empty = None if allowed is None else fully_masked_rows(allowed)
     if allowed is not None and empty is not None:
@@ -252,7 +253,7 @@ def attend_fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     if use_short:
         output = attend_short(dot, v, allowed)
     else:
-        output = scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale)
+        output = attend_scaled_dot(dot, v, allowed=allowed, dropout=dropout)
     return output if empty is None else output.masked_fill(empty, 0.0)
 
 

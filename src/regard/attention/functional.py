@@ -5,11 +5,12 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from regard.attention.attend import Attend, check_dtypes
+from regard.attention.kernels.masked_nan import is_finite, may_hide_keys, zero_hidden_keys
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build
-from regard.core.errors import ConfigError, ShapeError
-from regard.core.tracing import is_tracing
+from regard.core.errors import ConfigError, DataError, ShapeError
+from regard.core.tracing import can_inspect
 
 
 def attend(
@@ -40,8 +41,10 @@ def attend(
     function = _score(score, query.shape[-1], key.shape[-1])
     q, k, v = (_with_heads(x) for x in (query, key, value))
     module = Attend(function, normalizer=normalizer)
+    if may_hide_keys(mask, q.shape[2], k.shape[2]) and not is_finite(k):
+        k, v = zero_hidden_keys(k, v, mask, q.shape[2])  # before the score projects them
     output: Tensor = module(q, module.project(k), v, mask)
-    if not is_tracing() and not output.isfinite().all():
+    if can_inspect(output) and not output.isfinite().all():
         _check_finite(query, key, value)
     return output.reshape(*query.shape[:-1], value.shape[-1])
 
@@ -68,10 +71,10 @@ def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
 
 
 def _check_finite(query: Tensor, key: Tensor, value: Tensor) -> None:
-    """Raise a ShapeError for an input that is not finite. Masked padding never makes the output non-finite."""
+    """Raise a DataError for an input that is not finite. Masked padding never makes the output non-finite."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not tensor.isfinite().all():
-            raise ShapeError(f"attend: {name} contains NaN or infinity; check for a division by zero before this call")
+            raise DataError(f"attend: {name} contains NaN or infinity; check for a division by zero before this call")
 
 
 def _score(score: str | ScoreFunction, dim: int, key_dim: int) -> ScoreFunction:

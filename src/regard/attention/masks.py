@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from regard.attention.image_layout import ImageBlocks2D
 from regard.attention.mask_regions import Blocks, Raster, Window, intersect_windows
 from regard.core.errors import ShapeError
-from regard.core.tracing import is_exporting
+from regard.core.tracing import can_inspect, is_exporting
 
 MAX_DRAWN_POSITIONS = 64  # of each axis in a printed mask
 
@@ -94,8 +94,14 @@ class Mask(NamedTuple):
             raise ShapeError(
                 f"Mask.lengths: needs an integer tensor (b), one length per row; got {_dtype_and_shape(lengths)}"
             )
+        if lengths.device.type == "cpu" and can_inspect(lengths) and lengths.numel() and int(lengths.min()) < 0:
+            raise ShapeError(f"Mask.lengths: length {int(lengths.min())} is negative; give 0 for a row without keys")
         if size is None:
+            if lengths.numel() and not can_inspect(lengths):
+                raise ShapeError("Mask.lengths: the lengths have no values here; give the padded length: size=")
             size = int(lengths.max()) if lengths.numel() else 0
+        if isinstance(size, int) and size < 0:
+            raise ShapeError(f"Mask.lengths: size={size} is negative; give the padded length")
         return Mask(keys=torch.arange(size, device=lengths.device) < lengths[:, None])
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""REINFORCE (Williams 1992): the score function estimator for the loss of sampled choices, with a baseline.
+"""The REINFORCE policy gradient (Williams 1992), which trains hard attention through its sampled choices.
 
 A cost C depends on sampled choices, and the choices on probabilities p. Sampling has no gradient, but
 

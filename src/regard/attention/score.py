@@ -30,13 +30,16 @@ class ScoreFunction(nn.Module):
     """Base class of all scores. A new score implements `forward`, and `as_dot` or `project_keys` if they help.
 
     `dim` and `key_dim` are the widths of queries and keys that the score was built for; they are checked before use.
-    None allows any width. `scale` is set if the score is scale · q·k of the queries and the projected keys.
+    None allows any width. `dot_scale` promises that the score is dot_scale · q·k of the queries and the projected keys,
+    which enables kernels that never call `forward`; a score that sets it defines `as_dot` too.
     """
 
     dim: int | None = None
     key_dim: int | None = None
-    scale: float | None = None
+    built_for: tuple[int | None, int | None] = (None, None)  # the widths that `scores.build` was called with
+    dot_scale: float | None = None
     allows_mixed_dtypes: bool = False  # queries may have another dtype than keys
+    uses_previous_weights: bool = False  # queries may end with the weights of the previous step (previous_weights.py)
 
     def project_keys(self, k: Tensor) -> Tensor:
         """Compute the part of the score that depends on the keys alone.

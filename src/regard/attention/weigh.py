@@ -82,12 +82,12 @@ class Weigh(nn.Module):
     @property
     def scale(self) -> float | None:
         """The scale if the scores are scale · q·k and the normalizer is a softmax, else None."""
-        return self.score.scale if self.soft and not self.depends_on_position else None
+        return self.score.dot_scale if self.soft and not self.depends_on_position else None
 
     @property
     def adds_products(self) -> bool:
         """True if the scores are a sum of products, such as q·k + q·e[distance], that is not one inner product."""
-        return self.soft and self.score.scale is not None and not self.place.is_dot_product
+        return self.soft and self.score.dot_scale is not None and not self.place.is_dot_product
 
     @property
     def depends_on_position(self) -> bool:
@@ -103,6 +103,11 @@ def _check(score: Any, normalizer: Any) -> None:
         raise ConfigError(
             f"attention: score is a {type(score).__name__}; give regard.score(name, width), or a subclass of "
             "ScoreFunction (CONTRIBUTING: Add a score)"
+        )
+    if score.dot_scale is not None and type(score).as_dot is ScoreFunction.as_dot:
+        raise ConfigError(
+            f"attention: {type(score).__module__} sets dot_scale but does not define as_dot; define both if the score "
+            "is dot_scale · q·k, else rename the attribute"
         )
     if isinstance(normalizer, str):
         raise ConfigError(

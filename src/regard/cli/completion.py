@@ -16,6 +16,7 @@ from regard.cli.help import Section
 from regard.core import config as configs
 from regard.core.errors import RegardError
 from regard.core.registry import registered_names
+from regard.training import recipe_files
 
 ARGS_META_KEY = "regard words"  # key of the arguments in the meta dictionary of a click context
 PACKAGE_BY_SETTING = {
@@ -38,8 +39,8 @@ def complete_train(context: typer.Context, incomplete: str) -> list[str]:
     typed: Sequence[str] = context.meta.get(ARGS_META_KEY, [])
     task = next((task for task in map(task_of, typed) if task), None)
     if task is None:
-        candidates = [*registered_names("regard.tasks"), *sorted(glob(escape(incomplete) + "*.toml"))]
-        return _with_prefix(incomplete, candidates)
+        files = sorted(glob(escape(incomplete) + "*.toml"))
+        return _with_prefix(incomplete, [*registered_names("regard.tasks"), *recipe_files.packaged_recipes(), *files])
     models = [arg.partition("=")[2] for arg in typed if arg.startswith("model=")]
     return _settings(incomplete, help.task_sections(task, models[-1] if models else None))
 
@@ -57,7 +58,8 @@ def complete_compare(context: typer.Context, incomplete: str) -> list[str]:
 def task_of(argument: str) -> str | None:
     """Return the task that an argument names: a task, or the task of a recipe; otherwise None."""
     try:
-        task = configs.read_toml(Path(argument)).get("task") if argument.endswith(".toml") else argument
+        recipe = None if argument in registered_names("regard.tasks") else recipe_files.find_recipe(argument)
+        task = argument if recipe is None else configs.read_toml(recipe).get("task")
     except RegardError:
         return None
     return task if isinstance(task, str) and task in registered_names("regard.tasks") else None

@@ -9,18 +9,21 @@ from __future__ import annotations
 import codecs
 import os
 import select
+import shlex
 import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from regard.core.errors import DataError
+from regard.core.errors import ConfigError, DataError
 from regard.data.files import encodings
 from regard.data.files.encodings import UTF8, TextFormat
 
 PIPE_CHUNK_BYTES = 2**16  # read from a pipe at a time
+MAX_PATH_CHARACTERS = 1000  # a longer input is not the name of a file
 UTF16_BOMS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -42,6 +45,34 @@ class InputStream(NamedTuple):
 def from_arguments(inputs: Iterable[str]) -> InputStream:
     """Return arguments of the command as inputs."""
     return InputStream("", [InputLine(index, text) for index, text in enumerate(inputs, start=1)])
+
+
+def require_texts(inputs: Iterable[str]) -> None:
+    """Raise an error for the name of an existing file if the run reads texts, not files."""
+    for text in inputs:
+        if len(text) < MAX_PATH_CHARACTERS and Path(text).suffix and _is_file(text):
+            raise ConfigError(
+                f"{text}: is a file, but this run reads texts; predict for its lines with --file {shlex.quote(text)}, "
+                "or send the name itself through standard input"
+            )
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def file_input(path: Path) -> InputStream:
+    """Return the lines of a text file; its encoding is detected."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise DataError(f"--file {path}: cannot be read ({error.strerror})") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        return InputStream(str(path), _of_pipe(handle))
+    return InputStream(str(path), _of_file(handle, str(path)))
 
 
 def standard_input() -> InputStream:

@@ -17,12 +17,18 @@ import typer
 from regard.cli import predict_command
 from regard.cli.help import PlainCommand, PlainGroup
 from regard.cli.settings import PANELS, USE
+from regard.cli.standard_output import ClosedPipe, guarded_output
 from regard.core.errors import RegardError, printable
 from regard.core.registry import find, registered_names
 from regard.core.version import __version__
 
+EXIT_CODES = """Exit codes: 0 success; 1 an error, in one line on standard error; 2 wrong usage; 3 some inputs could not
+be predicted, all others were; 130 and 143 stopped by Ctrl+C or SIGTERM; 141 the reader of the output closed the pipe.
+"""
+
 app = typer.Typer(
     help="Train, run, serve and inspect attention models of every kind, built from one formula.",
+    epilog=EXIT_CODES,
     cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # user errors are one line; bugs are a plain traceback
@@ -61,13 +67,15 @@ for _panel in PANELS:
 
 
 def main() -> None:
-    """Run the command line. A RegardError becomes one line on standard error and its exit code: 1, or 128 plus the
-    number of the signal that ended the command (130 for Ctrl+C). A usage error has exit code 2."""
+    """Run the command line. A RegardError becomes one line on standard error and its exit code (see EXIT_CODES)."""
     # OpenMP reads this when torch is imported. Waiting threads spin no longer than this: equally fast on a quiet
     # machine, and more than ten times faster if other processes use the cores.
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     try:
-        app(prog_name="regard")
+        with guarded_output():
+            app(prog_name="regard")
+    except ClosedPipe as closed:
+        raise SystemExit(closed.code) from None
     except RegardError as error:
         print("regard:", printable(" ".join(str(error).split())), file=sys.stderr)
         raise SystemExit(error.code) from None

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from regard.cli.inputs import InputLine
+from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictOptions, Verb
+from regard.cli.standard_output import ClosedPipe, OutputError
 from regard.core.errors import DataError, RegardError, printable
 from regard.core.files import write_bytes
 from regard.core.prediction import Prediction
+from regard.core.strict_json import to_strict_json
 
+T = TypeVar("T")
+ROW_SUFFIXES = (".txt", ".jsonl")  # files with one row per prediction or per input
+MIN_READABLE_PROBABILITY = 0.001  # text output shows probabilities if the best has at least this
 MAX_REPORTED_INPUTS = 20  # inputs that failed or were adjusted are named up to this many; all are counted
+
+
+class FailedInputs(RegardError):
+    """Some inputs could not be predicted; the predictions for all others were printed."""
+
+    code = 3
 
 
 class Result(NamedTuple):
@@ -36,7 +47,7 @@ class RowFormatter(NamedTuple):
     @property
     def prints_scores(self) -> bool:
         """True if scores are printed."""
-        return self.predict_options.as_json or int(self.options.get("n", 1)) > 1
+        return self.predict_options.as_json or int(self.options.get("n") or 1) > 1
 
     def results(self, lines: Sequence[InputLine], predictions: Iterator[Any]) -> list[Result]:
         """Lines, and the predictions (or the error) of each readable line -> their results."""
@@ -45,14 +56,18 @@ class RowFormatter(NamedTuple):
     def printer(self, name: str) -> PredictionPrinter:
         """Return a printer for the results of inputs with this name."""
         on_error = self.predict_options.on_error or ("blank" if name else "stop")
-        return PredictionPrinter(name, on_error, self.verb, as_json=self.predict_options.as_json)
+        return PredictionPrinter(name, on_error, as_json=self.predict_options.as_json)
 
     def _result(self, line: InputLine, predictions: Sequence[Prediction] | str) -> Result:
         if isinstance(predictions, str):
             return Result(line, [], predictions)
-        to_rows = json_rows if self.predict_options.as_json else text_rows
-        rows = to_rows(line.text, predictions, verb=self.verb, options=self.options)
+        text = line.text or str(self.options.get("user") or self.options.get("prompt") or "")
+        rows = json_rows(text, predictions) if self.predict_options.as_json else self.text_rows(text, predictions)
         return Result(line, rows, remarks=remarks_of(predictions))
+
+    def text_rows(self, input_text: str, predictions: Sequence[Prediction]) -> list[str]:
+        """An input and its predictions -> rows of text."""
+        return text_rows(predictions, verb=self.verb, options=self.options)
 
 
 def remarks_of(predictions: Sequence[Prediction]) -> tuple[str, ...]:
@@ -61,38 +76,50 @@ def remarks_of(predictions: Sequence[Prediction]) -> tuple[str, ...]:
 
 
 def predict_with_bisection(
-    predict: Callable[[list[str]], list[list[Prediction]]], texts: list[str]
+    predict: Callable[[list[T]], list[list[Prediction]]], inputs: list[T]
 ) -> list[list[Prediction] | str]:
-    """Texts -> the predictions for each, or its error: a batch that fails is split in halves."""
-    if not texts:
+    """Inputs -> the predictions for each, or its error: a batch that fails is split in halves."""
+    if not inputs:
         return []
     try:
-        return [*predict(texts)]
+        return [*predict(inputs)]
     except RegardError as error:
-        if len(texts) == 1:
+        if len(inputs) == 1:
             return [str(error)]
-    half = len(texts) // 2
-    return predict_with_bisection(predict, texts[:half]) + predict_with_bisection(predict, texts[half:])
+    half = len(inputs) // 2
+    return predict_with_bisection(predict, inputs[:half]) + predict_with_bisection(predict, inputs[half:])
 
 
 class PredictionPrinter:
     """Print predictions in order; failed inputs are named, counted and handled as `on_error` says."""
 
-    def __init__(self, name: str, on_error: str, verb: Verb, *, as_json: bool) -> None:
-        self.name, self.on_error, self.verb, self.as_json = name, on_error, verb, as_json
+    def __init__(self, name: str, on_error: str, *, as_json: bool) -> None:
+        self.name, self.on_error, self.as_json = name, on_error, as_json
         self.lines = self.failed = self.adjusted = 0
 
     def print(self, results: Sequence[Result]) -> None:
-        """Print the rows of results, and adjustments of inputs on standard error; JSON rows contain them."""
+        """Print the rows of results, and adjustments of inputs on standard error; JSON rows contain them.
+
+        Each result is flushed, so that the number of complete results is known if writing fails.
+        """
         for result in results:
+            try:
+                self._print_one(result)
+                sys.stdout.flush()
+            except ClosedPipe:
+                raise
+            except OutputError as error:
+                last = f"the last complete result is number {self.lines:,}" if self.lines else "no result is complete"
+                raise OutputError(f"{error}; {last}") from None
             self.lines += 1
-            if result.remarks and not self.as_json:
-                self._remark(result)
-            if result.error:
-                self._fail(result)
-            elif result.rows:
-                print("\n".join(result.rows))
-        sys.stdout.flush()
+
+    def _print_one(self, result: Result) -> None:
+        if result.remarks and not self.as_json:
+            self._remark(result)
+        if result.error:
+            self._fail(result)
+        elif result.rows:
+            print("\n".join(result.rows))
 
     def _prefix(self, result: Result) -> str:
         return f"{self.name}:{result.line.line_number}: " if self.name else ""
@@ -111,21 +138,18 @@ class PredictionPrinter:
         if self.failed <= MAX_REPORTED_INPUTS:
             print(f"regard: {prefix}{printable(' '.join(result.error.split()))}", file=sys.stderr)
         if self.on_error == "blank":
-            empty = {self.verb.input_key: result.line.text, self.verb.predictions_key: [], "error": result.error}
-            print(json.dumps(empty, ensure_ascii=False) if self.as_json else "")
+            empty = {"input": result.line.text, "predictions": [], "error": result.error}
+            print(to_strict_json(empty) if self.as_json else "")
 
     def close(self) -> None:
-        """Report how many inputs failed or were adjusted, if any."""
+        """Report how many inputs were adjusted; raise an error with exit code 3 if some failed."""
         if self.adjusted > MAX_REPORTED_INPUTS:
             first = f"the first {MAX_REPORTED_INPUTS} are named above"
             print(f"regard: {self.adjusted:,} of {self.lines:,} inputs were adjusted; {first}", file=sys.stderr)
         if self.failed:
             action = "were skipped" if self.on_error == "skip" else "have an empty line"
             first = f"; the first {MAX_REPORTED_INPUTS} are named above" if self.failed > MAX_REPORTED_INPUTS else ""
-            print(
-                f"regard: {self.failed:,} of {self.lines:,} inputs failed and {action}{first}",
-                file=sys.stderr,
-            )
+            raise FailedInputs(f"{self.failed:,} of {self.lines:,} inputs failed and {action}{first}")
 
 
 def print_remarks(remarks: Sequence[str], *, prefix: str = "") -> None:
@@ -134,39 +158,80 @@ def print_remarks(remarks: Sequence[str], *, prefix: str = "") -> None:
         print(f"regard: {prefix}{printable(remark)}", file=sys.stderr)
 
 
-def json_rows(input_text: str, predictions: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
-    """Return one JSON object: the input (or the option of the same name) and its predictions."""
-    table = {
-        verb.input_key: input_text or options.get(verb.input_key, ""),
-        verb.predictions_key: [prediction.to_json() for prediction in predictions],
-    }
-    return [json.dumps(table, ensure_ascii=False)]
+def json_rows(input_text: str, predictions: Sequence[Prediction]) -> list[str]:
+    """Return one JSON object: the input and its predictions, with the same keys for every verb."""
+    table = {"input": input_text, "predictions": [prediction.to_json() for prediction in predictions]}
+    return [to_strict_json(table)]
 
 
-def text_rows(input_text: str, predictions: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
-    """Return one line per prediction; several are numbered or have the score by which they are ranked."""
+def text_rows(predictions: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
+    """Return one line per prediction. Several predictions are numbered, or have the number they are sorted by."""
     if verb.numbered:
         return [f"{index}: {prediction.text}" for index, prediction in enumerate(predictions, start=1)]
-    if len(predictions) == 1 and int(options.get("n", 1)) == 1:
+    if len(predictions) == 1 and int(options.get("n") or 1) == 1:
         return [predictions[0].text]
-    ranks = [item.score if item.rank is None else item.rank for item in predictions]
     return [
-        item.text if rank is None else f"{rank:.4f}\t{item.text}" for item, rank in zip(predictions, ranks, strict=True)
+        f"{number}\t{item.text}" if number else item.text
+        for item, number in zip(predictions, sort_numbers(predictions), strict=True)
     ]
 
 
-def write_predictions(predictions: Sequence[Sequence[Prediction]], out: Sequence[Path]) -> None:
-    """Write every prediction in every requested format; the files of several predictions are numbered."""
-    flat = [prediction for row in predictions for prediction in row]
+def sort_numbers(predictions: Sequence[Prediction]) -> list[str]:
+    """Return probabilities in percent if predictions are sorted by them and they are readable, else ranking scores.
+
+    Hypotheses of a beam are sorted by a length-normalized score. The probability of a long text is close to 0.
+    """
+    ranking_scores = [item.score if item.ranking_score is None else item.ranking_score for item in predictions]
+    probabilities = [item.probability for item in predictions]
+    is_sorted_by_them = all(item.ranking_score in (None, item.score) for item in predictions)
+    best = max((probability or 0.0 for probability in probabilities), default=0.0)
+    if is_sorted_by_them and best >= MIN_READABLE_PROBABILITY:
+        return [f"{probability or 0.0:.1%}".replace("%", " %") for probability in probabilities]
+    return ["" if score is None else f"{score:.4f}" for score in ranking_scores]
+
+
+def write_predictions(
+    texts: Sequence[str], predictions: Sequence[Sequence[Prediction]], formatter: RowFormatter
+) -> None:
+    """Write the predictions for texts in every requested format, and print them."""
     contents: dict[Path, bytes] = {}
-    for index, prediction in enumerate(flat, start=1):
-        for path in out:
-            target = path if len(flat) == 1 else path.with_stem(f"{path.stem}-{index}")
-            contents[target] = prediction.render(path.suffix)  # all are rendered before any is written
+    for path in formatter.predict_options.out:  # all are rendered before any is written
+        contents |= _file_contents(path, texts, predictions, formatter=formatter)
+    check_targets(contents, force=formatter.predict_options.force)
     for row in predictions:
         print_remarks(remarks_of(row))
-    for index, prediction in enumerate(flat, start=1):
+    flat = [prediction for row in predictions for prediction in row]
+    is_text_only = all(_row_suffix(path, flat) for path in formatter.predict_options.out)
+    for index, prediction in enumerate(() if is_text_only else flat, start=1):
         print(f"{index}: {prediction.text}")
     for target, content in contents.items():
         write_bytes(target, content)
         print(f"wrote {target}")
+
+
+def _row_suffix(path: Path, predictions: Sequence[Prediction]) -> str:
+    """Return .txt or .jsonl if the file holds the rows of all predictions, "" if the task writes its own files."""
+    suffix = path.suffix.lower()
+    is_own = any(suffix in prediction.files for prediction in predictions)
+    return suffix if suffix in ROW_SUFFIXES and not is_own else ""
+
+
+def _file_contents(
+    path: Path, texts: Sequence[str], predictions: Sequence[Sequence[Prediction]], *, formatter: RowFormatter
+) -> dict[Path, bytes]:
+    """Return file -> content for one --out: a file per prediction, or one file if all predictions share it.
+
+    The rows of all predictions are one .txt or .jsonl file, unless the task writes such files itself.
+    """
+    flat, suffix = [prediction for row in predictions for prediction in row], path.suffix.lower()
+    if row_suffix := _row_suffix(path, flat):
+        to_rows = json_rows if row_suffix == ".jsonl" else formatter.text_rows
+        rows = [row for text, candidates in zip(texts, predictions, strict=True) for row in to_rows(text, candidates)]
+        return {path: "".join(f"{row}\n" for row in rows).encode()}
+    renderers = {id(prediction.files.get(suffix)): prediction for prediction in flat}
+    if len(renderers) == 1:  # for example the vectors of all words, which belong to the run
+        return {path: flat[0].render(path.suffix)}
+    return {
+        path.with_stem(f"{path.stem}-{index}"): prediction.render(path.suffix)
+        for index, prediction in enumerate(flat, start=1)
+    }

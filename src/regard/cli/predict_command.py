@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -13,6 +15,8 @@ from regard.cli.help import Section
 from regard.cli.settings import (
     Engine,
     Folder,
+    Force,
+    InputFile,
     Inputs,
     Json,
     OnError,
@@ -31,12 +35,14 @@ if TYPE_CHECKING:
     from regard.inspection.collect import InspectionTarget
 
 
+LOCAL_CLUSTER = "local"
+RAY_ADDRESS = re.compile(r"local|auto|ray://\S+|[\w.-]+:\d+")  # after --ray; any other word is an input
+
+
 class Verb(NamedTuple):
-    """A verb: the JSON keys of its input and predictions, and whether text output is numbered."""
+    """A verb, and whether its text output is numbered."""
 
     name: str | None = None  # None: the verb of the task of the run
-    input_key: str = "input"
-    predictions_key: str = "predictions"
     numbered: bool = False
 
 
@@ -51,10 +57,16 @@ class PredictOptions(NamedTuple):
     on_error: str | None = None  # stop, skip or blank; None: blank for standard input, else stop
     precision: str = "float32"
     ray: str = ""  # address of a cluster, or "local"; "": processes of this machine
+    file: Path | None = None  # a file of inputs, one per line
+    force: bool = False  # --out may replace existing files
 
 
 class PredictCommand(SettingsCommand):
     """A command on a run: the first argument that is not a setting is the run folder."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; `--ray` without an address means a cluster of this machine."""
+        return super().parse_args(ctx, complete_ray(args))
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
         """Return the options of the task of the run, or of all tasks with this verb."""
@@ -62,6 +74,14 @@ class PredictCommand(SettingsCommand):
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
         return {row[0] for section in self.sections(args) for row in section.rows if row[2] == "bool"}
+
+
+def complete_ray(args: Sequence[str]) -> list[str]:
+    """Arguments -> the same with `--ray` as `--ray=local` if no address follows it."""
+    return [
+        f"--ray={LOCAL_CLUSTER}" if word == "--ray" and not RAY_ADDRESS.fullmatch(after) else word
+        for word, after in zip_longest(args, args[1:], fillvalue="")
+    ]
 
 
 def load_target(folder: Path, settings: Sequence[str], *, trust: bool = False) -> InspectionTarget:
@@ -94,11 +114,15 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
         workers: Workers = 0,
         on_error: OnError = None,
         ray: Ray = "",
+        file: InputFile = None,
+        force: Force = False,
         trust: Trust = False,
     ) -> None:
         from regard.cli.predict_loop import run_predict
 
-        predict_options = PredictOptions(as_json, tuple(out or ()), engine, workers, trust, on_error, precision, ray)
+        predict_options = PredictOptions(
+            as_json, tuple(out or ()), engine, workers, trust, on_error, precision, ray, file, force
+        )
         run_predict(folder, inputs or [], settings_of(context), verb=verb, predict_options=predict_options)
 
     run.__doc__ = doc
@@ -106,22 +130,20 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
 
 
 VERBS = {  # command -> its function, one per verb of the tasks
-    "caption": command(
-        Verb("caption", "image", "captions"), "Caption images; --out x.png shows where each word attends."
-    ),
+    "caption": command(Verb("caption"), "Caption images; --out x.png shows where each word attends."),
     "classify": command(Verb("classify"), "Classify texts or files, or standard input line by line."),
     "complete": command(Verb("complete"), "Complete an image from its upper part."),
     "detect": command(Verb("detect"), "Detect objects in images."),
     "fill": command(Verb("fill"), "Fill the masked positions of texts, or of standard input line by line."),
     "generate": command(Verb("generate", numbered=True), "Generate texts, images or music, with or without a prompt."),
-    "nearest": command(
-        Verb("nearest", "words", "nearest"), "Find the words nearest to a word, or to a sum: king - man + woman."
-    ),
-    "recommend": command(Verb("recommend", "user", "items"), "Recommend items to a known or new user, with reasons."),
+    "nearest": command(Verb("nearest"), "Find the words nearest to a word, or to a sum: king - man + woman."),
+    "recommend": command(Verb("recommend"), "Recommend items to a known or new user, with reasons."),
     "tag": command(Verb("tag"), "Tag the words of texts, or of standard input line by line."),
-    "translate": command(
-        Verb("translate", "source", "translations"), "Translate texts, or standard input line by line."
+    "transcribe": command(
+        Verb("transcribe"),
+        "Transcribe recordings; --out x.svg shows where each token attends, x.srt its time.",
     ),
+    "translate": command(Verb("translate"), "Translate texts, or standard input line by line."),
     "upscale": command(Verb("upscale"), "Upscale images."),
 }
 ANY_TASK = "predict"  # the command for a run of any task

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from regard.api.parallel import map_in_order
 from regard.cli import predict_command, predict_torch_free
-from regard.cli.inputs import InputLine, InputStream, from_arguments, piped_input, standard_input
+from regard.cli.inputs import (
+    InputLine,
+    InputStream,
+    file_input,
+    from_arguments,
+    piped_input,
+    require_texts,
+    standard_input,
+)
 from regard.cli.output import Result, RowFormatter, predict_with_bisection, print_remarks, write_predictions
+from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.settings import to_options
 from regard.core import checksums
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from regard.api.run import Run
+    from regard.core.prediction import Prediction
 
 T = TypeVar("T")
 ON_ERROR = ("stop", "skip", "blank")
@@ -45,6 +55,9 @@ def run_predict(
     if predict_options.on_error not in (None, *ON_ERROR):
         raise ConfigError(f"--on-error {predict_options.on_error}: must be one of {', '.join(ON_ERROR)}")
     checksums.require_run_folder(folder)  # before torch is imported, which takes seconds
+    check_targets(predict_options.out, force=predict_options.force)
+    if predict_options.file is not None and inputs:
+        raise ConfigError(f"--file {predict_options.file}: inputs are also given as arguments; leave one of them out")
     predictor = None
     if not (predict_options.out or predict_options.ray):
         predictor = predict_torch_free.find_torch_free(
@@ -55,7 +68,7 @@ def run_predict(
             few_inputs=0 < len(inputs) <= SMALL_INPUT_COUNT,
         )
     if predictor is not None:
-        stream = from_arguments(inputs) if inputs else standard_input()
+        stream = _select_inputs(inputs, predict_options.file, opens_files=False, allow_empty=False)
         predict_torch_free.print_predictions(
             predictor,
             stream,
@@ -83,19 +96,24 @@ def _predict_with_run(
     if verb.name not in (None, *run.verbs):
         command = run.verb if run.verb in predict_command.VERBS else predict_command.ANY_TASK
         task = run.recipe.task.name
-        raise ConfigError(f"{folder} was trained for {task}, whose verb is {run.verb}; regard {command} {folder} …")
+        setting = run.task.verb_settings.get(verb.name or "", "")
+        hint = f"; for {verb.name}, train with {setting}" if setting else ""
+        raise ConfigError(
+            f"{folder} was trained for {task}, whose verb is {run.verb}; regard {command} {folder} …{hint}"
+        )
     options = to_options(settings, run.options)
     run.predict([], **options)  # validate run, engine and options before reading any input
     run.cache_command(settings, **options)
     print_remarks([run.engine_note] if run.engine_note else [])
-    stream = _select_inputs(inputs, allow_empty="" in run.task.examples)
+    opens_files = run.task.input_suffixes is None or bool(run.task.input_suffixes)
+    stream = _select_inputs(inputs, predict_options.file, opens_files=opens_files, allow_empty="" in run.task.examples)
+    formatter = RowFormatter(verb, predict_options, options)
     if predict_options.out:
         if predict_options.ray:
             raise ConfigError("--ray and --out cannot be combined: --ray prints predictions; leave one of them out")
         texts = [_readable(line, stream.name) for line in stream.lines if line]
-        write_predictions(run.predict(texts, **options), predict_options.out)
+        write_predictions(texts, run.predict(texts, **options), formatter)
         return
-    formatter = RowFormatter(verb, predict_options, options)
     predictor = None if predict_options.ray else run.torch_free_predictor(**options)
     if predictor is not None:
         chunks = split_chunks(stream.lines, 1, times=EXTERNAL_ENGINE_FACTOR)
@@ -107,9 +125,13 @@ def _predict_with_run(
     printer.close()
 
 
-def _select_inputs(inputs: Sequence[str], *, allow_empty: bool) -> InputStream:
-    """Return the arguments, or the lines of standard input, or one empty input if the task accepts it."""
+def _select_inputs(inputs: Sequence[str], file: Path | None, *, opens_files: bool, allow_empty: bool) -> InputStream:
+    """Return the arguments, the lines of a file or of standard input, or one empty input if the task accepts it."""
+    if file is not None:
+        return file_input(file)
     if inputs:
+        if not opens_files:
+            require_texts(inputs)
         return from_arguments(inputs)
     return (piped_input() or from_arguments([""])) if allow_empty else standard_input()
 
@@ -123,9 +145,17 @@ class ChunkPredictor:
 
     def __call__(self, chunk: list[InputLine]) -> list[Result]:
         """Lines -> the output rows of each, or its error."""
-        texts = [line.text for line in chunk if not line.error]
-        predictions = predict_with_bisection(lambda part: self.run.predict(part, **self.formatter.options), texts)
-        return self.formatter.results(chunk, iter(predictions))
+        lines = [line for line in chunk if not line.error]
+        return self.formatter.results(chunk, iter(predict_with_bisection(self._predict, lines)))
+
+    def _predict(self, lines: list[InputLine]) -> list[list[Prediction]]:
+        """Predict some lines of a chunk; samples depend on the line number, not on the chunk."""
+        options = dict(self.formatter.options)
+        _, decoding = self.run.parse_request(options)
+        if decoding is not None and decoding.has_setting("seed"):
+            indices = tuple(line.line_number - 1 for line in lines)
+            options["decoding"] = replace(decoding, request_indices=indices)
+        return self.run.predict([line.text for line in lines], **options)
 
 
 def _distribute(

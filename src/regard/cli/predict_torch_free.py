@@ -35,7 +35,12 @@ def find_torch_free(
         return run.predict(texts, **to_options(settings, run.options))
 
     predictor = torch_free.from_command_line(
-        folder, settings, precision=predict_options.precision, few_inputs=few_inputs, fallback=predict_natively
+        folder,
+        settings,
+        precision=predict_options.precision,
+        few_inputs=few_inputs,
+        fallback=predict_natively,
+        trust=predict_options.trust,
     )
     return predictor if predictor is not None and verb.name in (None, *predictor.verbs) else None
 

@@ -20,6 +20,7 @@ from regard.cli import completion
 from regard.cli.completion import ARGS_META_KEY
 from regard.cli.help import PlainCommand, Section, print_sections
 from regard.core import config as configs
+from regard.core.pretrained_runs import locate_run
 
 SETTING = re.compile(r"[A-Za-z_][\w.]*=")
 OPTION = re.compile(r"--[A-Za-z_][\w.-]*")
@@ -123,7 +124,15 @@ def _parsed(text: str, hint: Any) -> Any:
 
 START, TRAIN, USE, INSIDE = PANELS = ("Start", "Train", "Use a run", "Inspect a run")
 
-Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", autocompletion=completion.runs)]
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="The run folder, or pretrained:NAME.",
+        parser=locate_run,
+        autocompletion=completion.runs,
+    ),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Argument(
@@ -147,8 +156,8 @@ OnError = Annotated[
 Ray = Annotated[
     str,
     typer.Option(
-        metavar="ADDRESS|local",
-        help="Predict on a Ray cluster: many machines, or a cluster of this one (extra ray).",
+        metavar="[ADDRESS]",
+        help="Predict on the Ray cluster at this address; without one, on a cluster of this machine (extra ray).",
         show_default=False,
     ),
 ]
@@ -157,5 +166,10 @@ Trust = Annotated[
 ]
 Out = Annotated[
     list[Path] | None,
-    typer.Option(help="Write the prediction to a file; the suffix selects the format. May be repeated."),
+    typer.Option(
+        help="Write the predictions to a file; the suffix selects the format: .txt, .jsonl, or one of the task. "
+        "May be repeated."
+    ),
 ]
+InputFile = Annotated[Path | None, typer.Option(help="Predict for every line of this text file.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]

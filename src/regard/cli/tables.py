@@ -7,6 +7,7 @@ is a cell of a confusion matrix: the number of `neg` examples that were predicte
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,18 +18,28 @@ if TYPE_CHECKING:
 Cells = dict[tuple[str, str], float]  # (row, column) -> value
 
 
-def tables(scores: Mapping[str, float], signatures: Mapping[str, str], *, title: str) -> Iterator[Table | Text]:
-    """Yield all metrics in tables, and one line per metric that says how it was computed."""
+def tables(
+    scores: Mapping[str, float],
+    signatures: Mapping[str, str],
+    *,
+    title: str,
+    intervals: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+) -> Iterator[Table | Text]:
+    """Yield all metrics in tables, and one line per metric that says how it was computed.
+
+    `intervals` are the bootstrap intervals of some metrics, as in the report of `regard evaluate`.
+    """
     from rich.table import Column, Table
     from rich.text import Text
 
     classes, matrices = _per_class(scores), _matrices(scores)
     grouped = {f"{score}.{label}" for label, score in classes}
     grouped |= {f"{name}.{row}.{column}" for name, cells in matrices.items() for row, column in cells}
-    single = Table("score", Column("value", justify="right"), title=title)
+    columns = [Column("95 % interval", justify="right"), Column("examples", justify="right")] if intervals else []
+    single = Table("score", Column("value", justify="right"), *columns, title=title)
     for name, value in scores.items():
         if name not in grouped:
-            single.add_row(name, f"{value:.4g}")
+            single.add_row(name, f"{value:.4g}", *_interval_cells(intervals, name))
     yield single
     if classes:
         yield _table(classes, corner="class", title="per class")
@@ -39,6 +50,16 @@ def tables(scores: Mapping[str, float], signatures: Mapping[str, str], *, title:
         yield Text("computed as:")
     for name, text in computed.items():
         yield Text(f"  {name}: {text}")  # one complete line each, so that it can be copied
+
+
+def _interval_cells(intervals: Mapping[str, Mapping[str, float]], name: str) -> list[str]:
+    """Return the cells of a metric's interval and number of examples; empty cells if it has none."""
+    if not intervals:
+        return []
+    interval = intervals.get(name)
+    if interval is None:
+        return ["", ""]
+    return [f"{interval['low']:.4g} – {interval['high']:.4g}", f"{interval['examples']:,}"]
 
 
 def _per_class(scores: Mapping[str, float]) -> Cells:

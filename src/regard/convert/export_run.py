@@ -38,29 +38,30 @@ def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
     require("ctranslate2", extra="ctranslate2")
     folder = out.with_name(f".{out.name}.part")
     try:
-        to_spec(parts.model, parts.task.spec, folder, weights=file_sha256(parts.folder / "model.safetensors"))
+        to_spec(parts.model, parts.task.spec, folder, key=file_sha256(parts.folder / "model.safetensors"))
         count = _compare_engines(parts)
         create_run_folder(out, lambda draft: _copy(folder, draft.path, parts.folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return [f"{out}: for CTranslate2, with token ids; greedy search gives equal results for {count} texts"]
+    how = "predictions are equal" if parts.recipe.decoding is None else "greedy search gives equal results"
+    return [f"{out}: for CTranslate2, with token ids; {how} for {count} texts"]
 
 
 def _compare_engines(parts: LoadedRun) -> int:
     """Return the number of texts for which both engines give equal results; a difference is an error."""
     task, decoding = parts.task, parts.recipe.decoding
     texts = [text for text in task.comparison_inputs or task.examples if text]
-    if decoding is None or not texts:
-        return 0
-    greedy = decoding.as_strategy(ct2_search.SUPPORTED_STRATEGIES[0])
+    if not texts:
+        raise CheckpointError(f"{parts.folder}: no examples on which the export can be compared; nothing was written")
+    greedy = None if decoding is None else decoding.as_strategy(ct2_search.SUPPORTED_STRATEGIES[0])
     inputs = [task.parse_input(text) for text in texts]
     options = parts.recipe.task.module("tasks").Options()
     with torch.no_grad():
-        ours, theirs = (
+        native, external = (
             task.predict(model, inputs, options, search)
             for model, search in (engine.build(name, parts)(greedy) for name in ("native", "ctranslate2"))
         )
-    if difference := find_difference(texts, ours, theirs):
+    if difference := find_difference(texts, native, external):
         raise CheckpointError(f"{parts.folder}: {difference}; nothing was written")
     return len(texts)
 

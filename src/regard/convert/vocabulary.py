@@ -21,6 +21,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.errors import CheckpointError, DataError
 from regard.data.text.masking import MASK_TOKEN
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from regard.data.text.tokenizer_engine import TokenizerEngine, parse_engine
 
 MASKED_LOGIT = -1e4  # logit bias of a special token that the imported model lacks: its probability is 0
 NATIVE_TOKENS = dict(zip(("pad", "unknown", "start", "end", "mask"), (*SPECIAL_TOKENS, MASK_TOKEN), strict=True))
@@ -64,7 +65,7 @@ def read_vocabulary(
     """tokenizer.json -> a vocabulary for tables of `size` rows. `special_token_ids` are the ids in the configuration of
     the model; with `mask` there must be a mask token."""
     try:
-        engine = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        engine = parse_engine(path.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises bare Exception for invalid JSON
         raise DataError(f"{path}: not a tokenizer file: {error}") from None
     state = json.loads(engine.to_str())
@@ -92,7 +93,7 @@ def read_vocabulary(
             missing.append(index)
         else:
             assigned.add(int(first[index] or 0))
-    tokenizer = Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(_renumbered(state, token_names, path))))
+    tokenizer = Tokenizer(parse_engine(json.dumps(_renumbered(state, token_names, path))))
     if tokenizer.vocab_size != len(token_names):
         raise DataError(
             f"{path}: the tokens cannot be renumbered ({tokenizer.vocab_size} of {len(token_names)} remain)"
@@ -102,7 +103,7 @@ def read_vocabulary(
     )
 
 
-def _special_token_id(name: str, engine: tokenizers.Tokenizer, configured: Any, size: int) -> int | None:
+def _special_token_id(name: str, engine: TokenizerEngine, configured: Any, size: int) -> int | None:
     """Return the id of a special token: the configured one (the first of several) if the tables have it, else the id
     of a common spelling."""
     configured = configured[0] if isinstance(configured, list) and configured else configured

@@ -13,6 +13,7 @@ from typing import Any
 
 from regard.core.errors import CheckpointError
 from regard.core.files import open_regular, write_bytes
+from regard.core.strict_json import to_strict_json
 
 JSONObject = dict[str, Any]
 CHECKSUM_PLACEHOLDER = b"0" * 64
@@ -25,7 +26,7 @@ class CorruptFile(CheckpointError):
 
 def write_json(path: Path, table: JSONObject) -> None:
     """Write an indented JSON file whose last key is its checksum."""
-    text = json.dumps({**table, "sha256": CHECKSUM_PLACEHOLDER.decode()}, indent=2, ensure_ascii=False) + "\n"
+    text = to_strict_json({**table, "sha256": CHECKSUM_PLACEHOLDER.decode()}, indent=2) + "\n"
     data = text.encode()
     position = data.rindex(CHECKSUM_PLACEHOLDER)
     checksum = hashlib.sha256(data).hexdigest().encode()

@@ -1,7 +1,7 @@
 """Checksums of training data and of the files in a run folder.
 
 A resumed run compares the checksums of its data and reports changes. `hash_batches` and `hash_rows` read everything;
-`hash_file` caches the checksum of a large file by its path, size and modification time.
+`hash_file` caches the checksum of a large file by its path, size, inode and times.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.core import trust
 from regard.core.errors import CheckpointError, FileError
-from regard.core.files import cache_folder, file_sha256, write_text
+from regard.core.files import cache_folder, file_sha256, file_state, write_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,7 +64,7 @@ def hash_file(path: Path) -> str:
     status = os.stat(path)
     if status.st_size <= MAX_UNCACHED_BYTES:
         return file_sha256(path)
-    key = hashlib.sha256(f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {status.st_ino}".encode()).hexdigest()
+    key = hashlib.sha256(f"{path.resolve()} {file_state(path)}".encode()).hexdigest()
     cache_file = cache_folder() / CHECKSUM_FOLDER / key
     with suppress(OSError, ValueError):
         return str(json.loads(cache_file.read_text(encoding="utf-8"))["sha256"])
@@ -87,8 +88,18 @@ def require_run_folder(folder: Path) -> None:
         raise CheckpointError(f"{folder}: no such run folder")
 
 
+def check_links(folder: Path, names: Iterable[str]) -> None:
+    """Raise a CheckpointError if a file of a run folder is a link to a file outside of the folder."""
+    for name in (trust.CONFIG_FILE, trust.WEIGHTS_FILE, *names):
+        if not trust.is_inside(folder, name):
+            raise CheckpointError(
+                f"{folder / name}: is a link out of the run folder; replace it by the file it points to"
+            )
+
+
 def verify_files(folder: Path, files: Mapping[str, str]) -> None:
     """Check files of a run folder against their checksums (name -> SHA-256); raise an error for the first mismatch."""
+    check_links(folder, files)
     for name, expected in files.items():
         path = folder / name
         if not path.is_file():

@@ -127,6 +127,8 @@ def _convert_union(members: tuple[Any, ...], value: Any, path: str) -> Any:
 
 def _convert_plain(annotation: Any, value: Any, path: str) -> Any:
     if annotation is Path and isinstance(value, str):
+        if not value.strip():
+            raise ConfigError(f"{path}= is empty (an unset shell variable?); give a path, or leave {path} out")
         return Path(value)
     if annotation is str and isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # a name of digits: data.source=1

@@ -153,6 +153,17 @@ class CaptioningSpec:
 
 
 @dataclass(frozen=True)
+class SpeechSpec:
+    """Recordings of speech as frames of log-mel energies, with transcripts."""
+
+    num_bands: int  # energies of a frame
+    vocab_size: int  # special tokens included
+    max_length: int  # tokens of a transcript, EOS included
+    max_frames: int  # frames of a recording
+    special_tokens: SpecialTokens = SpecialTokens()
+
+
+@dataclass(frozen=True)
 class MaskedLMSpec:
     """Plain text as tokens, some of which are masked and predicted."""
 

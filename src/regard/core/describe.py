@@ -1,4 +1,4 @@
-"""Read dataclass settings from source code: name, type, default, and the comment at the end of the line.
+"""Describe the fields of a Config dataclass (name, type, default, comment) for help texts and schemas.
 
 The source is parsed, not imported, so that help texts do not import torch and settings are documented only once.
 """

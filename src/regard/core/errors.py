@@ -57,15 +57,18 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return "did you mean …?" with the closest choice, or the list of choices if none is close."""
+def did_you_mean(word: str, choices: Iterable[str], listed: Iterable[str] | None = None) -> str:
+    """Return "did you mean …?" with the closest choice, or the list of choices if none is close.
+
+    `listed` replaces that list if there are too many choices.
+    """
     options = sorted(choices)
     if not options:
         return "there is none"
     close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(options)}"
+    return f"known: {', '.join(options if listed is None else sorted(listed))}"
 
 
 def pluralize(count: int, noun: str) -> str:

@@ -12,15 +12,19 @@ import os
 import secrets
 import shutil
 import stat
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from regard.core.errors import ConfigError, FileError
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe without a writer would block forever
 _BINARY = getattr(os, "O_BINARY", 0)
+_MIN_ABANDONED_S = 60.0  # age in seconds from which a draft without a lock is abandoned
 _MAX_NAME_CHARACTERS = 50  # of the target's name in the temporary name: file systems allow 255 bytes in total
 
 
@@ -31,18 +35,28 @@ def cache_folder() -> Path:
     return Path(os.environ.get("REGARD_CACHE") or Path.home() / ".cache" / "regard").expanduser()
 
 
+class FileState(NamedTuple):
+    """Inode, size and times of a file. The time of the last status change cannot be set by a program."""
+
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a new, empty file next to `path` to write to; it is moved to `path` afterwards, or removed after an error.
 
     The temporary name is unique, so that two processes never write to the same file.
     """
-    part = path.with_name(f".{path.name[:_MAX_NAME_CHARACTERS]}.{secrets.token_hex(4)}.part")
+    part = _draft_path(path)
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666))
-        yield part
-        fsync(part)
-        os.replace(part, path)
+        with _draft_lock(part):
+            yield part
+            fsync(part)
+            os.replace(part, path)
         fsync(path.parent)
     except OSError as error:
         reason = error.strerror or error
@@ -56,21 +70,72 @@ def atomic_write(path: Path) -> Iterator[Path]:
 def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a new folder next to `path` to fill; it is moved to `path` afterwards, or removed if anything failed.
 
-    If another process has created `path` in the meantime, its folder stays, unless `replace` is set.
+    All files are flushed to the disk before the move. If another process has created `path` in the meantime, its folder
+    stays, unless `replace` is set.
     """
-    draft = path.with_name(f".{path.name[:_MAX_NAME_CHARACTERS]}.{secrets.token_hex(4)}.part")
+    draft = _draft_path(path)
     try:
         draft.mkdir(parents=True)
-        yield draft
-        if replace:
-            shutil.rmtree(path, ignore_errors=True)
-        if not path.exists():
-            with suppress(FileExistsError):  # created by another process since the check
-                os.replace(draft, path)
+        with _draft_lock(draft):
+            yield draft
+            for inner in (*draft.rglob("*"), draft):
+                fsync(inner)
+            if replace:
+                shutil.rmtree(path, ignore_errors=True)
+            if not path.exists():
+                with suppress(FileExistsError):  # created by another process since the check
+                    os.replace(draft, path)
+        fsync(path.parent)
     except OSError as error:
         raise FileError(f"{path}: could not be written ({error.strerror or error})") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _draft_path(path: Path) -> Path:
+    """Return a new name next to `path`; the drafts of `path` that killed processes have left are removed."""
+    prefix = f".{path.name[:_MAX_NAME_CHARACTERS]}."
+    with suppress(OSError):
+        names = [name for name in os.listdir(path.parent) if name.startswith(prefix) and name.endswith(".part")]
+        for name in names:
+            _remove_abandoned(path.parent / name)
+    return path.with_name(f"{prefix}{secrets.token_hex(4)}.part")
+
+
+@contextmanager
+def _draft_lock(draft: Path) -> Iterator[None]:
+    """Lock a draft. The system releases the lock when the process ends, so that a draft without one is abandoned."""
+    if sys.platform == "win32":  # without flock, abandoned drafts remain
+        yield
+        return
+    import fcntl
+
+    handle = os.open(draft, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _remove_abandoned(draft: Path) -> None:
+    """Remove a draft that no process has locked, if it is old enough to have been locked by now."""
+    if sys.platform == "win32" or draft.is_symlink() or time.time() - draft.stat().st_mtime < _MIN_ABANDONED_S:
+        return
+    import fcntl
+
+    handle = os.open(draft, os.O_RDONLY | _NO_LINK | _NO_WAIT)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if draft.is_dir():
+            shutil.rmtree(draft, ignore_errors=True)
+        else:
+            draft.unlink(missing_ok=True)
+    except BlockingIOError:
+        return  # in use
+    finally:
+        os.close(handle)
 
 
 def fsync(path: Path) -> None:
@@ -144,6 +209,15 @@ def open_regular(path: Path) -> io.BufferedReader:
         os.close(handle)
         raise OSError(errno.EINVAL, "not a plain file")
     return os.fdopen(handle, "rb")
+
+
+def file_state(path: Path) -> FileState | None:
+    """Return values that change whenever a file is replaced or written; None if it does not exist."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return FileState(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def file_sha256(path: Path) -> str:

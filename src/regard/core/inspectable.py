@@ -1,4 +1,4 @@
-"""Inspectable: the description of one prediction that pages, figures and comparisons display.
+"""The data that a task provides to inspect one prediction: outputs, and the labeled axes of its attention maps.
 
 A task returns an `Inspectable`: labeled axes, outputs, and functions that run the model again. Inspection code uses
 nothing else of a task.
@@ -125,3 +125,4 @@ class Inspectable:
     vocabularies: tuple[Vocabulary, ...] = ()
     views: tuple[str, ...] = ()  # additional views: registered names, or dotted names from other packages
     extra: Mapping[str, Any] = field(default_factory=dict)  # plain values for these views (a piano roll, an image)
+    remarks: tuple[str, ...] = ()  # adjustments of the input, such as text that was cut; one line each

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ class Prediction:
     """One output of a model for one input."""
 
     text: str  # one line of readable text
-    score: float | None = None  # log probability, if the task has one
-    rank: float | None = None  # the score that predictions are ranked by, best first
+    score: float | None = None  # log probability; None if the task has none
+    ranking_score: float | None = None  # value that the predictions of an input are sorted by, best first
     value: Any = None  # the output as an object of the task: notes, boxes, a label
     # suffix (".mid", ".png", ".txt" for a drawing in a terminal) -> a function that returns the file's bytes
     files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
@@ -25,10 +26,26 @@ class Prediction:
     # machine-readable parts of the value, as plain JSON values by name: {"entities": […]}
     data: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def probability(self) -> float | None:
+        """The probability of the output, 0 to 1: exp(score). None if there is no score."""
+        if self.score is None or math.isnan(self.score):
+            return None
+        return math.exp(min(0.0, self.score))  # a sum of log probabilities may exceed 0 by a rounding error
+
     def to_json(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        plain = {"text": self.text, "score": self.score, "rank": self.rank, **self.data}
+        """Return plain values for JSON, with the same keys for every task; `data` follows them."""
+        numbers = {"probability": self.probability, "score": self.score, "ranking_score": self.ranking_score}
+        plain = {"text": self.text, **numbers, **self.data}
         return plain | ({"remarks": list(self.remarks)} if self.remarks else {})
+
+    def with_unknown_tokens(self, words: Sequence[str]) -> Prediction:
+        """Return the prediction with the input words that the training data did not contain, and a remark on them."""
+        if not words:
+            return self
+        remark = f"not in the training data, or very rare: {', '.join(words)}"
+        data = {**self.data, "unknown_tokens": list(words)}
+        return replace(self, remarks=(*self.remarks, remark), data=data)
 
     def render(self, suffix: str) -> bytes:
         """Return the bytes of a file with this suffix; an unknown suffix is an error that lists the available ones."""

@@ -1,4 +1,6 @@
-"""Decoder states as values: nested tuples of tensors with the batch in dimension 0.
+"""Reorder, repeat and concatenate the tensors of a decoder state (KV caches, RNN states) along the batch.
+
+A state is a nested tuple of tensors with the batch in dimension 0.
 
 Tensors that belong to a hypothesis (a KV cache, an RNN state) are plain leaves and are reordered by `select`.
 Tensors that belong to a source (encoder output, cross-attention keys) are wrapped in `Shared`. They are stored once per

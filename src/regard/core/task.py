@@ -8,6 +8,8 @@ A task is a package `tasks/NAME/`, or any module given by a dotted name. Its `__
     DEFAULTS       dict: a recipe table that every recipe of the task overrides
     DEMO           list of "key=value" settings for a training of about 90 seconds on built-in data
     DATA_SETTINGS  tuple of str, optional: fields of Config that locate the data; they may change for a trained run
+    EVALUATION_IMPORTS  tuple of (module, extra), optional: modules that `Task.evaluate` imports from optional
+                   dependencies; training checks them before the first step
     SERVER_LIMITS  dict, optional: option name -> upper limit for served requests (default 1,000)
 
 these frozen dataclasses, in which every field has an end-of-line comment for the help text:
@@ -20,6 +22,7 @@ and these functions:
 
     build(config, folder=None) -> Task   from the data; with `folder`, using the files of that run folder
     load(config, folder) -> Task         from a run folder, without reading the training data
+    measure(config) -> DataSize          optional: the size of the training data; without it the examples are counted
 """
 
 from __future__ import annotations
@@ -51,10 +54,14 @@ class Task:
     target_metric: TargetMetric
     # metric -> True if higher is better, for metrics that training.evaluation.metric may name besides the target metric
     higher_is_better: Mapping[str, bool] = MappingProxyType({})
+    # metric -> value below which its changes are noise, so that the validation loss selects the best weights
+    noise_floor: Mapping[str, float] = MappingProxyType({})
     evaluation_mode: str = "as the model is used"  # how evaluation outputs are computed, for the model card
     test_only: bool = False  # all data is test data and is not split (see `as_test_data`)
     throughput_unit = "tokens"  # the unit of Loss.count, for the throughput that training displays
     verbs: tuple[str, ...] = ()  # the supported verbs of VERBS, if they depend on the settings; (): all
+    # verb of VERBS that this run does not support -> the setting with which a training supports it
+    verb_settings: Mapping[str, str] = MappingProxyType({})
     examples: tuple[str, ...] = ()  # example inputs for the demo, `regard check` and the server's start page
     comparison_inputs: tuple[str, ...] = ()  # typical inputs on which engines are compared; (): `examples`
     # True if samples depend only on the seed and the input's index, so that the server may batch sampling requests
@@ -132,6 +139,10 @@ class Task:
     def parse_input(self, text: str) -> Any:
         """Text from the user (the input, or the path of a file) -> a parsed input; invalid text is a DataError."""
         return text
+
+    def parse_object(self, value: Any) -> Any:
+        """Object from a Python caller (an image, an array) -> a parsed input; by default it is one already."""
+        return value
 
     def parse_untrusted_text(self, text: str) -> Any:
         """Text from a request -> a parsed input. The text is never interpreted as a path.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
 
@@ -19,6 +20,11 @@ def is_tracing() -> bool:
         or bool(torch._C._is_tracing())
         or (bool(torch._C._are_functorch_transforms_active()) or forward_ad._current_level >= 0)
     )
+
+
+def can_inspect(x: Tensor) -> bool:
+    """Return True if code may branch on the values of `x`: it is no meta or fake tensor, and nothing is traced."""
+    return not is_tracing() and x.device.type != "meta" and not isinstance(x, FakeTensor)
 
 
 def is_exporting() -> bool:

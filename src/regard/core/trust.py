@@ -18,8 +18,9 @@ from typing import Any
 
 from regard.core.errors import FileError, TrustError
 from regard.core.files import append_bytes, cache_folder, open_regular
+from regard.core.pretrained_runs import is_pretrained
 
-CONFIG_FILE = "config.json"
+CONFIG_FILE, WEIGHTS_FILE = "config.json", "model.safetensors"
 TRUSTED_FILE = "trusted_runs"
 OLD_FILE = "trusted"  # the name before version 0.3; read, never written
 _MAX_CONFIG_BYTES = 16 * 2**20
@@ -38,6 +39,8 @@ def mark_trusted(run: Path) -> None:
 
 def is_trusted(run: Path) -> bool:
     """Return True if a run was trained here and its configuration has not changed since."""
+    if is_pretrained(run):  # part of the package
+        return True
     line = _trust_line(run)
     return line is not None and any(line in _trusted_lines(cache_folder() / name) for name in (TRUSTED_FILE, OLD_FILE))
 
@@ -73,6 +76,19 @@ def _without_trust(run: Path) -> Iterator[None]:
         yield
     finally:
         _untrusted_run.reset(token)
+
+
+def untrusted_run() -> Path | None:
+    """Return the untrusted run in whose context this is called; None if there is none."""
+    return _untrusted_run.get()
+
+
+def is_inside(run: Path, name: str) -> bool:
+    """Return True if a name is a relative path that stays inside the run folder, links included."""
+    parts = name.split("/")
+    if not all(part not in ("", ".", "..") and not set(part) & set("\\:\0") for part in parts):
+        return False
+    return (run / name).resolve().is_relative_to(run.resolve())
 
 
 def check_import(name: str) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from regard.core import checksums
 from regard.core.errors import DataError, did_you_mean, pluralize
+from regard.core.files import file_state
 from regard.core.protocols import Indices
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Examples(Generic[T]):
     bytes: int = 0  # approximate size of the text; 0 if it is generated
     files: tuple[Path, ...] = ()  # source files
     part: str = ""  # part of the files that is used
+    remarks: tuple[str, ...] = ()  # on the files: which are joined, which are not read
 
     def __iter__(self) -> Iterator[T]:
         return self.read()
@@ -81,13 +84,29 @@ def cache_in_memory(rows: Examples[T]) -> Examples[T]:
 
 def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: str = "") -> Examples[T]:
     """Return examples that are read from files; their key changes with the files."""
-    facts = [(str(path.resolve()), path.stat()) for path in paths if path.exists()]
-    stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
+    states = [(str(path.resolve()), state) for path in paths if (state := file_state(path)) is not None]
+    stamp = "".join(f"{path}:{state};" for path, state in states)
     size = sum(
-        fact.st_size * (COMPRESSION_RATIO if Path(path).suffix in COMPRESSED_SUFFIXES else 1) for path, fact in facts
+        state.size * (COMPRESSION_RATIO if Path(path).suffix in COMPRESSED_SUFFIXES else 1) for path, state in states
     )
     files = tuple(path for path in paths if path.is_file())
     return Examples(where, read, key=stamp + key, bytes=size, files=files if len(files) == len(paths) else (), part=key)
+
+
+def join(parts: Sequence[Examples[T]], where: str, remarks: tuple[str, ...] = ()) -> Examples[T]:
+    """Return the examples of several files, one after the other; one part keeps its own name."""
+    if len(parts) == 1:
+        return replace(parts[0], remarks=remarks)
+    keys, files = ([getattr(part, name) for part in parts] for name in ("key", "files"))
+    return Examples(
+        where,
+        lambda: chain.from_iterable(parts),
+        key="".join(keys),
+        bytes=sum(part.bytes for part in parts),
+        files=tuple(path for paths in files for path in paths) if all(files) else (),
+        part=parts[0].part,
+        remarks=remarks,
+    )
 
 
 def strip_compression(path: Path) -> Path:
@@ -99,17 +118,6 @@ def split_of(stem: str) -> str | None:
     """File stem -> name of the split: `train`, `news.dev`, `test_2016_flickr`; None if the stem names no split."""
     match = re.search(r"(?:^|[.\-_])(train|validation|valid|val|dev|test)(?:[_\-.\d]\w*)?$", stem)
     return SPLIT_ALIASES[match[1]] if match else None
-
-
-def files_by_split(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
-    """Folder -> the first file named after each split (train.tsv, ner.dev.gz)."""
-    files: dict[str, Path] = {}
-    for path in sorted(path for path in folder.iterdir() if path.is_file()):
-        name = strip_compression(path)
-        split = split_of(name.stem) if name.suffix in suffixes else split_of(name.name)
-        if split is not None:
-            files.setdefault(split, path)
-    return files
 
 
 def get_split(splits: dict[str, Examples[T]], name: str) -> Examples[T]:
@@ -209,4 +217,4 @@ def _part(rows: Examples[T], keys: NDArray[np.uint64], *, low: int, high: int) -
         return (row for row, chosen in zip(rows, inside, strict=True) if chosen)
 
     edges = f"{low}:{high}"
-    return Examples(rows.where, read, f"{rows.key}{edges}", bytes=rows.bytes, files=rows.files, part=rows.part + edges)
+    return replace(rows, read=read, key=f"{rows.key}{edges}", part=rows.part + edges)

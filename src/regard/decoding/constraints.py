@@ -5,8 +5,9 @@ The other log probabilities are not renormalized, so the score of a hypothesis i
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ NEG_INF = -torch.inf
 
 
 class Constraints(Protocol):
-    """Settings that the Config of every decoding strategy has."""
+    """Constraints on the output that every search applies."""
 
     @property
     def min_length(self) -> int:
@@ -32,6 +33,24 @@ class Constraints(Protocol):
     @property
     def suppress_tokens(self) -> tuple[int, ...]:
         """Token ids that are never generated. With EOS among them every output has the maximum length."""
+
+
+@dataclass(frozen=True)
+class OutputConstraints:
+    """The constraints with their defaults; the Config of a decoding strategy may extend it."""
+
+    min_length: int = 0  # minimum number of tokens before EOS
+    no_repeat_ngram_size: int = 0  # n-grams of this size do not occur twice; 0: no restriction
+    suppress_tokens: tuple[int, ...] = ()  # ids of tokens that are never generated
+
+    def __post_init__(self) -> None:
+        check_constraints(self)
+
+
+def constraints_of(config: Any) -> OutputConstraints:
+    """Return the constraints of a strategy's Config; those that it does not have are off."""
+    names = [field.name for field in fields(OutputConstraints)]
+    return OutputConstraints(**{name: getattr(config, name) for name in names if hasattr(config, name)})
 
 
 def check_constraints(constraints: Constraints) -> None:

@@ -7,7 +7,7 @@ Each file has a `Config` and `build(config) -> StrategySpec`, which `Search` run
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -16,6 +16,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.registry import find
+from regard.decoding.constraints import OutputConstraints, constraints_of
 from regard.decoding.search import Candidates, Search, SearchState, StrategySpec
 
 __all__ = [
@@ -82,6 +83,22 @@ class DecodingStrategy:
 
     name: str
     config: Any
+    # index of each input in its request, if a batch is only a part of a request; (): the batch is the request
+    request_indices: tuple[int, ...] = field(default=(), compare=False, repr=False, kw_only=True)
+    overrides: OutputConstraints | None = field(
+        default=None, kw_only=True
+    )  # constraints that replace those of the config
+
+    @property
+    def constraints(self) -> OutputConstraints:
+        """Constraints on the output; a Config without such settings has none."""
+        return constraints_of(self.config) if self.overrides is None else self.overrides
+
+    def with_constraints(self, **changes: Any) -> DecodingStrategy:
+        """Return the strategy with changed constraints, whether or not its Config has them as settings."""
+        if self.overrides is None and all(map(self.has_setting, changes)):
+            return self.with_settings(**changes)
+        return replace(self, overrides=replace(self.constraints, **changes))
 
     @property
     def width(self) -> int:
@@ -90,7 +107,7 @@ class DecodingStrategy:
 
     def has_setting(self, setting: str) -> bool:
         """Return True if the strategy has this setting."""
-        return any(field.name == setting for field in fields(self.config))
+        return any(entry.name == setting for entry in fields(self.config))
 
     def with_settings(self, **settings: Any) -> DecodingStrategy:
         """Return the strategy with changed settings."""
@@ -122,20 +139,20 @@ class DecodingStrategy:
         """Return another strategy with the same constraints."""
         config = find("regard.decoding.strategies", name).Config
         shared = {
-            field.name: getattr(self.config, field.name) for field in fields(config) if self.has_setting(field.name)
+            entry.name: getattr(self.config, entry.name) for entry in fields(config) if self.has_setting(entry.name)
         }
         return replace(self, name=name, config=config(**shared | settings))
 
     def sample_indices(self, count: int) -> list[int]:
-        """Return the sampling index of each of `count` inputs: its position. A server that decodes inputs of several
-        requests together counts per request (serve/continuous_batching.py)."""
-        return list(range(count))
+        """Return the sampling index of each of `count` inputs: its index in its request, so that samples do not depend
+        on how a request is divided into batches."""
+        return list(self.request_indices or range(count))
 
     def search(self, model: Decoder, *, special_tokens: SpecialTokens, grammar: Grammar | None = None) -> Search:
         """Return the search of this strategy with a model, to be run step by step. Tokens that the grammar does not
         allow are never generated."""
         spec: StrategySpec = find("regard.decoding.strategies", self.name).build(self.config)
-        return Search(model, spec, special_tokens=special_tokens, constraints=self.config, grammar=grammar)
+        return Search(model, spec, special_tokens=special_tokens, constraints=self.constraints, grammar=grammar)
 
     def __call__(
         self,

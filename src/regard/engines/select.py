@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from regard.core import config as configs
+from regard.core import trust as trusts
 from regard.core.errors import MissingExtra, RegardError
 from regard.core.extras import require
 from regard.core.prediction import Prediction
@@ -111,9 +112,10 @@ class EngineSelector:
     def _open_torch_free(self, entry: cache.Table, fallback: FallbackPredict) -> TorchFreePredictor | None:
         table, run = self._parts.recipe.to_dict(), self._parts.folder
         assert self._folder is not None
-        return torch_free.from_cache_entry(
-            run, self._folder, entry, table=table, precision=self._precision, single=False, fallback=fallback
-        )
+        with trusts.trust_scope(run, trusted=self._parts.trusted):
+            return torch_free.from_cache_entry(
+                run, self._folder, entry, table=table, precision=self._precision, single=False, fallback=fallback
+            )
 
     def _has_export(self) -> bool:
         """Return True if there is an export of the current weights; it is created now if possible."""

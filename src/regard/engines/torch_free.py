@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core import checksummed_json, checksums
+from regard.core import trust as trusts
 from regard.core.cpu import is_idle
 from regard.core.errors import RegardError
 from regard.core.prediction import Prediction
@@ -62,6 +63,9 @@ class TorchFreePredictor:
             hypotheses = dict(zip(indices, wait(), strict=True))
             unsettled = [index for index, row in hypotheses.items() if row is None]
             predictions = self.codec.decode_hypotheses([hypotheses.get(index) or [] for index in range(len(rows))])
+            for index in indices:
+                words = self.codec.unknown_tokens(texts[index], rows[index])
+                predictions[index] = [prediction.with_unknown_tokens(words) for prediction in predictions[index]]
             if unsettled:
                 fallback = self.fallback([texts[index] for index in unsettled])
                 for index, row in zip(unsettled, fallback, strict=True):
@@ -72,22 +76,32 @@ class TorchFreePredictor:
 
 
 def from_command_line(
-    run: Path, settings: Sequence[str], *, precision: str, few_inputs: bool, fallback: FallbackPredict
+    run: Path,
+    settings: Sequence[str],
+    *,
+    precision: str,
+    few_inputs: bool,
+    fallback: FallbackPredict,
+    trust: bool = False,
 ) -> TorchFreePredictor | None:
     """Return the predictor of a run folder for the arguments of a command; None if there is none."""
     try:
+        trusted = trust or trusts.is_trusted(run)
         table = migrate(checksummed_json.read_json(run / "config.json"), run / "config.json")
         if f"{table.get('task')}_codec" not in registered_names(CODECS):
             return None
-        folder, weights = cache.cache_path(run)
+        folder, key = cache.cache_path(run, trusted=trusted)
         if not folder.is_dir():
             return None
         entry = cache.EquivalenceCache(folder).get_by_command(cache.command_key(run / "config.json", settings))
-        if entry is None or entry["why"] or not cache.is_complete(folder, weights):
+        if entry is None or entry["why"] or not cache.is_complete(folder, key):
             return None
         checksums.verify_files(run, table["files"])
         single = few_inputs and (table["model"].get("dim", 0) >= MIN_MULTITHREAD_DIM or is_idle())
-        return from_cache_entry(run, folder, entry, table=table, precision=precision, single=single, fallback=fallback)
+        with trusts.trust_scope(run, trusted=trusted):
+            return from_cache_entry(
+                run, folder, entry, table=table, precision=precision, single=single, fallback=fallback
+            )
     except (RegardError, OSError, LookupError, TypeError, AttributeError, ValueError):
         return None
 

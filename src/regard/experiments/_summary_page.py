@@ -54,7 +54,8 @@ def _introduction(rows: list[str]) -> list[str]:
         "trained for seconds, so a claim that does not hold here may hold for large models. Verdicts are computed",
         "from the numbers below them by a rule in the code. Not decided: the models have learned too little, or seeds",
         "differ more than models. This page is generated from stored figures by",
-        "`regard experiment all --quick --out docs/claims --page docs/claims.md`, which resumes where it was stopped.",
+        "`regard experiment all --quick --out docs/claims --page docs/claims.md --force`, which resumes where it was",
+        "stopped.",
         "",
         *rows,
     ]

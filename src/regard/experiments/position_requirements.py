@@ -1,17 +1,23 @@
-"""Requirements of position encodings, measured for every registered scheme."""
+"""Requirements of position encodings, measured for every registered scheme.
+
+An additive encoding is measured by its vectors. An encoding inside the score is measured by the scores of equal
+queries and keys, so that every difference between positions comes from the encoding.
+"""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
+from regard.attention.scores import build as build_score
 from regard.core.errors import ShapeError
 from regard.core.registry import registered_names
 from regard.experiments._experiment import Cell, ClaimResult, Figures
-from regard.experiments._position_requirements import DIM, MAX_LENGTH, measure_requirements
 from regard.layers.positions import build
+from regard.layers.positions._base import PositionScheme
 
 CLAIM = (
     "A position encoding must be unique per position, have equal distances at every length, stay bounded for longer"
@@ -21,6 +27,9 @@ CLAIM = (
 REFERENCE = "Vaswani et al. 2017, section 3.5"
 REQUIREMENTS = ("unique", "equal_distance", "bounded", "deterministic")
 NAIVE = ("index", "fraction", "binary")
+DIM = 16
+SHORT, MAX_LENGTH, BEYOND = 16, 64, 256  # a short sequence, the configured maximum, and a longer one
+TOLERANCE = 1e-4
 
 
 def cells(effort: float) -> list[Cell]:
@@ -67,3 +76,68 @@ def draw(figures: Figures, axes: Any) -> None:
     for row, row_values in enumerate(values.tolist()):
         for column, value in enumerate(row_values):
             axes.text(column, row, {0: "no", 1: "yes"}.get(value, f"{value:.0%}"), ha="center", va="center")
+
+
+class Requirements(NamedTuple):
+    """The requirements that a scheme meets."""
+
+    unique: bool  # no two positions have the same encoding
+    equal_distance: bool  # neighbouring positions have the same distance in short and in long sequences
+    bounded: bool  # accepts inputs beyond the maximum length, and its values do not grow with the length
+    deterministic: bool  # does not depend on the random seed
+
+
+def measure_requirements(name: str) -> Requirements:
+    """Measure the four requirements of a new scheme of this name."""
+    scheme = _build(name, seed=1)
+    short, long = _encode(scheme, SHORT), _encode(scheme, MAX_LENGTH)
+    return Requirements(
+        unique=bool(torch.pdist(long).min() > TOLERANCE),
+        equal_distance=_is_close(_step_lengths(short, SHORT), _step_lengths(long, SHORT)),
+        bounded=_is_bounded(scheme, long),
+        deterministic=_is_close(_encode(_build(name, seed=2), MAX_LENGTH, seed=2), long),
+    )
+
+
+def all_requirements() -> dict[str, Requirements]:
+    """Measure the requirements of every registered scheme."""
+    return {name: measure_requirements(name) for name in registered_names("regard.layers.positions")}
+
+
+def _build(name: str, *, seed: int) -> PositionScheme:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build(name, DIM, max_length=MAX_LENGTH)
+
+
+@torch.no_grad()
+def _encode(scheme: PositionScheme, length: int, *, seed: int = 0) -> Tensor:
+    """Return (t n): one row per position, for additive schemes and for schemes inside the score."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # a scheme inside the score has parameters per layer
+        position_bias = scheme.position_bias(heads=1, dim=DIM)
+    if position_bias is not None:
+        vectors = torch.linspace(0.5, 1.5, DIM).expand(1, 1, length, DIM)
+        scores: Tensor = position_bias.score(build_score("scaled_dot", DIM), vectors, vectors, 0)
+        return scores[0, 0]  # (t s)
+    added = scheme.encode_sequence(length)
+    return torch.zeros(length, DIM) if added is None else added
+
+
+def _step_lengths(encoding: Tensor, count: int) -> Tensor:
+    """Return the distances between neighbours of the first `count` positions."""
+    first = encoding[:count, :count]
+    lengths: Tensor = torch.linalg.vector_norm(first[1:] - first[:-1], dim=1)
+    return lengths
+
+
+def _is_bounded(scheme: PositionScheme, encoding: Tensor) -> bool:
+    try:
+        beyond = _encode(scheme, BEYOND)
+    except ShapeError:  # a table of fixed length
+        return False
+    return bool(beyond.abs().max() <= 2 * encoding.abs().max())
+
+
+def _is_close(a: Tensor, b: Tensor) -> bool:
+    return torch.allclose(a, b, atol=TOLERANCE)

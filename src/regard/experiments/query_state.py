@@ -52,7 +52,7 @@ class PreviousStateLuong(Luong):
     def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
         previous = state.rnn_state.hidden[:, -1:]
         hidden, rnn_state = self.decoder(torch.cat([words, state.attentional_state[:, None]], dim=-1), state.rnn_state)
-        context = self._attend(previous, state.source.value)
+        context, _ = self._attend(previous, state.source.value, state.previous)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))
         return attentional, state._replace(rnn_state=rnn_state, attentional_state=attentional[:, -1])
 

@@ -92,7 +92,7 @@ def verdict(figures: Figures) -> ClaimResult:
     """Check that every seed of soft attention has better captions and gradients of less variance."""
     bleu, noise, milliseconds, pointing = (means(figures, figure) for figure in (BLEU, NOISE, TIME, "pointing"))
     details = "; ".join(
-        f"{kind}: {bleu[kind]:.1f} BLEU-4, attends to the right region for {pointing[kind]:.0f} % of the words,"
+        f"{kind}: {bleu[kind]:.1f} BLEU-4, attends to the right region for {pointing[kind]:.0%} of the words,"
         f" gradient variance {noise[kind]:.2g} of its squared mean, {milliseconds[kind]:.0f} ms per step"
         for kind in VARIANTS
     )
@@ -107,10 +107,8 @@ def verdict(figures: Figures) -> ClaimResult:
 
 def draw(figures: Figures, axes: Any) -> None:
     """Plot the quality of both, with the gradient variance below."""
-    fractions = {
-        figure: {kind: [value / 100 for value in values] for kind, values in seed_values(figures, figure).items()}
-        for figure in (BLEU, "pointing")
-    }
+    bleu = {kind: [value / 100 for value in values] for kind, values in seed_values(figures, BLEU).items()}
+    fractions = {f"{BLEU} / 100": bleu, "pointing": seed_values(figures, "pointing")}
     noise = means(figures, NOISE)
-    plot_bars(axes, {f"{name} / 100": by_kind for name, by_kind in fractions.items()}, y="fraction")
+    plot_bars(axes, fractions, y="fraction")
     axes.set_xticks(range(len(VARIANTS)), [f"{kind}\ngradient variance {noise[kind]:.2g}" for kind in VARIANTS])

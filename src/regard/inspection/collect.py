@@ -58,7 +58,8 @@ class InspectionTarget:
 
     def inspect(self, raw_input: Any) -> Inspectable:
         """Run the model on an input, or on a text that the task parses."""
-        parsed = (self.parse_input or self.task.parse_input)(raw_input) if isinstance(raw_input, str) else raw_input
+        parse_text = self.parse_input or self.task.parse_input
+        parsed = parse_text(raw_input) if isinstance(raw_input, str) else self.task.parse_object(raw_input)
         options = default_options(self.task) if self.options is None else self.options
         return self.task.inspect(self.model, parsed, options, self.decoding)
 
@@ -133,6 +134,7 @@ def _without_maps(subject: InspectionTarget, raw_input: Any, inspectable: Inspec
         probes=subject.probes,
         views=inspectable.views,
         extra=dict(inspectable.extra),
+        remarks=inspectable.remarks,
     )
 
 

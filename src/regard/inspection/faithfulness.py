@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from regard.core.cancellation import check_cancelled
 from regard.core.inspectable import Axis, Inspectable
+from regard.core.ranks import middle_ranks
 from regard.inspection.interventions import HiddenItems, Interventions, apply_interventions
 from regard.inspection.json_format import Faithfulness, Map
 
@@ -172,22 +174,37 @@ def _predict_without(model: nn.Module, inspectable: Inspectable, axis: str, item
 
 
 def measure_faithfulness(attention: Map, evidence: Evidence, answer_axis: str) -> Faithfulness | None:
-    """Return the two metrics of a map per head; None if there is no evidence for its keys."""
+    """Return the two metrics of each head of a map and of the mean of its heads; None without evidence for its keys."""
     gradient, removal = evidence.gradient.get(attention.keys), evidence.removal.get(attention.keys)
     if gradient is None and removal is None:
         return None
     by_row = attention.queries == answer_axis
     agreement, changes = (_agreement, _changes) if by_row else (_agreement_of_keys, _changes_of_keys)
-    on = [bool(weights.any()) for weights in attention.weights]  # a disabled head has no weights
+    maps = [_single(attention, i) for i in range(len(attention.weights))] + [_mean_of_heads(attention)]
+    on = [bool(single.weights.any()) for single in maps]  # a disabled head has no weights
+    gradients = [agreement(m, 0, gradient) if gradient is not None and on[i] else None for i, m in enumerate(maps)]
+    removals = [changes(m, 0, removal) if removal is not None and on[i] else None for i, m in enumerate(maps)]
     return Faithfulness(
-        gradient=tuple(
-            agreement(attention, i, gradient) if gradient is not None and on[i] else None for i in range(len(on))
-        ),
-        removal=tuple(
-            changes(attention, i, removal) if removal is not None and on[i] else None for i in range(len(on))
-        ),
+        gradient=tuple(gradients[:-1]),
+        removal=tuple(removals[:-1]),
+        gradient_of_mean=gradients[-1],
+        removal_of_mean=removals[-1],
         by_row=by_row,
     )
+
+
+def _single(attention: Map, head: int) -> Map:
+    """Return the map of one head."""
+    allowed = attention.allowed
+    mask = None if allowed is None else allowed[[min(head, len(allowed) - 1)]]
+    return replace(attention, weights=attention.weights[[head]], allowed=mask)
+
+
+def _mean_of_heads(attention: Map) -> Map:
+    """Return the mean of all heads as a map of one head; a key is allowed if any head may attend to it."""
+    allowed = attention.allowed
+    mask = None if allowed is None else np.asarray(allowed.any(axis=0, keepdims=True), dtype=np.bool_)
+    return replace(attention, weights=attention.weights.mean(axis=0, keepdims=True), allowed=mask)
 
 
 def _agreement(attention: Map, head: int, gradient: Array) -> float | None:
@@ -216,14 +233,7 @@ def rank_correlation(first: Any, second: Any) -> float | None:
     """Return Spearman's rank correlation, with averaged ties; None for constant or too few values."""
     if len(first) < MIN_RANKED_ITEMS or np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
-    return float(np.asarray(np.corrcoef(_ranks(first), _ranks(second)))[0, 1])
-
-
-def _ranks(values: Any) -> Array:
-    """Return ranks; equal values get their mean rank."""
-    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[group], dtype=np.float64)
+    return float(np.asarray(np.corrcoef(middle_ranks(first), middle_ranks(second)))[0, 1])
 
 
 def _mean(values: list[Any]) -> float | None:

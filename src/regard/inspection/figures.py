@@ -13,6 +13,7 @@ from regard.core.files import write_bytes
 from regard.inspection.json_format import Inspection, Map
 
 SHADES = ["#fdfcf8", "#f3f3d3", "#cfe6c2", "#90cdb9", "#4ca9b3", "#2a7fa8", "#245592", "#1d2f6b", "#120f3a"]
+MANY_KEYS = 24  # more keys have small weights: they are drawn on a root scale, as on the page
 TEXT_COLOR, LABEL_COLOR = "#1c2024", "#5c636b"
 # Fonts with Hangul and CJK glyphs, in order of preference; fonts that are not installed are skipped.
 FONTS = [
@@ -74,6 +75,18 @@ def _colormap() -> Any:
     return colors.LinearSegmentedColormap.from_list("regard", SHADES)
 
 
+def _norm(weights: Any, attention: Map) -> Any:
+    """Return the color scale: up to the largest weight of a row that is not forced, by roots if there are many keys.
+
+    A row is forced if the mask leaves it one key: its weight is 1 in every model, and would set the scale.
+    """
+    colors = require("matplotlib.colors", extra="plots")
+    allowed = attention.allowed
+    forced = None if allowed is None or weights.shape[1] == 1 else allowed.any(axis=0).sum(axis=1) == 1
+    free = weights if forced is None or forced.all() else weights[~forced]
+    return colors.PowerNorm(0.5 if weights.shape[1] > MANY_KEYS else 1.0, vmin=0, vmax=max(float(free.max()), 1e-9))
+
+
 def _large(inspection: Inspection, attention: Map) -> Any:
     """Draw the mean over the heads of a map, with labels of rows and columns."""
     weights = attention.weights.mean(axis=0)
@@ -81,7 +94,7 @@ def _large(inspection: Inspection, attention: Map) -> Any:
     side = 0.34 if max(rows, columns) <= 60 else 10 / max(rows, columns)
     figure = _figure(max(4.0, 2.2 + side * columns), max(3.4, 1.9 + side * rows))
     axes = figure.add_subplot()
-    image = axes.imshow(weights, cmap=_colormap(), vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="equal")
+    image = axes.imshow(weights, cmap=_colormap(), norm=_norm(weights, attention), aspect="equal")
     if max(rows, columns) <= 60:
         axes.set_xticks(
             range(columns), inspection.axes[attention.keys].labels, rotation=50, ha="left", rotation_mode="anchor"
@@ -108,6 +121,13 @@ def _grid(maps: list[Map]) -> Any:
         for head, axes in enumerate(row):
             axes.set_axis_off()
             if head < len(attention.weights):
-                axes.imshow(attention.weights[head], cmap=_colormap(), vmin=0, aspect="auto", interpolation="nearest")
+                weights = attention.weights[head]
+                axes.imshow(
+                    weights,
+                    cmap=_colormap(),
+                    norm=_norm(weights, attention),
+                    aspect="auto",
+                    interpolation="nearest",
+                )
                 axes.set_title(f"{attention.layer + 1}.{head + 1}", fontsize=7, color=LABEL_COLOR, pad=2)
     return figure

@@ -8,6 +8,8 @@ separate script, so that an error in it does not affect other views.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib.util
 import json
 import re
@@ -20,19 +22,49 @@ from regard.core.errors import DataError, did_you_mean
 PAGE = Path(__file__).resolve().parent / "page"
 # views before and after those of the task
 FIRST_VIEWS, LAST_VIEWS = ("compare", "grid", "lines"), ("steps", "training", "positions", "embeddings")
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?(?:const|class|function) (\w+))", re.MULTILINE)
 
 
 def bundle(data: dict[str, Any]) -> str:
     """Return the HTML page of data (see json_format.py or compare.py), with the views that the data names."""
-    style = (PAGE / "style.css").read_text(encoding="utf-8")
+    style = inline_text((PAGE / "style.css").read_text(encoding="utf-8"))
     shell = (PAGE / "index.html").read_text(encoding="utf-8")
     view_names = [name for run in data.get("runs", [data]) for name in run.get("views", ())]
-    elements = "\n".join(f'<script type="module">{script}</script>' for script in scripts(view_names))
-    parts = {"/*{style}*/": style, "<!--{data}-->": escape(data), "<!--{scripts}-->": elements}
+    texts = scripts(view_names)
+    elements = "\n".join(f'<script type="module">{script}</script>' for script in texts)
+    parts = {
+        "/*{style}*/": style,
+        "<!--{data}-->": escape(data),
+        "<!--{scripts}-->": elements,
+        "<!--{policy}-->": content_policy([style], texts, "img-src data: blob:; connect-src 'self'"),
+    }
     pattern = re.compile("|".join(map(re.escape, parts)))
     return pattern.sub(lambda match: parts[match.group()], shell)
+
+
+def content_policy(styles: Iterable[str], scripts: Iterable[str], rules: str) -> str:
+    """Return the content security policy of a page: it runs these styles and scripts and no others, and loads nothing
+    except by the further `rules`."""
+    style_hashes, script_hashes = (" ".join(map(_hash_source, texts)) for texts in (styles, scripts))
+    script_rule = f"script-src {script_hashes}; " if script_hashes else ""
+    return f"default-src 'none'; style-src {style_hashes}; {script_rule}{rules}"
+
+
+def policy_of(page: str) -> str:
+    """Return the content security policy of an HTML page."""
+    match = POLICY.search(page)
+    return "default-src 'none'" if match is None else match.group(1)
+
+
+def inline_text(text: str) -> str:
+    """Return a text as a browser reads it from an HTML file: it replaces other line ends before it computes hashes."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _hash_source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def escape(data: dict[str, Any]) -> str:
@@ -119,7 +151,7 @@ def _resolve(path: Path, name: str) -> Path:
 
 def _script_text(body: str) -> str:
     """Return the text of a script element, which cannot contain its end tag."""
-    return f"const modules = (globalThis.modules ??= []);\n{body}".replace("</script", "<\\/script")
+    return inline_text(f"const modules = (globalThis.modules ??= []);\n{body}".replace("</script", "<\\/script"))
 
 
 def _wrap_module(path: Path, text: str, indices: dict[Path, int]) -> str:

@@ -2,6 +2,7 @@
 
     text, title   the raw input, and a one-line title for display
     model, task, facts   names, and facts about the run (parameters, run, seconds)
+    remarks   adjustments of the input, one line each: text that exceeds the context was cut
     axes      name -> title, items (text and, optionally, word, span, box, time, pitch, special) and parent
     maps      weights [h, t, s] with a query axis and a key axis, module, batch row, group with its title, layer within
               the group, parent item, and mask (allowed; null: all), and two faithfulness metrics (honesty)
@@ -37,6 +38,8 @@ class Faithfulness:
 
     gradient: tuple[float | None, ...]  # rank correlation with gradient × input, -1 to 1
     removal: tuple[float | None, ...]  # share of outputs that change when the most attended item is removed
+    gradient_of_mean: float | None = None  # the same metric of the mean of all heads
+    removal_of_mean: float | None = None
     by_row: bool = True  # each row is compared with its output; else the mean weight of each key with all outputs
 
 
@@ -151,6 +154,7 @@ class Inspection:
     probes: tuple[TrainingSnapshot, ...] = ()
     views: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for attention in self.maps:
@@ -185,6 +189,7 @@ def to_json(inspection: Inspection, *, budget: Budget | None = None) -> dict[str
         "model": inspection.model,
         "task": inspection.task,
         "facts": inspection.facts,
+        "remarks": list(inspection.remarks),
         "axes": axes_to_json(inspection.axes),
         "maps": [_map(attention, budget) for attention in inspection.maps],
         "answered": inspection.answered,

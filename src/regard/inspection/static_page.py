@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from regard.inspection.html_bundle import PAGE
+from regard.inspection.html_bundle import PAGE, content_policy, inline_text
 
 SHELL = """<!doctype html>
 <html lang="en">
@@ -24,8 +24,7 @@ SHELL = """<!doctype html>
 </body>
 </html>
 """
-# only inline content
-CONTENT_SECURITY_POLICY = "default-src 'none'; img-src data:; form-action 'self'; style-src 'unsafe-inline'"
+POLICY_RULES = "img-src data:; form-action 'self'"
 
 
 def static_page(title: str, main: str, *, facts: str = "", style: str = "", script: str = "") -> str:
@@ -34,13 +33,13 @@ def static_page(title: str, main: str, *, facts: str = "", style: str = "", scri
     `main` and `facts` are HTML of the body and the header line, `style` is additional CSS, and `script` translates the
     page into the language of the browser.
     """
-    css = _with_dark_mode((PAGE / "style.css").read_text(encoding="utf-8")) + style
+    css = inline_text(_with_dark_mode((PAGE / "style.css").read_text(encoding="utf-8")) + style)
     return SHELL.format(
         title=html.escape(title),
         main=main,
         facts=facts,
         style=css,
-        allowed=f"{CONTENT_SECURITY_POLICY}; script-src 'unsafe-inline'" if script else CONTENT_SECURITY_POLICY,
+        allowed=content_policy([css], [script] if script else [], POLICY_RULES),
         script=f'\n<script type="module">{script}</script>' if script else "",
     )
 

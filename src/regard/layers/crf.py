@@ -89,20 +89,26 @@ class LinearChain(nn.Module):
 
     def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """(b): log p of each tag sequence."""
-        return self.score(logits, tags, lengths) - self.log_partition(logits, lengths)
+        total = self.log_partition(logits, lengths)
+        is_possible = total != NEG_INF  # the rules may allow no sequence of this length
+        return torch.where(is_possible, self.score(logits, tags, lengths) - total.where(is_possible, 0.0), NEG_INF)
 
     def log_partition(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """(b): log of the sum over all allowed sequences; 0 for an empty sequence."""
+        if logits.shape[1] == 0:
+            return logits.sum(dim=(1, 2))
         first, follows, last = self.transitions()
         sums = first + logits[:, 0]  # (b v): log Σ over the sequences that end with each tag
         for step in range(1, logits.shape[1]):
-            after = torch.logsumexp(sums[:, :, None] + follows, dim=1) + logits[:, step]
+            after = _logsumexp(sums[:, :, None] + follows) + logits[:, step]
             sums = torch.where((step < lengths)[:, None], after, sums)
-        total = torch.logsumexp(sums + last, dim=1)
+        total = _logsumexp(sums + last)
         return torch.where(lengths > 0, total, 0.0)
 
     def score(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """(b): sum of the logits and transition scores of a sequence."""
+        if logits.shape[1] == 0:
+            return logits.sum(dim=(1, 2))
         first, follows, last = self.transitions()
         mask = _token_mask(logits, lengths)
         tags = tags.masked_fill(~mask, 0)
@@ -153,6 +159,8 @@ class TagReadout(nn.Module):
 @torch.no_grad()
 def viterbi(logits: Tensor, transitions: Transitions, lengths: Tensor) -> Tensor:
     """Logits (b t v), lengths (b) -> the tag sequence (b t) with the largest score; 0 at padding."""
+    if logits.shape[1] == 0:
+        return lengths.new_zeros(logits.shape[:2])
     first, follows, last = transitions
     sums, backpointers = first + logits[:, 0], []
     for step in range(1, logits.shape[1]):
@@ -164,6 +172,13 @@ def viterbi(logits: Tensor, transitions: Transitions, lengths: Tensor) -> Tensor
     for before in reversed(backpointers):
         tags.append(before.gather(1, tags[-1][:, None])[:, 0])
     return torch.stack(tags[::-1], dim=1).masked_fill(~_token_mask(logits, lengths), 0)
+
+
+def _logsumexp(scores: Tensor) -> Tensor:
+    """Scores (b v …) -> log Σ exp over v; -inf with a gradient of zero, not NaN, if all are -inf."""
+    is_impossible = (scores == NEG_INF).all(dim=1, keepdim=True)
+    sums = scores.masked_fill(is_impossible, 0.0).logsumexp(dim=1)
+    return sums.masked_fill(is_impossible.squeeze(1), NEG_INF)
 
 
 def _token_mask(logits: Tensor, lengths: Tensor) -> Tensor:

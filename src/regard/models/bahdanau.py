@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.attention.previous_weights import PreviousWeights, StepAttention
 from regard.core.config import check_fields
 from regard.core.data_specs import Seq2SeqSpec
 from regard.core.protocols import Padded
@@ -43,13 +44,16 @@ class Config:
 
 
 PRESETS = {"small": Config(dim=128, embedding=64, dropout=0.2)}
+AUTO_PRESETS = {0: "small", 50_000: ""}  # least number of examples -> model.preset=auto; "": the defaults
 TINY = Config(dim=16, embedding=8, dropout=0.1)  # for tests
 
 
 class BahdanauState(NamedTuple):
-    """The decoder state s, one row per hypothesis; the annotations as keys and values, one row per sentence."""
+    """The decoder state s and the last attention weights, one row per hypothesis; the annotations as keys and values,
+    one row per sentence."""
 
     hidden: Tensor  # (b d)
+    previous: PreviousWeights
     source: Shared[KV]  # one head
 
 
@@ -85,28 +89,26 @@ class Bahdanau(nn.Module):
         hidden = torch.tanh(self.first(last.hidden[:, 1]))
         keys = self.cross_attn.project(self.key(annotations)[:, None])  # (b 1 s d), once per sentence
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
-        return BahdanauState(hidden, Shared(KV.of(keys, annotations[:, None], mask)))
+        previous = PreviousWeights.initial(self.cross_attn, keys)
+        return BahdanauState(hidden, previous, Shared(KV.of(keys, annotations[:, None], mask)))
 
     def features(self, tokens: Tensor, state: BahdanauState) -> tuple[Tensor, BahdanauState]:
         words = self.dropout(self.target(tokens))  # (b t e)
         from_word = self.gates_word(words)  # (b t 3d): independent of the recurrence, so outside the loop
-        hidden, states, contexts = state.hidden, [], []
+        source = state.source.value
+        attention = StepAttention.of(self.cross_attn, source.k, source.v, source.mask)
+        hidden, previous, states, contexts = state.hidden, state.previous, [], []
         for step in range(tokens.shape[1]):
-            context = self._attend(hidden, state.source.value)
+            context, previous = attention(hidden, previous)  # c(i) = Σ α(i, j) h(j), equation 5
             hidden = gru_step(from_word[:, step] + self.gates_context(context), self.gates_hidden(hidden), hidden)
             states.append(hidden)
             contexts.append(context)
         joined = torch.cat([self.dropout(torch.stack(states, 1)), torch.stack(contexts, 1), words], dim=-1)
-        return self.dropout(torch.tanh(self.join(joined))), state._replace(hidden=hidden)
+        return self.dropout(torch.tanh(self.join(joined))), state._replace(hidden=hidden, previous=previous)
 
     def forward(self, tokens: Tensor, state: BahdanauState) -> tuple[Tensor, BahdanauState]:
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t v)
-
-    def _attend(self, hidden: Tensor, source: KV) -> Tensor:
-        """c(i) = Σ α(i, j) h(j), equation 5: the state before the step (b d) -> context (b 2d)."""
-        context: Tensor = self.cross_attn(hidden[:, None, None], source.k, source.v, source.mask)
-        return context[:, 0, 0]
 
 
 def gru_step(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.attention.previous_weights import PreviousWeights, StepAttention
 from regard.attention.score import ScoreFunction
 from regard.core.config import check_fields
 from regard.core.data_specs import Seq2SeqSpec
@@ -55,6 +56,7 @@ class Config:
 
 
 PRESETS = {"small": Config(dim=128, embedding=64, dropout=0.2)}
+AUTO_PRESETS = {0: "small", 50_000: ""}  # least number of examples -> model.preset=auto; "": the defaults
 TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 
 
@@ -99,6 +101,7 @@ class LuongState(NamedTuple):
 
     rnn_state: RNNState
     attentional_state: Tensor  # (b d), or (b 0) without input feeding
+    previous: PreviousWeights  # used by some scores, with input feeding and global attention
     source: Shared[EncodedSource]
 
 
@@ -140,8 +143,14 @@ class Luong(nn.Module):
         keys = self.cross_attn.project(states[:, None])
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
         attentional_state = states.new_zeros(states.shape[0], self.fed)
+        previous = PreviousWeights.initial(self.cross_attn, keys)
+        if not self.fed:  # all steps attend at the same time
+            previous = PreviousWeights(previous.tensor[:, :0])
         return LuongState(
-            rnn_state, attentional_state, Shared(EncodedSource(KV.of(keys, states[:, None], mask), source.lengths))
+            rnn_state,
+            attentional_state,
+            previous,
+            Shared(EncodedSource(KV.of(keys, states[:, None], mask), source.lengths)),
         )
 
     def features(self, tokens: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
@@ -161,14 +170,19 @@ class Luong(nn.Module):
         """(b t e) -> attentional states (b t d); with input feeding t is 1."""
         attentional_state = state.attentional_state[:, None].expand(-1, words.shape[1], -1)
         hidden, rnn_state = self.decoder(torch.cat([words, attentional_state], dim=-1), state.rnn_state)
-        context = self._attend(hidden, state.source.value)
+        context, previous = self._attend(hidden, state.source.value, state.previous)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))  # equation 5
-        return attentional, state._replace(
-            rnn_state=rnn_state, attentional_state=attentional[:, -1] if self.fed else state.attentional_state
-        )
+        fed = attentional[:, -1] if self.fed else state.attentional_state
+        return attentional, LuongState(rnn_state, fed, previous, state.source)
 
-    def _attend(self, hidden: Tensor, source: EncodedSource) -> Tensor:
-        """Decoder states (b t d) -> contexts (b t d)."""
+    def _attend(
+        self, hidden: Tensor, source: EncodedSource, previous: PreviousWeights
+    ) -> tuple[Tensor, PreviousWeights]:
+        """Decoder states (b t d) and the weights of the previous step -> contexts (b t d) and the new weights."""
+        if previous.tensor.shape[1]:
+            attention = StepAttention.of(self.cross_attn, source.kv.k, source.kv.v, source.kv.mask)
+            step_context, previous = attention(hidden[:, 0], previous)
+            return step_context[:, None], previous
         query = hidden
         if self.local:
             last_position = repeat_per_hypothesis(source.lengths, hidden.shape[0])[:, None, None] - 1
@@ -176,7 +190,7 @@ class Luong(nn.Module):
             position = last_position * torch.sigmoid(self.centre(hidden).to(dtype))  # equation 9
             query = torch.cat([hidden.to(dtype), position], dim=-1)
         context: Tensor = self.cross_attn(query[:, None], source.kv.k, source.kv.v, source.kv.mask)
-        return context[:, 0]
+        return context[:, 0], previous
 
 
 def _both_directions(x: Tensor, layers: int) -> Tensor:

@@ -40,6 +40,7 @@ class Config:
 
 
 PRESETS = {"small": Config(dim=128, embedding=64, dropout=0.2)}
+AUTO_PRESETS = {0: "small", 50_000: ""}  # least number of examples -> model.preset=auto; "": the defaults
 TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 
 

@@ -47,7 +47,7 @@ class Config:
     position: str = "relative"  # position encoding: see regard list positions
     output: Literal["crf", "softmax"] = "crf"  # a CRF over the tag sequence, or a softmax per tag
     dropout: float = 0.3  # dropout of the inputs, of the output of each sublayer, and of the features
-    word_dropout: float = 0.0  # probability of replacing a word by UNK in training
+    word_dropout: float = 0.1  # probability of replacing a word by UNK in training, so that new words are handled
 
     def __post_init__(self) -> None:
         check_fields(

@@ -66,6 +66,7 @@ PRESETS = {
     "tiny": Config(layers=4, dim=128, ffn_dim=256, heads=4, dropout=0.3),  # Wu et al. 2021, for Multi30k
     "small": Config(layers=2, dim=128, ffn_dim=256, heads=4),
 }
+AUTO_PRESETS = {0: "small", 20_000: "tiny", 400_000: "base"}  # least number of examples -> model.preset=auto
 TINY = Config(layers=2, dim=16, ffn_dim=32, heads=2, dropout=0.1)  # for tests
 
 

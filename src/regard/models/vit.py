@@ -68,8 +68,10 @@ class Config:
 PRESETS = {
     "small": Config(layers=3, dim=64),
     "cct": Config(layers=2, heads=2, ffn_dim=128, tokens="convolution", pool="attention"),
+    "stem": Config(layers=2, tokens="stem", pool="attention"),  # after convolutions: for data without pretraining
     "base": Config(layers=12, dim=768, heads=12, ffn_dim=3072, patch=16, dropout=0.1),  # ViT-B/16
 }
+AUTO_PRESETS = {0: "stem"}  # least number of examples -> model.preset=auto
 TINY = Config(layers=2, dim=16, heads=2, patch=3)  # for tests
 
 

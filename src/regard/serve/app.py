@@ -27,8 +27,9 @@ from regard.inspection.report import RunLike, target_of
 from regard.serve import openapi
 from regard.serve.cancellation import run_until_disconnect
 from regard.serve.docs_page import docs_page
-from regard.serve.errors import add_error_handlers
-from regard.serve.inspections import InFolder, Session
+from regard.serve.errors import add_error_handlers, policy_headers
+from regard.serve.inspection_cache import InspectionCache
+from regard.serve.inspections import CancelCheck, InFolder, Session
 from regard.serve.metrics import Metrics
 from regard.serve.middleware import Limits, Message, Receive, Send, ServerPolicy, is_loopback
 from regard.serve.model_runtime import ServedRun
@@ -36,6 +37,8 @@ from regard.serve.predict_endpoint import PredictEndpoint, is_predict_request
 from regard.serve.requests import (
     InspectionRequest,
     NotFound,
+    parse_indices,
+    parse_inspection_id,
     parse_inspection_request,
     parse_look_request,
     read_json,
@@ -109,6 +112,8 @@ class Service:
         self.schedulers: dict[str, RequestScheduler] = {}
         self.external_schedulers: dict[str, RequestScheduler] = {}  # of requests that an external engine predicts
         self.pages: dict[str, ExplorerPage] = {}
+        self.inspections = InspectionCache()
+        self.metrics.register_inspections(lambda: (len(self.inspections), self.inspections.size_bytes))
         for index, served in enumerate(runs):
             name, uses_batcher = served.name, served.uses_native_decoder
             served.batcher.on_step = partial(self.metrics.observe_step, name)
@@ -121,6 +126,7 @@ class Service:
                 served.predict, EXTERNAL_ENGINE, on_batch=partial(self.metrics.observe_batch, name)
             )
             self.metrics.register_queue(name, partial(self._queued_inputs, name))
+            self.metrics.register_workers(name, partial(self._worker_counts, name))
             self.pages[name] = self._create_page(served, index, text if index == 0 else None)
 
     @property
@@ -150,8 +156,27 @@ class Service:
             trusted_texts=(shown,),
             base="/api" if len(self.hosted) == 1 else f"/api/{quote(served.name, safe='')}",
             store=None if self._inspections_folder is None else InFolder(self._inspections_folder / str(index)),
+            cache=self.inspections,
         )
         return ExplorerPage(session, shown)
+
+    def problems(self) -> list[str]:
+        """Return one line for each run that may not answer, because its worker threads do not return."""
+        counts = {name: self._worker_counts(name)[1] for name in self.schedulers}
+        return [
+            f"{name}: {count} worker threads do not return; restart the server"
+            for name, count in counts.items()
+            if count
+        ]
+
+    def restarts(self) -> int:
+        """Return the number of worker threads that died and were replaced."""
+        return sum(self._worker_counts(name)[0] for name in self.schedulers)
+
+    def _worker_counts(self, name: str) -> tuple[int, int]:
+        """Return how many worker threads of a run died, and how many do not return."""
+        watches = [schedulers[name].watch for schedulers in (self.schedulers, self.external_schedulers)]
+        return sum(watch.restarts for watch in watches), sum(watch.overdue for watch in watches)
 
     def _queued_inputs(self, name: str) -> int:
         return self.schedulers[name].queued_inputs + self.external_schedulers[name].queued_inputs
@@ -206,25 +231,38 @@ def _add_explorer_routes(app: Any, pages: Mapping[str, ExplorerPage]) -> None:
         text = request.query_params.get("text", page.text)
         data = await _inspect(request, page.session, InspectionRequest(text, NO_INTERVENTIONS))
         choices = {"choices": [{"name": run, "shown": run == name} for run in pages]} if len(pages) > 1 else {}
-        return responses.HTMLResponse(bundle(data | choices))
+        return _html_response(bundle(data | choices))
 
     async def look(request: Any) -> Any:
         _, page = _find_page(pages, request.path_params.get("run"))
         inspection = parse_inspection_request(read_json(await request.body()))
         return responses.JSONResponse(await _inspect(request, page.session, inspection))
 
-    def tile(look: str, *, run: str | None = None, map: int, head: int, level: int, i: int, j: int) -> dict[str, Any]:
-        session = _find_page(pages, run)[1].session
-        return {"data": session.tile(look, map=map, head=head, level=level, index=(i, j))}
+    async def tile(request: Any) -> Any:
+        _, page = _find_page(pages, request.path_params.get("run") or request.query_params.get("run"))
+        map, head, level, i, j = parse_indices(request.query_params, ("map", "head", "level", "i", "j"))
+        inspection_id = parse_inspection_id(request.query_params)
 
-    def step(look: str, *, run: str | None = None, map: str, head: int) -> dict[str, Any]:
-        return _find_page(pages, run)[1].session.step(look, map=map, head=head)
+        def work(check: CancelCheck) -> str | None:
+            return page.session.tile(inspection_id, map=map, head=head, level=level, index=(i, j), cancel_check=check)
+
+        return responses.JSONResponse({"data": await run_until_disconnect(request, work)})
+
+    async def step(request: Any) -> Any:
+        _, page = _find_page(pages, request.path_params.get("run") or request.query_params.get("run"))
+        (head,) = parse_indices(request.query_params, ("head",))
+        inspection_id, map = parse_inspection_id(request.query_params), request.query_params.get("map", "")
+
+        def work(check: CancelCheck) -> dict[str, Any]:
+            return page.session.step(inspection_id, map=map, head=head, cancel_check=check)
+
+        return responses.JSONResponse(await run_until_disconnect(request, work))
 
     app.add_route("/", show_page, methods=["GET"])
     for base in ("/api", "/api/{run}"):
         app.add_route(f"{base}/look", look, methods=["POST"])
-        app.get(f"{base}/tile")(tile)
-        app.get(f"{base}/step")(step)
+        app.add_route(f"{base}/tile", tile, methods=["GET"])
+        app.add_route(f"{base}/step", step, methods=["GET"])
 
 
 def _add_look_route(app: Any, service: Service) -> None:
@@ -245,8 +283,10 @@ def _add_metadata_routes(app: Any, service: Service) -> None:
         return responses.JSONResponse({"runs": [openapi.describe_run(served) for served in service.hosted]})
 
     async def health(_: Any) -> Any:
-        names = [served.name for served in service.hosted]
-        return responses.JSONResponse({"status": "ok", "version": __version__, "runs": names})
+        names, problems = [served.name for served in service.hosted], service.problems()
+        state = {"status": "failing", "problems": problems} if problems else {"status": "ok"}
+        body = {**state, "version": __version__, "runs": names, "worker_restarts": service.restarts()}
+        return responses.JSONResponse(body, 503 if problems else 200)
 
     async def metrics(_: Any) -> Any:
         page, media_type = service.metrics.page()
@@ -256,7 +296,7 @@ def _add_metadata_routes(app: Any, service: Service) -> None:
         return responses.JSONResponse(document)
 
     async def docs(request: Any) -> Any:
-        return responses.HTMLResponse(docs_page(document, str(request.base_url).rstrip("/")))
+        return _html_response(docs_page(document, str(request.base_url).rstrip("/")))
 
     for path, endpoint in {
         "/v1/runs": runs,
@@ -272,6 +312,11 @@ async def _inspect(request: Any, session: Session, inspection: InspectionRequest
     """Run an inspection in a thread until the client disconnects."""
     text, interventions, upload = inspection
     return await run_until_disconnect(request, lambda check: session.inspect(text, interventions, check, upload))
+
+
+def _html_response(page: str) -> Any:
+    """Return the response of a page, with its content security policy as a header."""
+    return require("fastapi.responses", extra="serve").HTMLResponse(page, headers=policy_headers(page))
 
 
 def _find_page(pages: Mapping[str, ExplorerPage], name: str | None) -> tuple[str, ExplorerPage]:

@@ -24,6 +24,10 @@ Receive = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
 
 
+class WorkFailure(RuntimeError):
+    """Work ended with an error that is not an Exception."""
+
+
 async def run_until_disconnect(request: Any, work: Callable[[CancellationCheck], T]) -> T:
     """Run work in a thread, with a function that raises once the request is cancelled.
 
@@ -35,15 +39,29 @@ async def run_until_disconnect(request: Any, work: Callable[[CancellationCheck],
         if cancelled.is_set():
             raise Cancelled(DISCONNECTED_MESSAGE)
 
+    def checked_work() -> T:
+        check()  # the request may have been cancelled while it waited for a thread
+        try:
+            return work(check)
+        except Exception:
+            raise
+        except BaseException as error:  # such as a panic of a Rust library: the event loop would end with it
+            raise WorkFailure(f"{type(error).__name__}: {error}") from None
+
+    def on_disconnect(_: Any) -> None:
+        cancelled.set()
+        future.cancel()  # the result is not needed; a thread that computes it ends at its next check
+
+    future = asyncio.get_running_loop().run_in_executor(request.app.state.inspection_threads, checked_work)
     disconnect = asyncio.ensure_future(_wait_for_disconnect(request.receive))
-    disconnect.add_done_callback(lambda _: cancelled.set())
+    disconnect.add_done_callback(on_disconnect)
     try:
         async with asyncio.timeout(REQUEST_TIMEOUT_S):
-            return await asyncio.get_running_loop().run_in_executor(request.app.state.inspection_threads, work, check)
+            return await future
     except TimeoutError:
         raise Cancelled(INSPECTION_TIMEOUT_MESSAGE.format(REQUEST_TIMEOUT_S)) from None
     except asyncio.CancelledError:
-        raise Cancelled(SHUTDOWN_MESSAGE) from None
+        raise Cancelled(DISCONNECTED_MESSAGE if disconnect.done() else SHUTDOWN_MESSAGE) from None
     finally:
         cancelled.set()
         disconnect.cancel()

@@ -18,7 +18,8 @@ from regard.core.errors import ConfigError, RegardError
 from regard.core.task import Prediction
 
 CONNECTION_ERRORS = (OSError, http.client.HTTPException)  # a closed connection, or bytes that are not HTTP
-PREDICTION_FIELDS = ("text", "score", "rank", "remarks", "files")  # of every prediction; other fields are the task's
+# fields of every prediction; other fields belong to the task
+PREDICTION_FIELDS = ("text", "probability", "score", "ranking_score", "remarks", "files")
 
 
 class ServerError(RegardError):
@@ -177,4 +178,4 @@ def _to_prediction(fields: Mapping[str, Any]) -> Prediction:
     files = {suffix: partial(base64.b64decode, content) for suffix, content in fields.get("files", {}).items()}
     data = {key: value for key, value in fields.items() if key not in PREDICTION_FIELDS}
     remarks = tuple(fields.get("remarks", ()))
-    return Prediction(fields["text"], fields["score"], fields["rank"], files=files, remarks=remarks, data=data)
+    return Prediction(fields["text"], fields["score"], fields["ranking_score"], files=files, remarks=remarks, data=data)

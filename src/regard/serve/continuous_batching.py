@@ -167,7 +167,7 @@ class ContinuousBatcher:
                     self._batches[key] = DecodingBatch(search, state, slots_of(requests))
                 else:
                     batch.add(state, requests)
-            except Exception as error:  # each request meets its own error when it is run alone
+            except BaseException as error:  # even a panic: each request meets its own error when it is run alone
                 for request in requests:
                     request.fail(RetryAlone(str(error)))
 
@@ -176,7 +176,7 @@ class ContinuousBatcher:
             if self.on_step is not None:
                 self.on_step(batch.state.source_ids.numel())
             batch.step()
-        except Exception as error:
+        except BaseException as error:  # the thread serves all requests
             for request, _ in batch.slots.values():
                 request.fail(RetryAlone(str(error)))
             batch.slots.clear()
@@ -192,12 +192,6 @@ class BatchedStrategy(DecodingStrategy):
     on_tokens: TokenCallback | None = field(default=None, compare=False)
     # called when the inputs are prepared and the search is about to start
     on_search_start: Callable[[], None] = field(default=lambda: None, compare=False)
-    # index of each input in its own request; (): all inputs are from one request
-    request_indices: tuple[int, ...] = field(default=(), compare=False)
-
-    def sample_indices(self, count: int) -> list[int]:
-        """Return the index of each input in its request, so that samples are those of the request alone."""
-        return list(self.request_indices) if self.request_indices else super().sample_indices(count)
 
     def decode(self, model: Decoder, sources: DecoderInputs) -> SourceHypotheses:
         """Return the hypotheses of each source, best first, decoded together with other requests."""

@@ -9,8 +9,10 @@ from typing import Any
 from regard.core.cancellation import Cancelled
 from regard.core.errors import RegardError
 from regard.core.extras import require
+from regard.inspection.html_bundle import policy_of
+from regard.serve.middleware import NO_FRAMES
 from regard.serve.requests import NotFound
-from regard.serve.scheduler import QueueFull, ShuttingDown
+from regard.serve.scheduler import QueueFull, ShuttingDown, WorkersOverdue
 
 INTERNAL_ERROR_MESSAGE = "internal server error; see the log of the server"
 API_PATHS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths whose errors are JSON, not pages
@@ -21,6 +23,7 @@ def status_of(error: Exception) -> int:
     statuses: dict[type[Exception], int] = {
         QueueFull: 429,
         ShuttingDown: 503,
+        WorkersOverdue: 503,
         Cancelled: 503,
         NotFound: 404,
         RegardError: 400,
@@ -42,6 +45,11 @@ def headers_of(error: Exception) -> dict[str, str]:
     return {"Retry-After": str(error.seconds if isinstance(error, QueueFull) else 1)} if status in (429, 503) else {}
 
 
+def policy_headers(page: str) -> dict[str, str]:
+    """Return the header with the content security policy of an HTML page; no other page may frame it."""
+    return {"Content-Security-Policy": f"{policy_of(page)}; {NO_FRAMES}"}
+
+
 def add_error_handlers(app: Any, page: Callable[[Any, str], str]) -> None:
     """Return errors as one line of JSON, or as an HTML page for paths that a browser shows."""
     responses = require("fastapi.responses", extra="serve")
@@ -50,7 +58,8 @@ def add_error_handlers(app: Any, page: Callable[[Any, str], str]) -> None:
     def respond(request: Any, message: str, status: int, headers: dict[str, str] | None = None) -> Any:
         if request.url.path.startswith(API_PATHS):
             return responses.JSONResponse({"error": message}, status, headers)
-        return responses.HTMLResponse(page(request, message), status, headers)
+        content = page(request, message)
+        return responses.HTMLResponse(content, status, {**(headers or {}), **policy_headers(content)})
 
     def on_error(request: Any, error: Exception) -> Any:
         return respond(request, error_message(error), status_of(error), headers_of(error))

@@ -26,11 +26,11 @@ from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import Inspection, step_to_json, to_json
 from regard.inspection.map_tiles import Budget, pack_tile, pyramid, quantize
 from regard.inspection.parameter_tables import ParameterTables
+from regard.serve.inspection_cache import InspectionCache
 from regard.serve.model_lock import ModelLock
 from regard.serve.requests import MAX_PIXELS, InspectionRequest
 from regard.serve.uploads import Uploads
 
-MAX_CACHED_INSPECTIONS = 4  # computed inspections in memory
 MAX_STORED_REQUESTS = 64  # requests that can be recomputed for their tiles
 MAX_STORED_UPLOADS = 4  # stored requests with an uploaded file: files are large
 TILE_BUDGET_CHARACTERS = 6_000_000  # characters of tiles in one response; finer tiles are fetched on demand
@@ -54,12 +54,13 @@ class Session:
         trusted_texts: Collection[str] = (),
         base: str = "/api",
         store: RequestStore | None = None,
+        cache: InspectionCache | None = None,
     ) -> None:
         self._target = target
         self._lock = lock or ModelLock()
         self._trusted_texts, self.base = {*trusted_texts, *target.task.examples}, base
         self._store: RequestStore = store or InMemory()
-        self._cache: OrderedDict[str, Inspection] = OrderedDict()
+        self._cache = InspectionCache() if cache is None else cache  # shared by the sessions of a server
 
     @property
     def input_suffixes(self) -> tuple[str, ...]:
@@ -79,31 +80,50 @@ class Session:
             if self._target.tables is None:
                 tables = ParameterTables(inspection.positions, inspection.embeddings)
                 self._target = replace(self._target, tables=tables)
-            self._add_to_cache(inspection_id, inspection)
+            self._cache.put(inspection_id, inspection)
             suffixes = {"opens": list(self.input_suffixes)} if self.input_suffixes else {}
             page = {"server": self.base, "id": inspection_id, **suffixes}
             return {**to_json(inspection, budget=Budget(TILE_BUDGET_CHARACTERS)), **page}
 
-    def get_inspection(self, inspection_id: str) -> Inspection:
-        """Return an earlier inspection; it is recomputed if it is not in the cache, with the same result."""
-        with self._lock.exclusive():
-            if inspection_id not in self._cache:
-                request = self._store.get(inspection_id)
-                if request is None:
-                    raise RegardError(f"no inspection {inspection_id[:80]!r}; send the input again")
-                self._add_to_cache(inspection_id, self._collect(request))
-            return self._cache[inspection_id]
+    def get_inspection(self, inspection_id: str, cancel_check: CancelCheck = lambda: None) -> Inspection:
+        """Return an earlier inspection; it is recomputed if it is not in the cache, with the same result.
 
-    def step(self, inspection_id: str, *, map: str, head: int) -> dict[str, Any]:
+        Requests with equal ids wait for the first of them, which computes it.
+        """
+        request = self._store.get(inspection_id)
+        if request is None:  # ids of other runs are unknown here, even if their inspection is in the shared cache
+            raise RegardError(f"no inspection {inspection_id[:80]!r}; send the input again")
+        cached = self._cache.get(inspection_id)
+        if cached is not None:
+            return cached
+        with self._lock.exclusive(cancel_check), cancellable(cancel_check):
+            inspection = self._cache.get(inspection_id)  # another request may have computed it in the meantime
+            if inspection is None:
+                inspection = self._collect(request)
+                self._cache.put(inspection_id, inspection)
+            return inspection
+
+    def step(
+        self, inspection_id: str, *, map: str, head: int, cancel_check: CancelCheck = lambda: None
+    ) -> dict[str, Any]:
         """Return all numbers of one head of an earlier inspection."""
-        for step in self.get_inspection(inspection_id).steps:
+        for step in self.get_inspection(inspection_id, cancel_check).steps:
             if (step.map, step.head) == (map, head):
                 return step_to_json(step)
         raise RegardError(f"no head {head} of map {map[:200]!r} in this inspection")
 
-    def tile(self, inspection_id: str, *, map: int, head: int, level: int, index: tuple[int, int]) -> str | None:
+    def tile(
+        self,
+        inspection_id: str,
+        *,
+        map: int,
+        head: int,
+        level: int,
+        index: tuple[int, int],
+        cancel_check: CancelCheck = lambda: None,
+    ) -> str | None:
         """Return one tile of a map of an earlier inspection."""
-        inspection = self.get_inspection(inspection_id)
+        inspection = self.get_inspection(inspection_id, cancel_check)
         if min(map, head, level, *index) < 0 or max(index) > len(inspection.maps) * 2**32:
             raise RegardError(f"no tile {index} in this inspection")
         try:
@@ -133,11 +153,6 @@ class Session:
             raise type(error)(uploads.with_client_names(str(error))) from None
         finally:
             uploads.close()
-
-    def _add_to_cache(self, inspection_id: str, inspection: Inspection) -> None:
-        self._cache[inspection_id] = inspection
-        while len(self._cache) > MAX_CACHED_INSPECTIONS:
-            self._cache.popitem(last=False)
 
 
 class RequestStore(Protocol):

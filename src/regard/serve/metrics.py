@@ -36,7 +36,25 @@ class Metrics:
         self._queued = library.Gauge(
             "regard_waiting_inputs", "Queued inputs", ["run"], multiprocess_mode="livesum", **common
         )
+        self._restarts = library.Gauge(
+            "regard_worker_restarts", "Worker threads that died", ["run"], multiprocess_mode="livesum", **common
+        )
+        self._overdue = library.Gauge(
+            "regard_workers_overdue",
+            "Worker threads that do not return",
+            ["run"],
+            multiprocess_mode="livesum",
+            **common,
+        )
+        self._inspections = library.Gauge(
+            "regard_inspections", "Inspections in memory", multiprocess_mode="livesum", **common
+        )
+        self._inspection_bytes = library.Gauge(
+            "regard_inspection_bytes", "Bytes of the inspections in memory", multiprocess_mode="livesum", **common
+        )
         self._queues: dict[str, Callable[[], int]] = {}
+        self._workers: dict[str, Callable[[], tuple[int, int]]] = {}
+        self._inspection_sizes: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self._is_shared = MULTIPROC_DIR_ENV in os.environ
         self._labelled = lru_cache(maxsize=1024)(self._with_labels)  # the lookup of labels is slow
 
@@ -67,10 +85,23 @@ class Metrics:
         self._queues[run] = queued_inputs
         self._queued.labels(run).set(0)
 
+    def register_workers(self, run: str, counts: Callable[[], tuple[int, int]]) -> None:
+        """Register the worker threads of a run: how many died, and how many do not return."""
+        self._workers[run] = counts
+
+    def register_inspections(self, sizes: Callable[[], tuple[int, int]]) -> None:
+        """Register the inspections in memory: their number and their bytes."""
+        self._inspection_sizes = sizes
+
     def page(self) -> tuple[bytes, str]:
         """Return the metrics in the text format of Prometheus, and its media type."""
         for run, queued_inputs in self._queues.items():
             self._queued.labels(run).set(queued_inputs())
+        for run, counts in self._workers.items():
+            for gauge, count in zip((self._restarts, self._overdue), counts(), strict=True):
+                gauge.labels(run).set(count)
+        for gauge, size in zip((self._inspections, self._inspection_bytes), self._inspection_sizes(), strict=True):
+            gauge.set(size)
         folder = os.environ.get(MULTIPROC_DIR_ENV)
         registry = self._registry if folder is None else self._merge_processes(Path(folder))
         return self._library.generate_latest(registry), self._library.CONTENT_TYPE_LATEST

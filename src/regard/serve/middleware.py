@@ -1,6 +1,6 @@
 """Limits on requests before they are parsed: addressee, API key, size, time to arrive, number at a time.
 
-Every refusal is one line of JSON.
+Every refusal is one line of JSON. Every response has the headers that keep a browser from misusing it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import binascii
 import hmac
 import ipaddress
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -26,11 +26,22 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 MAX_BODY_BYTES = 1_000_000  # bytes of a body
 BODY_TIMEOUT_S = 10.0  # seconds until a body has arrived
 MAX_REQUESTS = 16  # active and queued requests
+MAX_DRAINING = 8  # too large bodies that are read and discarded at a time
+HOST_PATTERN = re.compile(r"([A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?")
+DEFAULT_PORTS, MAX_PORT = {"http": 80, "https": 443}, 65535
+JSON_TYPE = "application/json"
 PUBLIC_PATH = "/health"  # served without the API key
 MAX_PENDING_BYTES = 200_000_000  # bytes of the bodies of all requests
 MAX_DRAIN_BYTES = 100_000_000  # bytes of a too large body that are read and discarded
 DRAIN_TIMEOUT_S = BODY_TIMEOUT_S  # seconds for which a too large body is read and discarded
 SHUTDOWN_MESSAGE = "the server is shutting down"
+POLICY_HEADER, NO_FRAMES = b"content-security-policy", "frame-ancestors 'none'"
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+)
+DEFAULT_POLICY = (POLICY_HEADER, f"default-src 'none'; {NO_FRAMES}".encode())  # of responses that are not pages
 
 
 class RequestRejected(Exception):
@@ -63,6 +74,7 @@ class ServerPolicy:
     shutting_down: bool = False
     active: int = 0  # requests
     pending_bytes: int = 0  # bytes of the bodies of active requests
+    draining: int = 0  # too large bodies that are read and discarded
     reading: set[asyncio.Task[Any]] = field(default_factory=set)  # requests whose body has not arrived completely
 
     def end(self) -> None:
@@ -85,6 +97,7 @@ class Limits:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
+        send = _with_security_headers(send)
         max_requests = MAX_REQUESTS if self.policy.max_requests is None else self.policy.max_requests
         if self.policy.active >= max_requests:
             return await _reject(send, RequestRejected(503, f"{max_requests} requests are active; retry in a second"))
@@ -93,8 +106,8 @@ class Limits:
         try:
             body = await self._read_request(scope, receive)
         except RequestRejected as rejection:
-            if rejection.status == 413:
-                await _drain(receive)
+            if rejection.status == 413 and self.policy.draining < MAX_DRAINING:
+                await self._drain(receive)
             return await _reject(send, rejection)
         except asyncio.CancelledError:  # the server is shutting down, and the body is incomplete
             return await _reject(send, RequestRejected(503, SHUTDOWN_MESSAGE))
@@ -111,15 +124,31 @@ class Limits:
             raise RequestRejected(503, SHUTDOWN_MESSAGE)
         max_bytes = MAX_BODY_BYTES if policy.max_body_bytes is None else policy.max_body_bytes
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        _check_headers(headers, loopback=policy.loopback, max_bytes=max_bytes)
+        if sum(name.lower() == b"host" for name, _ in scope["headers"]) != 1:
+            raise RequestRejected(400, "a request has exactly one Host header")
+        _check_origin(headers, scheme=scope.get("scheme", "http"), loopback=policy.loopback)
         if policy.key and scope.get("path") != PUBLIC_PATH and not _has_key(headers, policy.key):
             raise RequestRejected(401, "this server requires a key; send it as Authorization: Bearer KEY")
+        _check_body_headers(headers, method=scope.get("method", "GET"), max_bytes=max_bytes)
         assert task is not None
         policy.reading.add(task)
         try:
             return await self._read_body(receive, max_bytes)
         finally:
             policy.reading.discard(task)
+
+    async def _drain(self, receive: Receive) -> None:
+        """Read and discard a too large body for a while: a client that cannot finish sending does not read the error.
+
+        Meanwhile the request does not count as active, so that such clients cannot keep others out.
+        """
+        self.policy.draining += 1
+        self.policy.active -= 1
+        try:
+            await _drain(receive)
+        finally:
+            self.policy.draining -= 1
+            self.policy.active += 1
 
     async def _read_body(self, receive: Receive, max_bytes: int) -> bytes:
         """Return the body; refuse it if it is too large or too slow, or if the server holds too many bytes."""
@@ -147,16 +176,27 @@ class Limits:
             raise
 
 
-def _check_headers(headers: Mapping[str, str], *, loopback: bool, max_bytes: int) -> None:
+def _check_origin(headers: Mapping[str, str], *, scheme: str, loopback: bool) -> None:
     """Refuse requests of other sites' pages, which a browser can send to this machine (DNS rebinding, CSRF)."""
-    host = _host_name(f"//{headers.get('host', '')}")
-    if loopback and not is_loopback(host):
-        raise RequestRejected(421, f"Host {host[:80]!r} is not this machine; use http://127.0.0.1 or http://localhost")
+    address = _parse_address(f"{scheme}://{headers.get('host', '')}")
+    if address is None:
+        raise RequestRejected(400, f"Host {headers.get('host', '')[:80]!r} is not a host name with an optional port")
+    if loopback and not is_loopback(address[1]):
+        raise RequestRejected(
+            421, f"Host {address[1][:80]!r} is not this machine; use http://127.0.0.1 or http://localhost"
+        )
     origin = headers.get("origin")
-    if origin is not None and _host_name(origin) != host:
+    if origin is not None and _parse_address(origin) != address:
         raise RequestRejected(403, f"pages of {origin[:80]!r} may not send requests to this server")
     if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
         raise RequestRejected(403, "pages of another site may not send requests to this server")  # as image or script
+
+
+def _check_body_headers(headers: Mapping[str, str], *, method: str, max_bytes: int) -> None:
+    """Refuse bodies that are too large, or not declared as JSON: a page of another site may send only other types."""
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if method == "POST" and media_type != JSON_TYPE:
+        raise RequestRejected(415, f"Content-Type {media_type[:80]!r}: send {JSON_TYPE}")
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 18 or int(length) > max_bytes:
         raise RequestRejected(413, f"a request has at most {max_bytes:,} bytes")
@@ -175,11 +215,28 @@ def _has_key(headers: Mapping[str, str], key: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _host_name(address: str) -> str:
-    try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""
+def _parse_address(address: str) -> tuple[str, str, int] | None:
+    """Return scheme, host and port of http://host:port; None if it is anything else."""
+    scheme, separator, authority = address.partition("://")
+    match = HOST_PATTERN.fullmatch(authority)
+    if not separator or match is None or scheme not in DEFAULT_PORTS:
+        return None
+    host, port_text = match.groups()
+    port = int(port_text) if port_text else DEFAULT_PORTS[scheme]
+    return (scheme, host.strip("[]").lower(), port) if port <= MAX_PORT else None
+
+
+def _with_security_headers(send: Send) -> Send:
+    """Return a `send` that adds the headers of every response."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            has_policy = any(name.lower() == POLICY_HEADER for name, _ in headers)
+            message = {**message, "headers": [*headers, *SECURITY_HEADERS, *(() if has_policy else (DEFAULT_POLICY,))]}
+        await send(message)
+
+    return send_with_headers
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

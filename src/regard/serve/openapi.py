@@ -232,12 +232,16 @@ def _components() -> dict[str, Any]:
         "type": "object",
         "properties": {
             "text": {"type": "string", "description": "the prediction as one line of text"},
+            "probability": {**optional_number, "description": "probability of the output, 0 to 1, or null"},
             "score": {**optional_number, "description": "log probability, or null"},
-            "rank": {**optional_number, "description": "value by which the predictions are sorted, best first"},
+            "ranking_score": {
+                **optional_number,
+                "description": "value by which the predictions are sorted, best first",
+            },
             "remarks": {"type": "array", "items": {"type": "string"}, "description": "corrections of the input"},
             "files": {"type": "object", "description": "suffix -> base64, if files were requested"},
         },
-        "required": ["text", "score", "rank"],
+        "required": ["text", "probability", "score", "ranking_score"],
     }
     predictions = {
         "run": {"type": "string"},

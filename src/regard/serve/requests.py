@@ -19,10 +19,12 @@ import dataclasses
 import json
 import keyword
 import math
+import re
 import typing
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from regard.core import config as configs
@@ -34,6 +36,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.inspection.interventions import Interventions
 from regard.serve.model_runtime import ServedRun
 from regard.serve.uploads import Uploads
+from regard.training import migrations
 
 PREDICT_KEYS = ("run", "inputs", "options", "decoding", "files", "stream")
 INSPECTION_KEYS = ("run", "input", "disabled_heads", "hidden_items", "temperature")
@@ -47,6 +50,7 @@ MAX_TEXT_CHARACTERS = 100_000  # of one text
 MAX_COUNT = 1_000  # default maximum of integer options (a task's SERVER_LIMITS override it), and of list lengths
 BATCH_WIDTH_OPTIONS = ("n", "nbest", "num_samples", "beam_width")  # options that multiply the rows of a batch
 MAX_BATCH_WIDTH = 32  # default maximum of these
+INDEX_PATTERN = re.compile(r"-?[0-9]{1,15}")
 UNBOUNDED_OPTIONS = ("seed",)  # integer options that are not counts
 
 
@@ -98,6 +102,7 @@ class OptionSchema(NamedTuple):
     descriptions: Mapping[str, str]
     maximums: Mapping[str, int]
     input_suffixes: tuple[str, ...] = ()  # suffixes of the files that may be uploaded for a path field
+    renamed: Mapping[str, str] = MappingProxyType({})  # old names -> new names, for the error message
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -211,6 +216,21 @@ def parse_inspection_request(body: Any) -> InspectionRequest:
     return InspectionRequest(body["text"], interventions, body.get("upload"))
 
 
+def parse_indices(query: Mapping[str, str], names: Sequence[str]) -> list[int]:
+    """Return the integers of a query: the indices of a tile or a head."""
+    values = {name: query.get(name, "") for name in names}
+    if broken := [name for name, value in values.items() if not INDEX_PATTERN.fullmatch(value)]:
+        raise RegardError(f"the indices of a tile or a head must be integers; check: {', '.join(sorted(broken))}")
+    return [int(value) for value in values.values()]
+
+
+def parse_inspection_id(query: Mapping[str, str]) -> str:
+    """Return the id of an inspection in a query."""
+    if not query.get("look"):
+        raise RegardError("look: the id of an inspection is missing; send it as ?look=ID")
+    return query["look"]
+
+
 def select_run(name: Any, verb: str | None, runs: Sequence[ServedRun]) -> ServedRun:
     """Return the run with this name, or the only run that has the verb."""
     candidates = [served for served in runs if verb is None or verb in served.verbs]
@@ -244,6 +264,7 @@ def parse_decoding(served: ServedRun, requested: Any) -> DecodingStrategy | None
     if not isinstance(table, Mapping):
         raise ConfigError('decoding: must be the name of a strategy, or an object of its settings: {"beam_width": 5}')
     name = table.get("name", default.name)
+    migrations.check_renamed_value(name, "decoding", migrations.RENAMED_STRATEGIES)
     registered = registered_names("regard.decoding.strategies")
     if name not in (default.name, *registered):
         raise ConfigError(f"decoding: no strategy {str(name)[:80]!r}; {did_you_mean(str(name)[:80], registered)}")
@@ -257,6 +278,8 @@ def parse_options(schema: OptionSchema, table: Mapping[str, Any], where: str) ->
     names, hints = schema.names, schema.hints
     values = {}
     for key, value in table.items():
+        if key not in names and schema.renamed.get(key) in names:
+            raise migrations.renamed_error(f"{where}.{key}", f"{where}.{schema.renamed[key]}")
         if key not in names:
             raise ConfigError(f"{where}: no setting {key[:80]!r}; {did_you_mean(key[:80], names)}")
         if is_path(hints[names[key]]) and not (value is None or isinstance(value, Path)):
@@ -270,12 +293,14 @@ def options_schema(served: ServedRun) -> OptionSchema:
     """Return the schema of the options of a run's task."""
     choice = served.run.recipe.task
     schema = schema_of("regard.tasks", choice.name, served.run.options, input_suffixes=served.input_suffixes)
-    return schema._replace(maximums=getattr(choice.module("tasks"), "SERVER_LIMITS", {}))
+    limits = getattr(choice.module("tasks"), "SERVER_LIMITS", {})
+    return schema._replace(maximums=limits, renamed=migrations.RENAMED_OPTIONS.get(choice.name, {}))
 
 
 def decoding_schema(name: str) -> OptionSchema:
     """Return the schema of the settings of a decoding strategy."""
-    return schema_of("regard.decoding.strategies", name, find("regard.decoding.strategies", name).Config)
+    schema = schema_of("regard.decoding.strategies", name, find("regard.decoding.strategies", name).Config)
+    return schema._replace(renamed=migrations.RENAMED_DECODING)
 
 
 def schema_of(package: str, name: str, options: type[Any], *, input_suffixes: tuple[str, ...] = ()) -> OptionSchema:

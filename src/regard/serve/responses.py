@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.core.errors import ConfigError
+from regard.core.strict_json import replace_non_finite
 from regard.core.task import Prediction
 
 MAX_FILE_BYTES = 32_000_000  # bytes of all files of a response
@@ -35,14 +36,5 @@ def to_json(predictions: Sequence[Sequence[Prediction]], files: Sequence[str] = 
     return rows
 
 
-def replace_non_finite(value: Any) -> Any:
-    """Replace NaN and infinite numbers by None, because JSON does not have them."""
-    if isinstance(value, dict):
-        return {str(key): replace_non_finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [replace_non_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _is_finite(prediction: Prediction) -> bool:
-    return math.isfinite(prediction.score or 0.0) and math.isfinite(prediction.rank or 0.0)
+    return math.isfinite(prediction.score or 0.0) and math.isfinite(prediction.ranking_score or 0.0)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -21,6 +21,7 @@ from regard.core.cancellation import Cancelled, cancellable
 from regard.core.errors import RegardError
 from regard.core.task import Prediction
 from regard.serve.streams import PartialOutputStream
+from regard.serve.worker_watch import MAX_OVERDUE_THREADS, WorkerWatch
 
 BATCH_WAIT_S = 0.003  # seconds that the first request of a batch waits for more requests
 MAX_BATCH_INPUTS = 64  # inputs of one batch
@@ -68,6 +69,14 @@ class QueueFull(RegardError):
 
 class ShuttingDown(RegardError):
     """The server is shutting down: status 503."""
+
+
+class WorkersOverdue(RegardError):
+    """The threads of a run do not return: status 503."""
+
+
+class WorkerFailure(RuntimeError):
+    """A request ended with an error that is not an Exception, such as a panic of a Rust library."""
 
 
 class Outcome(Protocol):
@@ -142,8 +151,9 @@ class RequestScheduler:
         self._seconds_per_input = 0.0  # moving average
         self._last_batch_at = time.monotonic()
         self._active_inputs = 0
-        self._preparing = False  # a batch is being prepared: its search has not started
+        self._preparer: threading.Thread | None = None  # prepares a batch: its search has not started
         self._idle_threads = 0
+        self.watch = WorkerWatch()
         self._threads: set[threading.Thread] = set()  # started when there is work, ended when idle
 
     @property
@@ -159,11 +169,13 @@ class RequestScheduler:
             if self._queue.size + job.size > self._max_queued:
                 seconds = max(1, min(60, round(self._queue.size * self._seconds_per_input)))
                 raise QueueFull(f"the queue is full ({self._queue.size} inputs); retry in {seconds} s", seconds)
+            if self.watch.overdue > MAX_OVERDUE_THREADS:
+                raise WorkersOverdue("the workers of this run do not return; restart the server")
             self._queue.add(job)
             if self._collecting:  # waking the collecting thread for every request would cost more than it saves
                 if self._queue.size >= self._max_inputs:
                     self._batch_full.notify()
-            elif not self._preparing:
+            elif not self._is_preparing:
                 self._wake_thread()
 
     def cancel(self, job: Job) -> None:
@@ -185,9 +197,14 @@ class RequestScheduler:
         for thread in list(self._threads):
             thread.join(max(0.0, deadline - time.monotonic()))
 
+    @property
+    def _is_preparing(self) -> bool:
+        """True if a thread prepares a batch and is not overdue."""
+        return self._preparer is not None and not self.watch.is_overdue(self._preparer)
+
     def _wake_thread(self) -> None:
         """Wake an idle thread for the next batch, or start a new thread."""
-        if not self._idle_threads and len(self._threads) < self._max_batches:
+        if not self._idle_threads and len(self._threads) - self.watch.overdue < self._max_batches:
             thread = threading.Thread(target=self._run, daemon=True)
             self._threads.add(thread)
             self._idle_threads += 1
@@ -195,31 +212,55 @@ class RequestScheduler:
         self._changed.notify()
 
     def _run(self) -> None:
+        """Predict batches until idle. If this thread dies, its requests fail and another thread takes its place."""
+        worker = WorkerState()
+        try:
+            self._predict_batches(worker)
+        except BaseException as error:
+            self.watch.record_death(error)
+            _fail(worker.jobs, error)
+            with self._changed:
+                self._collecting = False
+                self._leave(worker)
+                if self._queue.size and not self._closing:
+                    self._wake_thread()
+
+    def _leave(self, worker: WorkerState) -> None:
+        """Remove the current thread from the counts."""
+        self._idle_threads -= worker.is_idle
+        self._active_inputs -= worker.size
+        self._threads.discard(threading.current_thread())
+        if self._preparer is threading.current_thread():
+            self._preparer = None
+
+    def _predict_batches(self, worker: WorkerState) -> None:
         after_idle = True  # the first request after idling: others may follow it shortly
         while True:
             with self._changed:
                 after_idle = after_idle or not self._queue.size
                 ready = self._changed.wait_for(self._is_ready, THREAD_IDLE_S)
                 if not self._queue.size:
-                    self._idle_threads -= 1
-                    self._threads.discard(threading.current_thread())
+                    self._leave(worker)
                     return
                 if not ready:
                     continue
                 if after_idle and self._wait_s:
                     self._collect()
                 jobs = [job for job in self._queue.take(self._max_inputs) if not job.is_expired]
-                size = sum(job.size for job in jobs)
-                self._active_inputs += size
+                worker.start(jobs)
+                self._active_inputs += worker.size
                 self._idle_threads -= 1
-                self._preparing = True
+                self._preparer = threading.current_thread()
+                self.watch.begin(max((job.deadline for job in jobs), default=float("inf")))
             after_idle = False  # further requests collect in the queue while this batch is predicted
-            preparation = PreparePhase(self._end_preparation)
+            preparation = PreparePhase(partial(self._end_preparation, threading.current_thread()))
             self._predict_batch(jobs, preparation.end)
             preparation.end()
             with self._changed:
-                self._active_inputs -= size
+                self.watch.end()
+                self._active_inputs -= worker.size
                 self._idle_threads += 1
+                worker.end()
                 self._changed.notify()
 
     def _collect(self) -> None:
@@ -228,10 +269,11 @@ class RequestScheduler:
         self._batch_full.wait_for(lambda: self._queue.size >= self._max_inputs or self._closing, self._wait_s)
         self._collecting = False
 
-    def _end_preparation(self) -> None:
+    def _end_preparation(self, preparer: threading.Thread) -> None:
         """Let another thread prepare the next batch."""
         with self._changed:
-            self._preparing = False
+            if self._preparer is preparer:  # else it was overdue and has been replaced
+                self._preparer = None
             if self._queue.size:
                 self._wake_thread()
 
@@ -239,7 +281,7 @@ class RequestScheduler:
         """Return True if the next batch may start, or if the scheduler is closing and the queue is empty."""
         if not self._queue.size:
             return self._closing
-        if self._collecting or self._preparing:
+        if self._collecting or self._is_preparing:
             return False
         return not self._active_inputs or self._active_inputs + self._queue.first.size <= MAX_ACTIVE_INPUTS
 
@@ -254,10 +296,9 @@ class RequestScheduler:
                 inputs = [parsed_input for job in jobs for parsed_input in job.inputs]
                 predictions = iter(self._predict(inputs, jobs[0].options, jobs[0].decoding, callbacks))
                 results = [[next(predictions) for _ in job.inputs] for job in jobs]
-        except Exception as error:  # any error belongs to one request; the thread continues
+        except BaseException as error:  # any error belongs to one request, even a panic; the thread continues
             if len(jobs) == 1:
-                with suppress(InvalidStateError):
-                    jobs[0].done.set_exception(error)
+                _fail(jobs, error)
                 return
             for half in (jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :]):
                 self._predict_batch([job for job in half if not job.is_expired], on_search_start)
@@ -273,6 +314,33 @@ class RequestScheduler:
         self._last_batch_at = now
         if self._on_batch is not None:
             self._on_batch(size)
+
+
+@dataclass
+class WorkerState:
+    """What a thread is doing."""
+
+    is_idle: bool = True
+    size: int = 0  # inputs of its batch
+    jobs: Sequence[Job] = ()
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Note the batch that the thread predicts."""
+        self.is_idle, self.size, self.jobs = False, sum(job.size for job in jobs), jobs
+
+    def end(self) -> None:
+        """Note that the batch is predicted."""
+        self.is_idle, self.size, self.jobs = True, 0, ()
+
+
+def _fail(jobs: Sequence[Job], error: BaseException) -> None:
+    """Set an error as the outcome of jobs."""
+    reported = error
+    if not isinstance(error, Exception):  # the event loop would end with it
+        reported = WorkerFailure(f"{type(error).__name__}: {error}")
+    for job in jobs:
+        with suppress(InvalidStateError):
+            job.done.set_exception(reported)
 
 
 class PreparePhase:

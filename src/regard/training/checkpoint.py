@@ -19,6 +19,7 @@ from regard.core.errors import CheckpointError
 from regard.core.files import wrap_write_errors
 from regard.core.protocols import Indices
 from regard.training import tensor_files
+from regard.training.migrations import to_shares
 from regard.training.run_folder import RunFolder, RunIdentity
 from regard.training.shape_check import check_same_shapes, named_weights
 
@@ -43,7 +44,17 @@ class BestEvaluation:
     score: float | None = None
     since: int = 0  # evaluations since then
     metrics: dict[str, float] = field(default_factory=dict)
-    loss: float | None = None  # validation loss, if the task computes one; it decides between equal scores
+    loss: float | None = None  # validation loss, if the task computes one; see training/selection.py
+    highest: float | None = None  # highest score so far, which the validation loss may have passed over
+    rule: str = ""  # rule that selected it
+
+    def in_shares(self, task: str) -> BestEvaluation:
+        """Return the evaluation with shares between 0 and 1; earlier versions stored percentages."""
+        metrics = to_shares(task, self.metrics)
+        converted = [name for name, value in metrics.items() if value != self.metrics[name]]
+        is_converted = self.score in [self.metrics[name] for name in converted]
+        score = self.score / 100 if is_converted and self.score is not None else self.score
+        return dataclasses.replace(self, metrics=metrics, score=score)
 
 
 @dataclass
@@ -62,6 +73,7 @@ class Progress:
     skipped: int = 0  # consecutive batches skipped because their loss was not finite
     run: str | None = None  # the id of the run
     ended: str | None = None  # reason why the run ended
+    evaluations: int = 0  # completed evaluations
 
     @property
     def current_epoch(self) -> int:

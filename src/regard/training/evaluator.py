@@ -9,16 +9,18 @@ import torch
 from torch import nn
 
 from regard.core.errors import ConfigError
+from regard.core.example_statistics import Collected, collect_statistics
 from regard.core.progress import progress_callback
 from regard.core.protocols import TargetMetric
 from regard.core.seed import seed_all
 from regard.core.task import Task
-from regard.training import checkpoint, tensor_files
-from regard.training.checkpoint import BestEvaluation, Progress
+from regard.training import checkpoint, intervals, selection, tensor_files
+from regard.training.checkpoint import Progress
 from regard.training.console import Console, LogRow
 from regard.training.distributed import Processes, TrainingEngine
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder, read_identity
+from regard.training.selection import Candidate, Decision
 
 _EVALUATION_STREAM = 2**32  # used as the rank when evaluation is seeded; larger than any rank
 
@@ -56,13 +58,15 @@ class Evaluator:
         self.folder, self.processes, self.console = folder, processes, console
         self.target_metric = selection_metric(recipe, task)
         self._previous_s: float | None = None  # duration of the last evaluation
+        self._statistics: Collected = {}  # of the last evaluation
 
     def evaluate(self, progress: Progress) -> LogRow:
         """Evaluate the model, store its weights if they are the best so far, and return the log row."""
         metrics = self._metrics(progress.step)
-        is_best = self._write_if_best(progress, metrics)
+        decision = self._write_if_best(progress, metrics)
         self._write_snapshot(progress)
-        return {"step": progress.step, "epoch": progress.current_epoch, "valid": metrics, "best": is_best}
+        row: LogRow = {"step": progress.step, "epoch": progress.current_epoch, "valid": metrics}
+        return row | {"best": decision.is_best, "rule": decision.rule}
 
     def evaluate_averaged(self, progress: Progress) -> LogRow | None:
         """Evaluate the mean of the last snapshots; store it if it is better than the best weights so far."""
@@ -74,9 +78,10 @@ class Evaluator:
         )
         checkpoint.restore_weights(self.engine.model, mean, self.folder.state)
         metrics = self._metrics(progress.step)
-        is_best = self._write_if_best(progress, metrics)
+        decision = self._write_if_best(progress, metrics)
         checkpoint.restore_weights(self.engine.model, current, self.folder.state)
-        return {"step": progress.step, "average": len(progress.snapshots), "valid": metrics, "best": is_best}
+        row: LogRow = {"step": progress.step, "average": len(progress.snapshots), "valid": metrics}
+        return row | {"best": decision.is_best, "rule": decision.rule}
 
     def _metrics(self, step: int) -> dict[str, float]:
         """Evaluate on the main process while the other processes wait."""
@@ -90,6 +95,7 @@ class Evaluator:
             with (
                 torch.no_grad(),
                 progress_callback(lambda fraction: self.console.show_evaluation(fraction, self._previous_s)),
+                collect_statistics() as self._statistics,
             ):
                 metrics = self.task.evaluate(model, "valid", self.recipe.decoding)
             self._previous_s = time.monotonic() - started_at
@@ -108,18 +114,30 @@ class Evaluator:
             checkpoint.restore_weights(gathered.to(self.processes.device), tensors, self.folder.state)
         return gathered
 
-    def _write_if_best(self, progress: Progress, metrics: dict[str, float]) -> bool:
-        score, best = self._score(metrics), progress.best
-        loss = metrics.get("loss")
-        is_best = score is not None and (best.score is None or score > best.score or _wins_tie(score, loss, best))
-        is_best = self.processes.broadcast_from_main(is_best)
-        best.since = 0 if is_best else best.since + 1
+    def _write_if_best(self, progress: Progress, metrics: dict[str, float]) -> Decision:
+        best, candidate = progress.best, self._candidate(metrics)
+        decision = selection.decide(candidate, best)
+        is_best = self.processes.broadcast_from_main(decision.is_best)
+        score = candidate.score
+        is_highest = score is not None and (best.highest is None or score > best.highest)
+        best.since = 0 if self.processes.broadcast_from_main(is_best or is_highest) else best.since + 1
+        if is_highest:
+            best.highest = score
         if is_best:
-            best.step, best.score, best.metrics, best.loss = progress.step, score, metrics, loss
+            best.step, best.score, best.metrics, best.loss = progress.step, score, metrics, metrics.get("loss")
+            best.rule = decision.rule
         has_no_score = self.processes.broadcast_from_main(best.score is None)
         if is_best or has_no_score:
             self.write_model(progress)
-        return is_best
+        return Decision(is_best, decision.rule)
+
+    def _candidate(self, metrics: dict[str, float]) -> Candidate:
+        """Return what is compared: the selection metric, its standard error, and the validation loss."""
+        name, score = self.target_metric.metric, self._score(metrics)
+        loss = metrics.get("loss") if name != "loss" else None
+        floor = self.task.noise_floor.get(name)
+        error = intervals.standard_error(self._statistics.get(name)) if loss is not None else 0.0
+        return Candidate(name, score, loss, standard_error=error, noise_floor=floor)
 
     def _score(self, metrics: dict[str, float]) -> float | None:
         """Return the selection metric with its sign adjusted so that higher is better; None without validation data."""
@@ -149,10 +167,3 @@ class Evaluator:
                 metadata = {"run": progress.run, "step": progress.step}
                 tensor_files.write_tensors(self.folder.snapshot(progress.step), tensors, metadata)
             self.processes.barrier()
-
-
-def _wins_tie(score: float, loss: float | None, best: BestEvaluation) -> bool:
-    """Compare equal scores by loss. While a metric is still 0, the loss already decreases."""
-    if score != best.score or loss is None or not math.isfinite(loss):
-        return False
-    return best.loss is None or loss < best.loss

@@ -63,6 +63,11 @@ RENAMED_OPTIONS: Mapping[str, Names] = {  # options of a request, by task
     "recommendation": {"count": "n", "again": "include_seen", "search": "index"},
     "translation": {"nbest": "n"},
 }
+PERCENT_METRICS: Mapping[str, tuple[str, ...]] = {  # metrics that were percentages before they became shares, by task
+    "captioning": ("exact", "pointing", "more_exact"),
+    "detection": ("ap50", "ap"),
+    "image_classification": ("accuracy",),
+}
 RENAMED_MODEL: Mapping[str, Names] = {  # [model], by model
     "bahdanau": {"word_scale": "embedding_scale"},
     "bert": {"hidden": "ffn_dim"},
@@ -205,3 +210,10 @@ def migrate(table: Table, where: Path) -> Table:
     for step in range(version, CONFIG_VERSION):
         table = MIGRATIONS[step](table)
     return table
+
+
+def to_shares(task: str, metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return stored metrics with shares between 0 and 1. Metrics of earlier runs above 1 are percentages."""
+    names = [name for name in PERCENT_METRICS.get(task, ()) if name in metrics]
+    is_percentage = any(metrics[name] > 1 for name in names)
+    return {name: value / 100 if is_percentage and name in names else value for name, value in metrics.items()}

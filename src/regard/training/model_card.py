@@ -62,12 +62,18 @@ def _scores(recipe: Recipe, task: Task, progress: Progress) -> str:
     return "\n".join(
         [
             f"Of the weights in `model.safetensors` (step {progress.best.step}), {task.evaluation_mode}. "
-            f"They were selected by `{metric}`: {direction} is better.\n",
+            f"They were selected by `{metric}`: {direction} is better.{_loss_rule(progress.best.rule)}\n",
             "| metric | value |\n|---|---|",
             *rows,
             *(["", "How the metrics are computed:\n", *signatures] if signatures else []),
         ]
     )
+
+
+def _loss_rule(rule: str) -> str:
+    """Return a sentence if the validation loss decided, and why."""
+    reason = rule.removeprefix("loss (").removesuffix(")")
+    return "" if reason == rule else f" Against the weights before them the validation loss decided: {reason}."
 
 
 def _pretrained(lines: list[str]) -> str:

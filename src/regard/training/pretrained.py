@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.files import file_sha256
+from regard.core.pretrained_runs import locate_run
 from regard.core.task import Task
 from regard.data.text import word_vectors
 from regard.training import tensor_files
@@ -81,7 +82,7 @@ def read_report(folder: Path) -> PretrainedReport | None:
 def check_source_run(config: Pretrained) -> RunFolder:
     """Return the folder of the source run; raise a ConfigError if it is damaged or has no weights."""
     setting = f"pretrained.run={config.run}" if config.run else f"pretrained.word_vectors={config.word_vectors}"
-    source = RunFolder(Path(config.run or config.word_vectors))
+    source = RunFolder(locate_run(config.run or config.word_vectors))
     try:
         check_files(source)
     except CheckpointError as error:
@@ -166,7 +167,7 @@ def _groups(names: Iterable[str]) -> str:
 
 def save_report(config: Pretrained, report: PretrainedReport, *, draft: Path) -> None:
     """Write start.json of a new run, with the names of the task's files that differ from those of the source run."""
-    files = {} if config.vocabulary or not config.run else read_identity(RunFolder(Path(config.run))).files
+    files = {} if config.vocabulary or not config.run else read_identity(RunFolder(locate_run(config.run))).files
     changed = [name for name in files if (draft / name).is_file() and file_sha256(draft / name) != files[name]]
     table = asdict(report) | {"changed": changed}
     (draft / REPORT_FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

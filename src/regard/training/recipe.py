@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from regard.core import config as configs
 from regard.core.config import Table
 from regard.core.errors import ConfigError, did_you_mean
-from regard.core.registry import find
+from regard.core.registry import find, registered_names
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
 from regard.training import migrations
@@ -19,6 +21,7 @@ from regard.training.config import BUDGET_SETTINGS, Config, Pretrained
 
 Settings = Sequence[str] | Mapping[str, Any]  # ["model.dim=8"], {"model.dim": 8} or {"model": {"dim": 8}}
 _SECTIONS = ("task", "seed", "data", "model", "pretrained", "training", "decoding")
+AUTO = "auto"  # model.preset=auto: sizes and training follow the data
 _NAMED_SECTIONS = ("model", "decoding")  # model=luong is short for model.name=luong
 
 
@@ -35,6 +38,14 @@ class ComponentChoice:
 
 
 @dataclass(frozen=True)
+class PlanRequest:
+    """Settings that the user gave, which a plan keeps, and whether the other ones follow the data."""
+
+    explicit: frozenset[str]  # dotted names
+    follows_data: bool  # True: vocabulary, batches, model and training; False: the schedule of training.minutes only
+
+
+@dataclass(frozen=True)
 class Recipe:
     """All settings that determine a run."""
 
@@ -44,6 +55,9 @@ class Recipe:
     decoding: DecodingStrategy | None  # None: the task does not decode
     seed: int = 1
     pretrained: Pretrained | None = None  # None: all weights are initialized from the seed
+    plan: PlanRequest | None = dataclasses.field(
+        default=None, compare=False
+    )  # what training derives from the data before it starts; None: nothing
 
     def to_dict(self) -> Table:
         """Return plain values, including all defaults; the inverse of `from_dict`."""
@@ -71,7 +85,38 @@ def read(task: str, path: Path | None = None, *, settings: Settings = ()) -> Rec
     table = _override(table, settings)
     if table.setdefault("task", task) != task:
         raise ConfigError(f"task={table['task']!r}, but {task!r} was requested; run: regard train {table['task']}")
-    return from_dict(_merge_sections(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
+    request, table = _plan_request(task, table)
+    recipe = from_dict(_merge_sections(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
+    return dataclasses.replace(recipe, plan=request)
+
+
+def _plan_request(task: str, table: Table) -> tuple[PlanRequest | None, Table]:
+    """Return what is derived from the data, and the table without model.preset=auto.
+
+    Settings follow the data for model.preset=auto, and for own data if no size of the model is set. The schedule
+    follows training.minutes if it is the only limit and no schedule is set.
+    """
+    model = table.get("model", {})
+    is_requested = isinstance(model, dict) and model.get("preset") == AUTO
+    if is_requested:
+        table = {**table, "model": {name: value for name, value in model.items() if name != "preset"}}
+    explicit = frozenset(name for name, _ in _flatten(table))
+    has_sizes = any(name.startswith("model.") and name != "model.name" for name in explicit)
+    is_default = "." not in task and _has_own_data(table.get("data")) and not has_sizes and "pretrained" not in table
+    follows_minutes = "training.minutes" in explicit and not any(
+        name in ("training.steps", "training.epochs") or name.startswith("training.schedule.") for name in explicit
+    )
+    if not (is_requested or is_default or follows_minutes):
+        return None, table
+    return PlanRequest(explicit, follows_data=is_requested or is_default), table
+
+
+def _has_own_data(data: Any) -> bool:
+    """Return True if a [data] section names files of the user or a dataset of Hugging Face."""
+    if not isinstance(data, dict):
+        return False
+    paths = (data.get("path"), data.get("paths"))
+    return any(path not in (None, "", "none", []) for path in paths) or str(data.get("dataset", "")).startswith("hf:")
 
 
 def setting_texts(settings: Settings) -> list[str]:
@@ -148,7 +193,7 @@ def from_dict(table: Table) -> Recipe:
     _check_renamed_names(table)
     for key, value in table.items():
         if key not in _SECTIONS:
-            raise ConfigError(f"{key!r} is not a section of a recipe; {did_you_mean(key, _SECTIONS)}")
+            raise ConfigError(_unknown_key(key, table))
         if key not in ("task", "seed") and not isinstance(value, dict):
             raise ConfigError(f"{key}={value!r} is not a section; write settings as {key}.name=…")
     task, seed = table.get("task"), table.get("seed", 1)
@@ -167,6 +212,27 @@ def from_dict(table: Table) -> Recipe:
         seed=seed,
         pretrained=configs.from_dict(Pretrained, table["pretrained"], "pretrained") if "pretrained" in table else None,
     )
+
+
+def _unknown_key(key: str, table: Table) -> str:
+    """Return the message for a key that is not a section; a setting without its section is named: training.steps."""
+    names: dict[str, str] = {}  # last part of a dotted name -> that name
+    for name in _dotted_settings(table):
+        names.setdefault(name.rpartition(".")[2], name)
+    close = [] if get_close_matches(key, _SECTIONS, cutoff=0.75) else get_close_matches(key, names, n=1, cutoff=0.75)
+    if key in names or close:
+        return f"no setting {key!r}; did you mean {names[key if key in names else close[0]]!r}?"
+    return f"{key!r} is not a section of a recipe; {did_you_mean(key, _SECTIONS)}"
+
+
+def _dotted_settings(table: Table) -> Iterator[str]:
+    """Yield the dotted names of the settings of a recipe, those of [training] first."""
+    yield from (name for name, _ in _flatten({"training": configs.to_dict(Config())}))
+    for section, package in (("data", "tasks"), ("model", "models"), ("decoding", "decoding.strategies")):
+        name = table.get("task") if section == "data" else table.get(section, {}).get("name")
+        if isinstance(name, str) and ("." in name or name in registered_names(f"regard.{package}")):
+            fields = dataclasses.fields(find(f"regard.{package}", name).Config)
+            yield from (f"{section}.{field.name}" for field in fields)
 
 
 def _check_renamed_names(table: Table) -> None:
@@ -222,4 +288,9 @@ def _settings(section_name: str, module: ModuleType, section: Table) -> Any:
         if preset not in presets:
             raise ConfigError(f"{module.__name__} has no preset {preset!r}; {did_you_mean(str(preset), presets)}")
         settings = configs.merge(configs.to_dict(presets[preset]), settings)
+    names = {field.name for field in dataclasses.fields(module.Config)}
+    for key in settings:
+        if key not in names:
+            choices = [*names, "name", *(["preset"] if section_name == "model" else [])]
+            raise ConfigError(f"{section_name}: no setting {key!r}; {did_you_mean(key, choices)}")
     return configs.from_dict(module.Config, settings, section_name)

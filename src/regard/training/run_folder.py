@@ -25,10 +25,10 @@ from regard.core.errors import CheckpointError, ConfigError, FileError
 from regard.core.files import file_sha256, fsync
 from regard.training import recipe as recipes
 from regard.training import tensor_files
-from regard.training.migrations import CONFIG_VERSION, migrate
+from regard.training.migrations import CONFIG_VERSION, migrate, to_shares
 from regard.training.recipe import Recipe
 
-_IDENTITY_KEYS = ("run", "files", "fingerprint")  # keys of config.json that are not part of the recipe
+IDENTITY_KEYS = ("run", "files", "fingerprint")  # keys of config.json that are not part of the recipe
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def read_recipe(folder: RunFolder) -> Recipe:
     """Read the recipe of a run."""
     table = read_config(folder)
     try:
-        return recipes.from_dict({key: value for key, value in table.items() if key not in _IDENTITY_KEYS})
+        return recipes.from_dict({key: value for key, value in table.items() if key not in IDENTITY_KEYS})
     except ConfigError as error:
         raise CheckpointError(f"{folder.config}: {error}") from None
 
@@ -201,7 +201,7 @@ def read_recipe(folder: RunFolder) -> Recipe:
 def read_identity(folder: RunFolder) -> RunIdentity:
     """Read the identity of a run. Every file name in it is a relative path inside the folder."""
     table = read_config(folder)
-    run, files, data = (table.get(key) for key in _IDENTITY_KEYS)
+    run, files, data = (table.get(key) for key in IDENTITY_KEYS)
     if not (run is None or isinstance(run, str)) or not (data is None or _is_text_table(data)):
         raise CheckpointError(f"{folder.config}: not written by regard (run or fingerprint has the wrong type)")
     if files is not None and not _is_text_table(files):
@@ -220,7 +220,8 @@ def read_saved_metrics(folder: RunFolder) -> tuple[int, dict[str, float]]:
     step, metrics = metadata.get("step"), metadata.get("metrics")
     if not isinstance(step, int) or not isinstance(metrics, dict):
         raise CorruptFile(f"{folder.model}: not written by regard (step or metrics are missing)")
-    return step, {str(name): float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+    numbers = {str(name): float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+    return step, to_shares(str(read_config(folder).get("task")), numbers)
 
 
 def _is_text_table(value: object) -> bool:

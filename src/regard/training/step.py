@@ -6,7 +6,6 @@ depend on the number of processes or micro-batches, except for rounding.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from regard.core.files import write_text
 from regard.core.protocols import Indices, Loss
 from regard.core.seed import seed_all
 from regard.core.state_tree import map_tensors
+from regard.core.strict_json import to_strict_json
 from regard.core.task import Task
 from regard.training.checkpoint import Progress
 from regard.training.device import LossFunction, autocast, resolve_dtype
@@ -32,7 +32,7 @@ from regard.training.run_folder import RunFolder
 
 _MAX_LISTED_ELEMENTS = 20_000  # nonfinite.json contains only shape and range of larger tensors
 # columns of the log; the parts of the loss are added to them
-LOG_COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "run")
+LOG_COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "rule", "average", "end", "run")
 
 
 class Diverged(RegardError):
@@ -191,7 +191,7 @@ def write_nonfinite(
         "examples": [int(index) for index in examples],
         "batch": to_jsonable(task.collate(examples)),
     }
-    write_text(folder.nonfinite, json.dumps(table, ensure_ascii=False, indent=1))
+    write_text(folder.nonfinite, to_strict_json(table, indent=1))
 
 
 def to_jsonable(batch: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -58,7 +60,7 @@ def _device(recipe: Recipe, processes: Processes) -> str:
 def _budget(config: Config) -> str:
     limits = [pluralize(config.steps, "step")] if config.steps is not None else []
     limits += [pluralize(config.epochs, "epoch")] if config.epochs is not None else []
-    limits += [f"{config.minutes:g} minutes"] if config.minutes is not None else []
+    limits += [_minutes(config.minutes)] if config.minutes is not None else []
     patience = config.evaluation.patience
     limits += [f"{pluralize(patience, 'evaluation')} without a better one"] if patience is not None else []
     return " or ".join(limits) + (", whichever comes first" if len(limits) > 1 else "")
@@ -67,12 +69,31 @@ def _budget(config: Config) -> str:
 def end_reason(reason: str, config: Config) -> str:
     """Return the reason why a run ended in words, from the key in its log."""
     patience = config.evaluation.patience or 0
+    are = "is" if config.minutes == 1 else "are"
     return {
         "steps": f"{_all(config.steps, 'step')} (training.steps)",
         "epochs": f"{_all(config.epochs, 'epoch')} (training.epochs)",
-        "minutes": f"the {config.minutes or 0:g} minutes are over (training.minutes)",
+        "minutes": f"the {_minutes(config.minutes or 0)} {are} over (training.minutes)",
         "patience": f"no better for {pluralize(patience, 'evaluation')} (training.evaluation.patience)",
     }.get(reason, reason)
+
+
+def finished(folder: Path, reason: str, config: Config) -> str:
+    """Return the message for a resumed run that has already ended: why, and how to train it further."""
+    further = {
+        "steps": f"training.steps={2 * (config.steps or 0)}",
+        "epochs": f"training.epochs={2 * (config.epochs or 0)}",
+        "minutes": f"training.minutes={2 * (config.minutes or 0):g}",
+        "patience": "training.evaluation.patience=none",
+    }.get(reason, "training.steps=…")
+    return (
+        f"{folder} is finished and was not trained further: {end_reason(reason, config)}; to train it further, raise "
+        f"the limit: regard train --resume {shlex.quote(str(folder))} {further}"
+    )
+
+
+def _minutes(count: float) -> str:
+    return f"{count:g} minute{'' if count == 1 else 's'}"
 
 
 def _all(count: int | None, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,17 +12,28 @@ from torch import nn
 from regard.core import trust as trusts
 from regard.core.checksums import describe_changes
 from regard.core.errors import ConfigError, DataError, RegardError
-from regard.core.extras import require
+from regard.core.pretrained_runs import check_writable, locate_run
 from regard.core.protocols import Loss
 from regard.core.seed import preserve_rng_state
 from regard.core.task import Task
-from regard.training import data_paths, model_card, optimizer, pretrained, summary, tensor_files
+from regard.training import (
+    data_paths,
+    model_card,
+    optimizer,
+    plan,
+    plan_warnings,
+    pretrained,
+    summary,
+    tensor_files,
+    third_party,
+)
 from regard.training.checkpoint import Tensors
 from regard.training.console import Console, SilentConsole, open_console
 from regard.training.device import enable_activation_checkpointing, keep_freed_memory, resolve_dtype
 from regard.training.distributed import Processes, TrainingEngine, distributed_context, wrap_model
 from regard.training.evaluator import selection_metric
 from regard.training.load_run import build_model, change_recipe, load_run
+from regard.training.preflight import check_decoding, check_imports
 from regard.training.pretrained import PretrainedReport
 from regard.training.recipe import Recipe, Settings
 from regard.training.run_folder import (
@@ -52,17 +64,21 @@ def train(
     with ExitStack() as stack:
         stack.enter_context(preserve_rng_state())
         processes = stack.enter_context(distributed_context(recipe.training.hardware.device))
-        task = None
+        task, notes = None, tuple[str, ...]()
         if processes.is_main_process:
             check_available(folder.path)
             if recipe.pretrained is not None and recipe.pretrained.run:
                 pretrained.check_source_run(recipe.pretrained)
-            task = build_task(recipe)
+            (recipe, notes), task = plan.prepare(recipe, build_task, processes.device)
             _create_folder(recipe, folder, task=task, processes=processes)
             trusts.mark_trusted(folder.path)
             stack.enter_context(lock_folder(folder))
         processes.barrier()
-        return _fit(recipe, folder, processes=processes, task=task, console=console, step_callback=step_callback)
+        if not processes.is_main_process and recipe.plan is not None:
+            recipe = read_recipe(folder)  # with the plan of the main process
+        return _fit(
+            recipe, folder, processes=processes, task=task, console=console, step_callback=step_callback, notes=notes
+        )
 
 
 def _create_folder(recipe: Recipe, folder: RunFolder, *, task: Task, processes: Processes) -> None:
@@ -90,16 +106,17 @@ def _dry_run(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Pretr
     resolve_dtype(recipe.training.hardware.precision, device)
     optimizer.check_weight_decay(recipe.training.optimizer)
     selection_metric(recipe, task)
-    if recipe.training.files.tensorboard:
-        require("tensorboard", extra="tensorboard")
+    check_imports(recipe)
     model = build_model(recipe, task)
     report: PretrainedReport | None = None
     tensors: Tensors = {}
     if recipe.pretrained is not None:
         report, tensors = pretrained.collect_pretrained(recipe.pretrained, model, task)
+    third_party.check_parts(model, recipe.decoding)
     if not len(task.epoch_batches(0, recipe.seed)):
         raise DataError("the training data has no batches; provide more data or a larger batch size")
     _example_loss(recipe, task, model=model).total.backward()
+    check_decoding(recipe, task, model)
     return report, tensors
 
 
@@ -116,7 +133,8 @@ def resume(
 
     `new_log` moves a damaged log away and starts a new one. `trust`: see `load_run`.
     """
-    folder = RunFolder(Path(out))
+    folder = RunFolder(locate_run(out))
+    check_writable(folder.path, "train its recipe into a folder of yours: regard info RUN names it")
     trusted = trust or trusts.is_trusted(folder.path)
     with trusts.trust_scope(folder.path, trusted=trusted):
         old = read_recipe(folder)
@@ -179,8 +197,9 @@ def _fit(
     console: Console | None,
     step_callback: StepCallback,
     new_log: bool = False,
+    notes: Sequence[str] = (),
 ) -> Path:
-    """Train a new or a resumed run, on every process."""
+    """Train a new or a resumed run, on every process; `notes` are printed before its description."""
     keep_freed_memory()
     output = (console or open_console()) if processes.is_main_process else SilentConsole()
     try:
@@ -203,11 +222,13 @@ def _fit(
         saved = folder.checkpoints()
         trainer.restore(saved[-1] if saved else None, identity=identity, new_log=new_log)
         report = None if saved else pretrained.read_report(folder.path)
-        for line in summary.describe_run(
+        description = summary.describe_run(
             recipe, task, model=trainer.engine.model, batches=trainer.batches, processes=processes
-        ):
+        )
+        for line in [*notes, *description]:
             output.print_line(line)
-        for note in [*task.data_warnings(), *(report.describe() if report else [])]:
+        warnings = [] if saved else plan_warnings.at_start(recipe, task, trainer.batches, is_planned=bool(notes))
+        for note in [*task.data_warnings(), *(report.describe() if report else []), *warnings]:
             output.print_line(note)
         with handle_signals() as stop:
             progress = trainer.fit(stop)

@@ -15,7 +15,7 @@ from torch import nn
 from regard.core.errors import DataError
 from regard.core.protocols import Indices
 from regard.core.task import Task
-from regard.training import checkpoint, optimizer, summary
+from regard.training import checkpoint, optimizer, plan_warnings, summary
 from regard.training.checkpoint import LogWindow, Progress
 from regard.training.console import Console, LogRow, format_duration, format_row
 from regard.training.device import CompiledLoss
@@ -71,6 +71,7 @@ class Trainer:
         """Restore the state of a checkpoint, or the initial state if `path` is None; `new_log` starts a new log."""
         if path is not None:
             self.progress = checkpoint.load(path, self.engine.model, optimizer=self.optimizer, identity=identity)
+            self.progress.best = self.progress.best.in_shares(self.recipe.task.name)
         self.progress.run, self._first_step = identity.run_id, self.progress.step
         if new_log and self.processes.is_main_process:
             old_log = move_aside(self.folder.log)
@@ -97,6 +98,8 @@ class Trainer:
     def fit(self, stop: StopRequest) -> Progress:
         """Train until a limit is reached. Raise Interrupted, after saving, if a stop was requested."""
         progress, stepper = self.progress, self._stepper()
+        if progress.ended is not None:
+            self.console.print_line(summary.finished(self.folder.path, progress.ended, self.config))
         while progress.ended is None:
             started_at, examples = time.monotonic(), self.batches[progress.index]
             result = stepper(examples, step=progress.step + 1, flags=lambda: (bool(stop), self._time_used()))
@@ -140,7 +143,9 @@ class Trainer:
 
     def _stepper(self) -> Stepper:
         loss = self.task.loss
-        factor = schedule(self.config.schedule, self._total_steps() if self.config.schedule.name == "cosine" else None)
+        factor = schedule(
+            self.config.schedule, self._planned_steps() if self.config.schedule.name == "cosine" else None
+        )
         return Stepper(
             self.recipe,
             self.task,
@@ -237,6 +242,7 @@ class Trainer:
         if not (epoch_ended if every is None else _due(progress.step, every)) and progress.ended is None:
             return False
         self.reporter.add(self.evaluator.evaluate(progress))
+        progress.evaluations += 1
         self._row_shown = False
         if progress.ended is None:
             progress.ended = self._end_reason(time_used=False)
@@ -252,6 +258,8 @@ class Trainer:
                 f"the loss of none of the {progress.step} batches was finite, so nothing was learned; lower "
                 "training.optimizer.lr, or check the data"
             )
+        for warning in plan_warnings.at_end(self.config, progress, total=self._planned_steps()):
+            self.console.print_line(warning)
         self.reporter.log_only({"step": progress.step, "end": progress.ended})
         self.console.print_line(
             f"stopped after step {progress.step}: {summary.end_reason(progress.ended or '', self.config)}"
@@ -277,11 +285,10 @@ class Trainer:
             and time.monotonic() - self._started_at >= 60 * minutes
         )
 
-    def _total_steps(self) -> int:
-        """Return the last step according to steps and epochs."""
-        config = self.config
-        by_epochs = config.epochs * len(self.task.epoch_batches(0, self.recipe.seed)) if config.epochs else None
-        return min(total for total in (config.steps, by_epochs, 10**12) if total is not None)
+    def _planned_steps(self) -> int | None:
+        """Return the last step according to steps and epochs; None if only minutes limit training."""
+        steps_per_epoch = len(self.task.epoch_batches(0, self.recipe.seed)) if self.config.epochs else 0
+        return plan_warnings.planned_steps(self.config, steps_per_epoch)
 
     def _fraction_done(self) -> float:
         """Return the completed fraction of the run."""

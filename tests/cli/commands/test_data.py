@@ -20,10 +20,18 @@ def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
 
 
 def test_many_findings_of_one_kind_are_counted(tmp_path, capsys):
-    (tmp_path / "train.tsv").write_text("\t\n" * 30 + "a\tb\nc\td\n", encoding="utf-8")
+    text = "".join(f"{i:0>3}" + "x" * (500 + i) + "\ty\n" for i in range(30)) + "a\tb\n" * 60
+    (tmp_path / "train.tsv").write_text(text, encoding="utf-8")
     call("data", "check", tmp_path, "--layout", "pairs")
-    out = capsys.readouterr().out.splitlines()
-    assert len(out) == data.MAX_PRINTED_FINDINGS + 5 and "and 40 more findings of the kind 'empty'" in out[-3]
+    out = capsys.readouterr().out
+    assert f"{tmp_path}/train.tsv: … and 10 more findings of the kind 'long'" in out
+
+
+def test_the_same_finding_is_printed_once_with_its_lines(tmp_path, capsys):
+    (tmp_path / "train.tsv").write_text("\t\n" * 30 + "a\tb\nc\td\ne\tf\n", encoding="utf-8")
+    call("data", "check", tmp_path, "--layout", "pairs")
+    out = capsys.readouterr().out
+    assert f"{tmp_path}/train.tsv:1: warning: empty line (60 times; lines 1, 2, 3, 4, 5, …)" in out
 
 
 def test_good_data_passes(tmp_path, capsys):

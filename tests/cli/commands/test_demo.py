@@ -18,6 +18,7 @@ TINY = {
     "music": ["data.limit=3", "model.dim=16", "model.ffn_dim=16", "model.layers=1", "data.crop=64", "data.window=64"],
     "image_generation": ["model.dim=16", "data.valid=8"],
     "image_classification": ["model.dim=16"],
+    "speech_recognition": ["data.strings=12", "data.bands=8", "model.dim=16", "model.encoder=8"],
     "captioning": ["data.scenes=24", "data.height=24", "data.width=24", "model.dim=16"],
     "detection": ["data.scenes=24", "data.height=32", "model.dim=16"],
 }
@@ -49,6 +50,13 @@ def test_the_demo_evaluates_predicts_draws_and_prints_next_commands(task, tmp_pa
     assert f"regard train {task} --help" in text
     drawn = any(part in text for part in ("in percent, averaged over layers and heads", "│", "─", "█"))
     assert drawn or not attention_modules(load(folder).model)  # a model with attention has a drawing
+
+
+def test_an_old_task_name_is_refused_with_the_new_name(capsys):
+    with pytest.raises(SystemExit) as stop:
+        call("demo", "images")
+    message = "regard: task=images was renamed; write task=image_generation\n"
+    assert stop.value.code == 1 and capsys.readouterr().err == message
 
 
 def test_commands_start_with_the_program_that_was_called(monkeypatch, tmp_path):

@@ -8,11 +8,11 @@ import re
 import pytest
 from run_cli import call
 
-from regard.core import checksummed_json
 from regard.core.errors import FileError
 from regard.tasks.translation import metrics
+from regard.training import stored_evaluations
 
-KOREAN = metrics.bleu_tokenizer("ko")  # ko-mecab if it is installed
+KOREAN = metrics.bleu_tokenizer("ko")
 
 
 def test_metrics_and_signatures_are_printed_and_stored(small, capsys):
@@ -21,7 +21,10 @@ def test_metrics_and_signatures_are_printed_and_stored(small, capsys):
     assert {"bleu", "bleu_lc", "chrf", "loss", "perplexity", "aer"} <= set(report["scores"])
     assert f"tok:{KOREAN}" in report["signatures"]["bleu"]
     assert report["decoding"]["beam_width"] == 2
-    assert report.items() <= json.loads((small / "evaluation-test-beam.json").read_text()).items()
+    (stored,) = [
+        item for item in stored_evaluations.read_all(small, "translation") if item["decoding"].get("beam_width") == 2
+    ]
+    assert report.items() <= stored.items() and report["step"] == 3
 
 
 def test_a_signature_is_one_complete_line_in_a_narrow_terminal(small, capsys, monkeypatch):
@@ -36,7 +39,7 @@ def test_metrics_are_printed_if_the_folder_is_read_only(small, capsys, monkeypat
     def refuse(path, table):
         raise FileError(f"{path}: could not be written (Read-only file system)")
 
-    monkeypatch.setattr(checksummed_json, "write_json", refuse)
+    monkeypatch.setattr(stored_evaluations, "write_json", refuse)
     call("evaluate", small, "--split", "valid")
     printed = capsys.readouterr()
     assert "perplexity" in printed.out
@@ -67,7 +70,7 @@ def test_without_a_test_split_the_validation_split_is_used(without_test_split, c
     assert f"{without_test_split} on valid, as its data has no test split" in capsys.readouterr().out
     call("evaluate", without_test_split, "--json")
     assert json.loads(capsys.readouterr().out)["split"] == "valid"
-    assert [path.name for path in without_test_split.glob("evaluation-*")] == ["evaluation-valid-sample.json"]
+    assert len(list(without_test_split.glob("evaluation-valid-sample-*.json"))) == 1
     call("evaluate", without_test_split, "--split", "valid")
     assert "as its data" not in capsys.readouterr().out
 

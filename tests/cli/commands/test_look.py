@@ -20,11 +20,21 @@ def test_a_page_and_figures_are_written(small, tmp_path, capsys):
 
 def test_mistakes_are_one_line_errors(small, tmp_path, capsys):
     (tmp_path / "file").write_text("")
+    (tmp_path / "mine.pdf").write_text("mine")
     cases = {
         ("look", tmp_path, TEXT, "--html", tmp_path / "a.html"): "config.json",
         ("look", small, TEXT, "--png", tmp_path / "a.gif"): "a.gif: --png needs a file name that ends in .png",
+        ("look", small, TEXT, "--html", tmp_path / "in.txt"): "in.txt: --html needs a file name that ends in .html",
+        ("look", small, TEXT, "--pdf", tmp_path / "mine.pdf"): "mine.pdf: already exists; choose another name",
+        ("compare", small, small, TEXT, "--html", tmp_path / "file"): "file: already exists; choose another name",
         ("look", small, "book " * 60, "--html", tmp_path / "a.html"): "was trained for at most 40",
-        ("look", small, TEXT, "--html", tmp_path / "file" / "a.html"): "a.html: could not be written",
+        (
+            "look",
+            small,
+            TEXT,
+            "--html",
+            tmp_path / "file" / "a.html",
+        ): f"a.html: there is no folder {tmp_path / 'file'}; create it first",
         ("look", small, TEXT, "nn=2", "--html", tmp_path / "a.html"): "translate: no setting 'nn'; did you mean",
         ("look", small, TEXT, "nn=2"): "translate: no setting 'nn'; did you mean",
     }
@@ -33,7 +43,8 @@ def test_mistakes_are_one_line_errors(small, tmp_path, capsys):
             call(*args)
         error = capsys.readouterr().err
         assert stop.value.code == 1 and message in error and error.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine.pdf"]
+    assert (tmp_path / "mine.pdf").read_text() == "mine"
 
 
 def test_without_a_file_the_page_is_served_locally(small, monkeypatch, capsys):

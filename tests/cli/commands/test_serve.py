@@ -11,6 +11,8 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,7 +53,9 @@ def test_runs_are_served_on_the_given_host_and_port(small, free_port, tmp_path, 
 
 
 def test_several_processes_serve_the_runs_that_load(small, free_port, tmp_path, monkeypatch, capsys):
+    """The runs are loaded in this process; the next test starts the real processes."""
     started = []
+    monkeypatch.setattr("regard.serve.server.ProcessPoolExecutor", lambda count, **_: ThreadPoolExecutor(count))
     monkeypatch.setattr("regard.serve.server.serve_in_processes", lambda make, _, count: started.append((make, count)))
     call("serve", small, tmp_path / "none", "--workers", "2", "--port", free_port)
     ((app_factory, count),) = started
@@ -72,12 +76,10 @@ def test_several_processes_serve_the_runs_that_load(small, free_port, tmp_path, 
 
 def request(port, path, body=None):
     """Send a request on a new connection, so that any process may respond -> status, body."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body))
-    response = connection.getresponse()
-    content = response.read()
-    connection.close()
-    return response.status, content
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=150)) as connection:
+        connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body))
+        response = connection.getresponse()
+        return response.status, response.read()
 
 
 def workers_of(pid):
@@ -88,7 +90,7 @@ def workers_of(pid):
 
 def wait_for_two_workers(pid, without=0):
     """Return the ids of two workers, none of them `without`, as soon as there are two."""
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 150
     while time.monotonic() < deadline:
         workers = workers_of(pid)
         if len(workers) == 2 and without not in workers:
@@ -121,7 +123,7 @@ def test_several_processes_share_the_port_and_a_dead_one_is_replaced(small):
             )  # the counts of the dead worker remain
             workers = workers_of(server.pid)
             server.send_signal(signal.SIGTERM)
-            assert "Traceback" not in server.communicate(timeout=30)[1]
+            assert "Traceback" not in server.communicate(timeout=150)[1]
         finally:
             server.kill()
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
@@ -183,7 +185,7 @@ def test_sigterm_stops_the_server_while_requests_are_incomplete(small):
                 with pytest.raises(TimeoutError):  # the server waits for the rest
                     body.recv(1)
                 server.send_signal(signal.SIGTERM)
-                errors = server.communicate(timeout=15)[1]
+                errors = server.communicate(timeout=150)[1]
                 body.settimeout(5)
                 assert b"503" in body.recv(100)
         finally:

@@ -1,5 +1,6 @@
 import unicodedata
 from collections import Counter
+from itertools import combinations
 
 import pytest
 
@@ -11,21 +12,42 @@ from regard.data.text import tag_schemes, tagged_files
 @pytest.fixture(scope="module", params=["en", "ko"])
 def sentences(request):
     return {
-        split: entities.generate(split, 600, language=request.param, seed=1) for split in ("train", "valid", "test")
+        split: entities.generate(split, 600 if split == "train" else 300, language=request.param, seed=1)
+        for split in entities.SPLITS
     }
 
 
 def test_splits_are_disjoint(sentences):
     texts = [{sentence.text for sentence in split} for split in sentences.values()]
-    assert [len(part) for part in texts] == [600] * 3
-    assert not (texts[0] & texts[1] or texts[0] & texts[2] or texts[1] & texts[2])
-    assert all(split_of(sentence.text) == name for name, split in sentences.items() for sentence in split)
+    assert [len(part) for part in texts] == [600, 300, 300, 300]
+    assert not any(first & second for first, second in combinations(texts, 2))
+    hashed = {name: split for name, split in sentences.items() if name != entities.TEMPLATES}
+    assert all(split_of(sentence.text) == name for name, split in hashed.items() for sentence in split)
+
+
+def names_in(sentences, kind):
+    spans = [(s, a, b) for s in sentences for a, b, entity_type in tagged_files.entity_spans(s) if entity_type == kind]
+    return {word for s, a, b in spans for word in s.text[a:b].split()}
+
+
+def test_half_of_the_names_are_new_in_held_out_splits(sentences):
+    for kind in ("person", "place"):
+        training_names = names_in(sentences["train"], kind)
+        for split in ("valid", "test", entities.TEMPLATES):
+            names = names_in(sentences[split], kind)
+            assert 0.1 < len(names - training_names) / len(names) < 0.9
+
+
+def test_templates_are_new_in_their_split():
+    for language in ("en", "ko"):
+        assert not set(entities.ALL_TEMPLATES[language, False]) & set(entities.ALL_TEMPLATES[language, True])
+        assert len(entities.ALL_TEMPLATES[language, False]) >= 50
 
 
 def test_sentences_are_well_formed(sentences):
-    for sentence in sentences["train"]:
+    for sentence in sentences["train"] + sentences[entities.TEMPLATES]:
         assert not set("<>{}[]:") & set(sentence.text)
-        assert unicodedata.is_normalized("NFC", sentence.text) and sentence.text[-1] in ".?"
+        assert unicodedata.is_normalized("NFC", sentence.text)
         assert len(sentence.units) == len(sentence.tags) and tag_schemes.find_tag_error(sentence.tags, "bio") is None
 
 

@@ -10,6 +10,7 @@ from regard.data.builtin.scenes import (
     COLOUR_RGB,
     COLOURS,
     KOREAN_WORDS,
+    MIN_CONTRAST,
     SHAPES,
     SIZES,
     Scene,
@@ -93,7 +94,7 @@ def test_boxes_enclose_their_shapes_tightly():
     """Pixels that differ from the background are inside the boxes, and touch each side of them."""
     for scene in generate("train", 60, side=96):
         background = np.median(scene.pixels.reshape(-1, 3), axis=0)
-        drawn = np.abs(scene.pixels.astype(float) - background).max(axis=2) > 45
+        drawn = np.abs(scene.pixels.astype(float) - background).max(axis=2) > 33  # 5.5 deviations of the noise
         rest = drawn.copy()
         for item in scene.objects:
             left, top, right, bottom = (edge * 96 for edge in item.box)
@@ -135,3 +136,13 @@ def test_invalid_sizes_are_refused():
         generate("train", 1, things=(0, 3))
     with pytest.raises(ConfigError, match=r"^side=10: shapes need at least 24 pixels; give a larger side$"):
         generate("train", 1, side=10)
+
+
+def test_the_paper_is_dark_to_white_and_every_shape_has_contrast():
+    generated = generate("train", 200, side=24)
+    papers = [float(np.median(scene.pixels)) for scene in generated]
+    assert min(papers) < 40 and max(papers) > 215
+    white = [
+        paper for scene, paper in zip(generated, papers, strict=True) if "white" in {o.colour for o in scene.objects}
+    ]
+    assert white and max(white) < 240 - MIN_CONTRAST + 10

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import DataError
-from regard.data.checks import detect_layout
+from regard.data.checks import detect_layout, report
 from regard.data.checks.captions import check
 
 
@@ -31,9 +31,13 @@ def finding_lines(path):
 
 def test_valid_data_has_no_findings_and_a_train_command(folder):
     assert detect_layout.detect_layout(folder) == detect_layout.detect_layout(folder / "captions.tsv") == "captions"
-    assert detect_layout.check(folder) == detect_layout.check(folder / "captions.tsv") == []
-    assert detect_layout.train_command(folder).startswith("regard train captioning data.path=")
-    assert detect_layout.describe_data(folder) == [f"{folder}: images with captions"]
+    assert report.examine(folder).findings == report.examine(folder / "captions.tsv").findings == []
+    assert report.examine(folder).command.startswith("regard train captioning data.path=")
+    assert report.examine(folder).lines == [
+        f"{folder}: images with captions",
+        "10 captions of 5 images",
+        "first caption: 0.png -> picture 0",
+    ]
 
 
 def test_unmatched_images_and_captions_are_reported(folder):

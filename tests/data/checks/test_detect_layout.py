@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.checks import detect_layout
+from regard.data.checks import detect_layout, report
 
 FILES = {
     "pairs": {
@@ -56,17 +56,17 @@ def test_the_layout_of_a_folder_is_detected(tmp_path):
 def test_the_check_of_the_layout_is_used(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("A\n")
-    assert [str(finding) for finding in detect_layout.check(path)] == [
+    assert [str(finding) for finding in report.examine(path).findings] == [
         f"{path}:1: error: expected a word and its tag in two columns, got 'A'"
     ]
-    assert detect_layout.check(path, "pairs") != detect_layout.check(path)
+    assert report.examine(path, "pairs").findings != report.examine(path).findings
 
 
 def test_unknown_layouts_and_paths_are_an_error(tmp_path):
     with pytest.raises(ConfigError, match="no layout 'tags'; did you mean 'tagged'"):
-        detect_layout.check(tmp_path, "tags")
+        report.examine(tmp_path, "tags")
     with pytest.raises(DataError, match="no such file or folder"):
-        detect_layout.check(tmp_path / "none")
+        report.examine(tmp_path / "none")
 
 
 @pytest.mark.parametrize(
@@ -92,35 +92,36 @@ def test_images_are_detected(tmp_path):
     (folder / "one.png").write_bytes((tmp_path / "one.png").read_bytes())
     for path in (tmp_path / "one.png", tmp_path / "some.npz", tmp_path / "many.zip", tmp_path / "folder"):
         assert detect_layout.detect_layout(path) == "images"
-        assert detect_layout.check(path) == []
+        assert report.examine(path).findings == []
     (folder / "two.png").write_bytes(b"no image")
-    (finding,) = detect_layout.check(tmp_path / "folder")
+    (finding,) = report.examine(tmp_path / "folder").findings
     assert str(finding).endswith("not an image that Pillow can read; give PNG, JPEG, PGM …")
 
 
 def test_the_train_command_has_the_detected_settings(tmp_path):
     bare, named = tmp_path / "bare.csv", tmp_path / "named.tsv"
     bare.write_text("".join(f"some text number {i},{'abc'[i % 3]}\n" for i in range(60)))
-    assert detect_layout.check(bare) == []
-    assert detect_layout.train_command(bare) == f"regard train classification data.path={bare} data.label=2 data.text=1"
-    assert detect_layout.train_command(bare, "pairs") == f"regard train translation data.path={bare}"
+    assert report.examine(bare).findings == []
+    assert report.examine(bare).command == f"regard train classification data.path={bare} data.label=2 data.text=1"
+    assert report.examine(bare, "pairs").command == f"regard train translation data.path={bare}"
     named.write_text("German\tFrench\nein Hund\tun chien\n")
-    assert (
-        detect_layout.train_command(named)
-        == f"regard train translation data.path={named} data.source=de data.target=fr"
-    )
+    assert report.examine(named).command == f"regard train translation data.path={named} data.source=de data.target=fr"
     options = {"header": False, "columns": ["other", "ko"], "source": "my language"}
-    assert detect_layout.train_command(named, "pairs", options) == (
+    assert report.examine(named, "pairs", options).command == (
         f"regard train translation data.path={named} data.header=false data.columns=other,ko 'data.source=my language'"
     )
 
 
-def test_an_ambiguous_header_of_documents_names_all_settings(tmp_path):
+def test_columns_of_other_names_are_proposed_by_name(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("Bewertung,Klasse\n" + "".join(f"텍스트 하나 {i},{i % 2}\n" for i in range(60)), encoding="utf-8")
-    (finding,) = detect_layout.check(path)
+    result = report.examine(path)
+    assert result.findings == []
+    assert result.command == f"regard train classification data.path={path} data.label=Klasse data.text=Bewertung"
+    assert result.lines[1:] == ["columns: text Bewertung, label Klasse", "first document: 텍스트 하나 0 -> 0"]
+    (finding,) = report.examine(path, options={"label": 2, "text": 1}).findings
     assert finding.text == (
         "is its first line, 'Bewertung', 'Klasse', a header? Set data.label=2 data.text=1 and "
         "data.header=true if it is a header, data.header=false if it is a document"
     )
-    assert detect_layout.check(path, options={"label": 2, "text": 1, "header": True}) == []
+    assert report.examine(path, options={"label": 2, "text": 1, "header": True}).findings == []

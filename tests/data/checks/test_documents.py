@@ -44,7 +44,7 @@ def test_every_problem_is_reported_with_file_and_line(tmp_path):
         "train.tsv:302: warning: label 'psitive' (1 times); did you mean 'positive' (152 times)?",
         "train.tsv:303: warning: the document is empty; training ignores it",
         "train.tsv:304: warning: decomposed characters (not NFC); composed when read",
-        "train.tsv:305: warning: the same document is labelled positive in " + str(tmp_path / "train.tsv:3"),
+        "train.tsv:305: warning: labelled neg here, positive in " + str(tmp_path / "train.tsv:3") + ": the same text",
     ]
 
 
@@ -83,7 +83,7 @@ def test_folders_by_class_are_checked(tmp_path):
         (tmp_path / name).write_text(text)
     assert format_findings(documents.check(tmp_path)) == [
         "1.txt:0: warning: the document is empty; training ignores it",
-        f"1.txt:0: warning: the same document is labelled neg in {tmp_path}/neg/3.txt",
+        f"1.txt:0: warning: labelled pos here, neg in {tmp_path}/neg/3.txt: the same text",
     ]
 
 

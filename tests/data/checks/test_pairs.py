@@ -96,7 +96,7 @@ def test_decomposed_hangul(tmp_path):
 def test_unusual_lengths(tmp_path):
     write(tmp_path, "train", [*GOOD, ("no", "x" * 90), ("y" * 400, "z" * 420)])
     findings = kinds(check(tmp_path))
-    assert ("warning", "ratio", "train.de", 31) in findings
+    assert ("warning", "ratio", "train.en", 31) in findings
     assert {("warning", "long", "train.de", 32), ("warning", "long", "train.en", 32)} <= set(findings)
     assert len(findings) == 3
 
@@ -128,8 +128,8 @@ def test_a_damaged_archive(tmp_path):
 def test_missing_paths_are_an_error(tmp_path):
     with pytest.raises(DataError, match=r"nowhere: no such file or folder"):
         check(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"no files named after a split \(train, valid, test\) to check"):
-        check(tmp_path)
+    (finding,) = check(tmp_path)
+    assert finding.text == "no file for language 'en'; there is none"
 
 
 def test_real_data_has_no_errors(shared_data):
@@ -192,7 +192,7 @@ def test_a_missing_aligned_file_is_one_finding(tmp_path):
 def test_records_with_unknown_keys_are_the_same_error_as_in_training(tmp_path):
     (tmp_path / "x.jsonl").write_text('{"a": "one", "b": "two"}\n', encoding="utf-8")
     (finding,) = check(tmp_path / "x.jsonl")
-    assert finding.text == "no language 'en'; name both: data.source=… data.target=…; known: a, b"
+    assert finding.text == "the keys a, b do not name en and ko; set data.source=a data.target=b"
 
 
 def test_plain_text_is_not_a_table_of_pairs(tmp_path):
@@ -201,6 +201,6 @@ def test_plain_text_is_not_a_table_of_pairs(tmp_path):
     path.write_text("Once upon a time\nthere was a line\n" * 30, encoding="utf-16")
     (finding,) = check(path)
     assert str(finding) == (
-        f"{path}: error: no line has a tab, so it has no pairs; to train on plain text, use: regard train "
-        f"language data.paths={path}"
+        f"{path}: error: no line has a tab, so it has no pairs; put the aligned lines of the other language into a "
+        f"file next to it (x.en and x.ko), or to train on plain text: regard train language data.paths={path}"
     )

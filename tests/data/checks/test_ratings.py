@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.data.checks import detect_layout
+from regard.data.checks import detect_layout, report
 from regard.data.checks.ratings import has_ratings
 
 ROWS = [(user, item, 1 + (user * item) % 5, 1_600_000_000 + 100 * item) for user in range(1, 5) for item in range(1, 7)]
@@ -59,20 +59,20 @@ def test_other_tables_have_no_ratings(tmp_path, name, text):
 
 def test_valid_ratings_have_no_findings_and_a_train_command(tmp_path):
     path = write(tmp_path / "r.csv", lines())
-    assert detect_layout.check(path) == []
-    assert detect_layout.describe_data(path) == [
+    assert report.examine(path).findings == []
+    assert report.examine(path).lines == [
         f"{path}: ratings of items by users",
         "24 ratings of 4 users and 6 items",
     ]
-    assert detect_layout.train_command(path) == f"regard train recommendation data.path={path}"
+    assert report.examine(path).command == f"regard train recommendation data.path={path}"
 
 
 def test_unknown_column_names_are_given_as_options(tmp_path):
     path = write(tmp_path / "r.csv", lines(header="buyer,thing,liking,bought"))
     options = {"user": "buyer", "item": "thing", "rating": "liking", "time": "bought"}
-    assert str(detect_layout.check(path)[0]).startswith(f"{path}: error: no column 'user'; did you mean")
-    assert detect_layout.check(path, options=options) == []
-    assert detect_layout.train_command(path, options=options).endswith(
+    assert str(report.examine(path).findings[0]).startswith(f"{path}: error: no column 'user'; did you mean")
+    assert report.examine(path, options=options).findings == []
+    assert report.examine(path, options=options).command.endswith(
         "data.user=buyer data.item=thing data.rating=liking data.time=bought"
     )
 
@@ -93,12 +93,12 @@ def test_unknown_column_names_are_given_as_options(tmp_path):
 )
 def test_errors_and_corrections_of_training_are_findings(tmp_path, change, message):
     path = write(tmp_path / "r.csv", lines().replace(*change))
-    assert f"{tmp_path}/{message}" in "\n".join(map(str, detect_layout.check(path)))
+    assert f"{tmp_path}/{message}" in "\n".join(map(str, report.examine(path).findings))
 
 
 def test_too_few_ratings_of_each_user(tmp_path):
     path = write(tmp_path / "r.csv", "user,item,rating,time\n" + "".join(f"{n},{n},3,{n}\n" for n in range(5)))
-    findings = [str(finding) for finding in detect_layout.check(path)]
+    findings = [str(finding) for finding in report.examine(path).findings]
     assert findings == [
         f"{path}: error: no rating is held out for 'valid': users have too few ratings; give more, or choose split=time"
     ]
@@ -109,9 +109,9 @@ def test_unmatched_profiles_are_an_error_and_missing_ones_a_warning(tmp_path):
     users = write(tmp_path / "users.csv", "user,age\n" + "".join(f"{n:03d},30\n" for n in range(1, 5)))
     text = f"{users}: error: contains none of the users that have ratings: '1' … in the ratings, "
     text += "'001' … in the table; write ids in the same way"
-    assert [str(finding) for finding in detect_layout.check(tmp_path)] == [text]
+    assert [str(finding) for finding in report.examine(tmp_path).findings] == [text]
     write(users, "user,age\n1,30\n2,40\n2,41\n")
-    assert [finding.text for finding in detect_layout.check(tmp_path)] == [
+    assert [finding.text for finding in report.examine(tmp_path).findings] == [
         f"2 users with ratings are not in {users} ('3' …): no profile",
         f"1 users are repeated in {users}; the last line counts",
     ]

@@ -1,5 +1,7 @@
 """Tables with quotes, newlines in cells, several delimiters, blank lines, and likely headers."""
 
+import csv
+
 import pytest
 
 from regard.core.errors import DataError
@@ -86,3 +88,24 @@ PAIRS = [["Good morning.", "좋은 아침입니다."], ["Thank you.", "고마워
 )
 def test_likely_headers(top, records, header):
     assert tables.is_likely_header(top, records) == header
+
+
+@pytest.mark.parametrize("options", [{}, {"quoting": csv.QUOTE_ALL}])
+def test_tsv_of_pandas_is_read_with_its_quotes(tmp_path, options):
+    rows = [["en", "ko"], ['He said "hello" to me.', "그가 말했다."], ["two\nlines", "둘"], ["plain, text", "글"]]
+    with (tmp_path / "x.tsv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t", lineterminator="\n", **options).writerows(rows)
+    assert [record.cells for record in tables.read_records(tmp_path / "x.tsv")] == rows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"He said ""hello""."\t네\n"Yes," she said.\t네\n',  # the second line is not written by a CSV writer
+        '"Yes."\t네\n',  # a quotation, not a quoted cell
+        '"never closed ""\t네\n',
+    ],
+)
+def test_inconsistent_quotes_of_tsv_are_text(tmp_path, text):
+    path = write(tmp_path / "x.tsv", text)
+    assert [record.cells for record in tables.read_records(path)] == [line.split("\t") for line in text.splitlines()]

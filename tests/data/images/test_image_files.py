@@ -2,6 +2,7 @@
 
 import io
 import struct
+import sys
 import zlib
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import DataError
+from regard.data.checks import images
+from regard.data.images.dataset import ImageSource, load_collection
 from regard.data.images.image_files import encode_png, open_image, to_image
 
 
@@ -154,3 +157,37 @@ def test_pixels_to_png_and_back(channels):
 def test_a_folder_is_not_an_image(tmp_path):
     with pytest.raises(DataError, match="a folder; give an image file that is in it"):
         open_image(tmp_path)
+
+
+def heic():
+    pillow_heif = pytest.importorskip("pillow_heif")
+    buffer = io.BytesIO()
+    pillow_heif.from_pillow(Image.new("RGB", (16, 8), (200, 30, 30))).save(buffer)
+    return buffer.getvalue()
+
+
+def test_photographs_of_telephones_are_read(tmp_path):
+    (tmp_path / "photo.heic").write_bytes(heic())
+    opened = open_image(tmp_path / "photo.heic")
+    assert opened.image.size == (16, 8) and opened.image.mode == "RGB"
+
+
+def test_without_the_library_a_heic_image_names_the_remedy(tmp_path, monkeypatch):
+    data = heic()
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    for registry in ("OPEN", "EXTENSION"):
+        plugins = {name: value for name, value in getattr(Image, registry).items() if "HEIF" not in (name, value)}
+        monkeypatch.setattr(Image, registry, plugins)
+    monkeypatch.setattr(Image, "ID", [name for name in Image.ID if name != "HEIF"])
+    message = r"^a\.heic: a HEIC image, and pillow-heif is not installed; run: pip install 'regard\[vision\]'$"
+    with pytest.raises(DataError, match=message):
+        open_image(data, name="a.heic")
+    (tmp_path / "cat").mkdir()
+    for index in range(30):
+        Image.new("RGB", (8, 8), (index, 0, 0)).save(tmp_path / "cat" / f"{index}.png")
+    for index in range(5):
+        (tmp_path / "cat" / f"x{index}.heic").write_bytes(data)
+    (remark,) = load_collection(ImageSource(tmp_path)).remarks
+    assert "pillow-heif is not installed" in remark and remark.endswith("skipped, like 4 more unreadable images")
+    findings = [finding for finding in images.check(tmp_path) if "pillow-heif" in finding.text]
+    assert len(findings) == 5

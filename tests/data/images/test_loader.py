@@ -44,7 +44,7 @@ def test_unreadable_images_are_skipped_and_reported(tmp_path):
     assert reader.remarks.lines() == [
         f"3 images ({tmp_path / '0.png'} …): transparent: placed on a white background",
         f"{tmp_path / '3.png'}: not an image that Pillow can read; give PNG, JPEG, PGM …: "
-        "skipped, like 1 more unreadable images",
+        "skipped (2 images cannot be read)",
     ]
 
 

@@ -27,6 +27,8 @@ ITEMS = items_with_titles(
 @pytest.mark.parametrize(
     ("text", "indices"),
     [
+        ("postman", [1]),
+        ("Postman (1997)", [1]),
         ("Alien (1979),The Postman (1997)", [0, 1]),
         ("postman, the (1997), alien (1979)", [1, 0]),
         ("Good, The Bad and The Ugly, The; 1001", [2, 1]),

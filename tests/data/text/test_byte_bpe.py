@@ -3,6 +3,7 @@ import pytest
 from regard.core.errors import ConfigError, DataError
 from regard.data.text import byte_bpe
 from regard.data.text import tokenizer as tokenizers
+from regard.data.text.tokenizer_engine import MAX_WORD_CHARS
 
 TEXTS = ["the cat sat on the mat, the cat!", "그 고양이는 매트에 앉았다."]
 
@@ -46,4 +47,4 @@ def test_a_line_without_spaces_is_split_before_training():
     tokenizer = byte_bpe.train([line], size=300)
     assert tokenizer.decode(tokenizer.encode([line])) == [line]
     pieces = [piece for piece, _ in tokenizer.engine.pre_tokenizer.pre_tokenize_str(line)]
-    assert max(map(len, pieces)) == byte_bpe.MAX_WORD_CHARS
+    assert max(map(len, pieces)) == MAX_WORD_CHARS

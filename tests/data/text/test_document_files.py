@@ -122,7 +122,7 @@ def test_an_archive_by_class_with_a_fixed_fold(tmp_path):
             '{"text": "x", "label": ["a"]}',
             r"which is not a label; set data\.separator if documents have several",
         ),
-        ("a.xml", "x", r"a\.xml: unknown file type; expected \.tsv, \.csv or \.jsonl"),
+        ("a.xml", "x", r"a\.xml: unknown file type; expected \.tsv, \.csv, \.xlsx or \.jsonl"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, name, text, message):

@@ -186,7 +186,7 @@ def test_invalid_records_name_the_line(tmp_path, line, message):
 
 def test_an_unknown_file_type_is_an_error(tmp_path):
     path = write_lines(tmp_path / "x.docx", ["a"])
-    with pytest.raises(DataError, match=r"x\.docx: unknown file type; expected \.tsv, \.csv or \.jsonl"):
+    with pytest.raises(DataError, match=r"x\.docx: unknown file type; expected \.tsv, \.csv, \.xlsx or \.jsonl"):
         pair_files.read(path, EN_DE)
 
 
@@ -337,10 +337,10 @@ def test_newlines_in_cells_become_spaces(tmp_path):
 
 
 def test_a_spreadsheet_is_an_error(tmp_path):
-    (tmp_path / "x.xlsx").write_bytes(b"PK")
-    message = r"x\.xlsx: a spreadsheet; save it as CSV UTF-8 \(File, Save as\) and use that file$"
+    (tmp_path / "x.ods").write_bytes(b"PK")
+    message = r"x\.ods: a spreadsheet; save it as \.xlsx or as CSV UTF-8 \(File, Save as\) and use that file$"
     with pytest.raises(DataError, match=message):
-        read_train(tmp_path / "x.xlsx")
+        read_train(tmp_path / "x.ods")
 
 
 def test_only_blank_lines_are_an_error(tmp_path):

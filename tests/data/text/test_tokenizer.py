@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.core import trust
 from regard.core.data_specs import SpecialTokens
-from regard.core.errors import CheckpointError, ConfigError, DataError
+from regard.core.errors import CheckpointError, ConfigError, DataError, TrustError
 from regard.data.text import byte_bpe
 from regard.data.text import tokenizer as tokenizers
+from regard.data.text.tokenizer_engine import MAX_WORD_CHARS
 from regard.data.text.unicode import nfc
 
 LEVELS = ["bpe", "unigram", "word", "char"]
@@ -232,7 +234,72 @@ def test_a_line_without_spaces_is_split_before_training(characters):
     """Tokens have a maximum length, so that training time is linear, not quadratic, in the length of the line."""
     line = characters * 5000
     tokenizer = tokenizers.train([line], level="bpe", size=300)
-    assert max(len(tokenizer.token_text(token)) for token in range(tokenizer.vocab_size)) <= tokenizers.MAX_WORD_CHARS
+    assert max(len(tokenizer.token_text(token)) for token in range(tokenizer.vocab_size)) <= MAX_WORD_CHARS
     assert tokenizer.decode(tokenizer.encode([line])) == [line]
     pieces = [piece for piece, _ in tokenizer.engine.pre_tokenizer.pre_tokenize_str(line)]
-    assert max(map(len, pieces)) == tokenizers.MAX_WORD_CHARS and len(pieces) == 10_000 // tokenizers.MAX_WORD_CHARS
+    assert max(map(len, pieces)) == MAX_WORD_CHARS and len(pieces) == 10_000 // MAX_WORD_CHARS
+
+
+HOSTILE = {
+    "the pre_tokenizer 'Split' with a pattern of its own": {
+        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    },
+    "the normalizer 'Replace'": {
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 4}] * 8,
+        }
+    },
+    "a sequence of 9 parts": {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 9}},
+    "the normalizer 'Prepend' with a prepend of more than 4 characters": {
+        "normalizer": {"type": "Prepend", "prepend": "a" * 100_000}
+    },
+    "the normalizer 'Sequence'": {
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "Sequence", "normalizers": []}]}
+    },
+    "a post-processor": {"post_processor": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}},
+    "a token of 5,000 characters": {
+        "added_tokens": [
+            {"id": 9999, "content": "b" * 5000, "single_word": False, "lstrip": False, "rstrip": False,
+             "normalized": False, "special": False}
+        ]
+    },
+}  # fmt: skip
+
+
+def edited_file(tokenizer, tmp_path, changes):
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(path)
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("component", HOSTILE)
+def test_components_that_regard_does_not_write_are_refused_in_untrusted_runs(tmp_path, component):
+    tokenizer = tokenizers.train(["aa ab"] * 20, level="bpe", size=50)
+    path = edited_file(tokenizer, tmp_path, HOSTILE[component])
+    with trust.trust_scope(tmp_path, trusted=False), pytest.raises(TrustError) as refused:
+        tokenizers.load(path)
+    assert str(refused.value).startswith(f"{path}: contains {component}")
+    assert "which regard does not write" in str(refused.value) and "use --trust" in str(refused.value)
+
+
+@pytest.mark.parametrize("level", ["bpe", "unigram", "word", "char"])
+def test_the_tokenizers_of_regard_are_accepted_in_untrusted_runs(tmp_path, level):
+    trained = tokenizers.train(["aa ab", "ba b"] * 20, level=level, size=60, lowercase=True)
+    trained.save(tmp_path / "tokenizer.json")
+    byte_bpe.train(["aa ab"] * 20, size=270).save(tmp_path / "bytes.json")
+    with trust.trust_scope(tmp_path, trusted=False):
+        assert tokenizers.load(tmp_path / "tokenizer.json").encode(["ab"]) == trained.encode(["ab"])
+        assert tokenizers.load(tmp_path / "bytes.json").encode(["ab"])
+
+
+def test_a_panic_of_the_library_is_an_error(tmp_path):
+    tokenizer = tokenizers.train(["aa ab"] * 20, level="bpe", size=50)
+    split = HOSTILE["the pre_tokenizer 'Split' with a pattern of its own"]
+    trusted = tokenizers.load(edited_file(tokenizer, tmp_path, split))
+    text = "a" * 32 + "b They sleep."
+    for call in (trusted.encode, lambda texts: trusted.encode_with_offsets(texts[0])):
+        with pytest.raises(DataError, match=r"^the tokenizer failed \(.*\); use a shorter text"):
+            call([text])
+    assert trusted.encode(["ab"])

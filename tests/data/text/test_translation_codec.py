@@ -30,7 +30,7 @@ def test_the_token_limit_depends_on_the_source_and_max_length():
 def test_predictions_are_texts_with_scores():
     row = WORDS.encode(["the dog"])[0]
     (first,), blank = CODEC.decode_hypotheses([[Hypothesis(tuple(row), -2.0, -1.0)], []])
-    assert (first.text, first.score, first.rank) == ("the dog", -2.0, -1.0)
+    assert (first.text, first.score, first.ranking_score) == ("the dog", -2.0, -1.0)
     assert blank == [EMPTY_PREDICTION]
 
 

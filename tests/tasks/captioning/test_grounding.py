@@ -67,9 +67,9 @@ def test_attention_in_the_region_of_the_word_counts(split, vocab, monkeypatch):
         return attention_over_grid
 
     monkeypatch.setattr(grounding, "attention_over_grid", attend(center_cell))
-    assert grounding.pointing_accuracy(model, split, vocab, image_encoder=to_tensor) > 95
+    assert grounding.pointing_accuracy(model, split, vocab, image_encoder=to_tensor) > 0.95
     monkeypatch.setattr(grounding, "attention_over_grid", attend(far_corner))
-    assert grounding.pointing_accuracy(model, split, vocab, image_encoder=to_tensor) < 30
+    assert grounding.pointing_accuracy(model, split, vocab, image_encoder=to_tensor) < 0.3
 
 
 @pytest.mark.parametrize("change", [{}, {"attention": "hard"}, {"decoder": "transformer"}], ids=str)

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.core.errors import ConfigError, DataError, MissingExtra
 from regard.data.images.resize import ImageShape
-from regard.tasks.captioning import image_features
+from regard.tasks.captioning import Config, image_features
 
 
 class Net(nn.Module):
@@ -85,3 +85,12 @@ def test_unusable_networks_and_weights_are_errors(weights, tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingExtra, match=r"^timm is not installed; run: pip install timm$"):
         image_features.build_image_encoder("net", weights)(images)
+
+
+@pytest.mark.parametrize("change", [{"crop": 8}, {"flip": 0.5}, {"grey": 0.1}])
+def test_augmentation_of_stored_features_is_refused(weights, change):
+    name, value = next(iter(change.items()))
+    message = rf"^{name}={value}: augmentation changes pixels, but the features of backbone='net' are computed once"
+    with pytest.raises(ConfigError, match=message):
+        Config(backbone="net", backbone_weights=weights, **change)
+    Config(backbone="net", backbone_weights=weights)

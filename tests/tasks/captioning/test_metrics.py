@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from regard.core.errors import MissingExtra
+from regard.core.errors import DataError, MissingExtra
 from regard.tasks.captioning import metrics
 
 # The example of nltk's documentation of METEOR, from Papineni et al. 2002.
@@ -21,6 +21,15 @@ REFERENCES = (
 def test_words_are_lowercased_without_punctuation():
     assert metrics.split_words("A Dog's ball, red .") == ["a", "dog's", "ball", "red"]
     assert metrics.normalize_caption("큰  파란 원!") == "큰 파란 원"
+
+
+def test_korean_is_scored_by_characters():
+    assert metrics.split_units("큰 파란 원 2 dogs!") == ["큰", "파", "란", "원", "2", "dogs"]
+    hypotheses, references = ["저는 학교에 갔습니다"], [["저는 학교로 갔습니다"]]
+    assert metrics.bleu(hypotheses, references)["bleu4"] > 50
+    assert 50 < metrics.chrf(hypotheses, references) < 100
+    assert "Hangul, Han and Kana by characters" in metrics.signatures()["bleu4"]
+    assert metrics.chrf(["a dog", "a cat"], [["a dog", "dogs"], ["a cat"]]) == pytest.approx(100)
 
 
 def test_bleu_of_the_published_example():
@@ -102,3 +111,16 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "nltk.translate.meteor_score", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[captions\]'"):
         metrics.meteor(["a"], [["a"]])
+
+
+def test_captions_without_words_score_zero():
+    assert metrics.cider(["..."], [["!", "?"]]) == 0
+    assert metrics.bleu(["..."], [["!"]])["bleu4"] == 0
+
+
+@pytest.mark.parametrize("metric", [metrics.bleu, metrics.cider, metrics.meteor, metrics.exact_match])
+def test_no_captions_are_a_one_line_error(metric):
+    with pytest.raises(DataError, match="caption metrics: there are no captions; give at least one image"):
+        metric([], [])
+    with pytest.raises(DataError, match="caption metrics: an image has no reference captions"):
+        metric(["a dog"], [[]])

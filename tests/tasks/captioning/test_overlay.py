@@ -29,6 +29,15 @@ def test_there_is_a_tile_for_every_word():
     assert sizes[4][1] == sizes[1][1] < sizes[7][1]
 
 
+def test_a_photograph_is_reduced_to_a_tile_with_its_proportions():
+    photograph = np.zeros((300, 600, 3), np.uint8)
+    photograph[:, 300:] = 200
+    data = overlay.render_tiles(photograph, [], np.ones((0, 4)), (2, 2))
+    pixels = np.asarray(Image.open(io.BytesIO(data)))
+    tile = pixels[overlay.GAP : overlay.GAP + 84, overlay.GAP : overlay.GAP + 168]
+    assert pixels.shape[1] == 168 + 2 * overlay.GAP and tile[:, :80].max() == 0 and tile[:, 90:].min() == 200
+
+
 def test_without_attention_there_is_one_tile_with_the_caption():
     data = overlay.render_tiles(np.zeros((10, 20, 1), np.uint8), ["작은", "원"], None, (1, 1))
     pixels = np.asarray(Image.open(io.BytesIO(data)))

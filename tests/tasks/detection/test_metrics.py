@@ -1,5 +1,6 @@
 """Average precision against cases computed by hand."""
 
+import numpy as np
 import pytest
 
 from regard.tasks.detection.metrics import DetectedObject, GroundTruthObject, average_precision, box_iou
@@ -46,3 +47,22 @@ def test_classes_and_thresholds():
     shifted = [[DetectedObject(0, 0.9, (0.0, 0.0, 0.4, 0.3)), DetectedObject(1, 0.9, RIGHT)]]  # IoU 0.75
     assert average_precision(shifted, truth, threshold=0.7) == pytest.approx(1)
     assert average_precision(shifted, truth, threshold=0.8) == pytest.approx(0.5)
+
+
+def test_recalls_are_compared_as_pycocotools_does():
+    """Recall 0.07 is computed as 7/100, just above the 7th of the 101 points; a tolerance would count it twice.
+
+    pycocotools reads `searchsorted(recall, points, side="left")` without a tolerance.
+    """
+    boxes = [(index * 2.0, 0.0, index * 2.0 + 1, 1.0) for index in range(100)]
+    truth = [[GroundTruthObject(0, box) for box in boxes]]
+    detections, hits, wrong = [], 0, (0.0, 5.0, 1.0, 6.0)
+    for rank in range(150):
+        is_hit = rank % 3 != 2
+        detections.append(DetectedObject(0, 1 - rank / 1000, boxes[hits] if is_hit else wrong))
+        hits += is_hit
+    precision = np.array([sum(d.box != wrong for d in detections[: i + 1]) / (i + 1) for i in range(150)])
+    recall = np.array([sum(d.box != wrong for d in detections[: i + 1]) / 100 for i in range(150)])
+    points = np.linspace(0.0, 1.0, 101)
+    expected = np.mean([max(precision[recall >= point], default=0.0) for point in points])
+    assert average_precision([detections], truth, threshold=0.5) == expected

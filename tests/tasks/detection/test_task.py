@@ -1,5 +1,6 @@
 """Object detection: predictions with boxes, parts of the loss, average precision, COCO files."""
 
+import io
 import json
 from dataclasses import replace
 
@@ -14,6 +15,8 @@ from regard.models import detr
 from regard.models.detr import Detections
 from regard.tasks import detection
 from regard.tasks.detection import Config, Options
+from regard.tasks.detection.metrics import DetectedObject
+from regard.tasks.detection.postprocess import COLOURS, to_prediction
 from regard.tasks.detection.task import pad_targets
 
 
@@ -49,7 +52,7 @@ class Oracle(torch.nn.Module):
 def test_an_oracle_has_an_average_precision_of_100(prepared):
     task, _ = prepared
     scores = task.evaluate(Oracle(task.collection.split("valid"), len(task.classes)), "valid", None)
-    assert scores["ap50"] == pytest.approx(100, abs=0.1) and scores["ap"] == pytest.approx(100, abs=0.1)
+    assert scores["ap50"] == pytest.approx(1, abs=0.001) and scores["ap"] == pytest.approx(1, abs=0.001)
 
 
 @torch.no_grad()
@@ -79,6 +82,26 @@ def test_predictions_have_text_image_and_json(prepared):
     assert prediction.render(".png").startswith(b"\x89PNG")
     ((empty,),) = task.predict(model, [image], Options(threshold=1.0), None)
     assert empty.text == "nothing" and empty.value == ()
+
+
+def test_boxes_are_in_pixels_of_the_original_image(prepared, tmp_path):
+    task, _ = prepared
+    Image.new("RGB", (400, 200), (90, 90, 90)).save(tmp_path / "photo.png")
+    image = task.parse_input(str(tmp_path / "photo.png"))
+    assert image.pixels.shape == (32, 32, 3) and image.full_size.shape == (200, 400, 3)
+    detections = [DetectedObject(1, 0.9, (0.25, 0.5, 0.5, 0.75)), DetectedObject(0, 0.6, (0.6, 0.0, 1.0, 0.3))]
+    prediction = to_prediction(image, detections, classes=task.classes, threshold=0.5)
+    first, second = task.classes[1], task.classes[0]
+    assert prediction.text == f"{first} 0.90 at 100,100-200,150; {second} 0.60 at 240,0-400,60"
+    objects = prediction.to_json()["objects"]
+    assert objects[0]["pixels"] == [100, 100, 200, 150] and objects[0]["box"] == [0.25, 0.5, 0.5, 0.75]
+    drawn = np.asarray(Image.open(io.BytesIO(prediction.render(".png"))).convert("RGB"))
+    assert drawn.shape[1] == 400 and drawn.shape[0] > 200  # the original image, and the legend below it
+    assert tuple(drawn[125, 100]) == COLOURS[1] and tuple(drawn[125, 99]) == (90, 90, 90)  # the left edge
+    label = drawn[80:100, 100:180].reshape(-1, 3)
+    assert (label == COLOURS[1]).all(axis=1).any() and (label < 60).all(axis=1).any()  # a text above the box
+    legend = {tuple(pixel) for pixel in drawn[200:].reshape(-1, 3).tolist()}
+    assert {COLOURS[0], COLOURS[1]} <= legend
 
 
 def test_the_page_has_a_box_for_every_query(prepared):

@@ -63,7 +63,7 @@ def test_accuracy_is_the_share_of_correct_predictions(prepared):
     is_correct = (
         model(torch.from_numpy(pixels.transpose(0, 3, 1, 2) / 127.5 - 1).float()).argmax(dim=1).numpy() == labels
     )
-    assert scores["accuracy"] == pytest.approx(100 * is_correct.mean())
+    assert scores["accuracy"] == pytest.approx(is_correct.mean())
 
 
 def test_the_loss_of_mixed_images_is_shared_among_their_classes():
@@ -132,3 +132,12 @@ def test_invalid_settings_are_refused(settings, message):
 def test_invalid_options_are_refused():
     with pytest.raises(ConfigError, match=r"^n=0 must be at least 1$"):
         Options(n=0)
+
+
+def test_pillow_images_and_arrays_are_inputs(prepared):
+    task, model = prepared
+    image = Image.open(task.examples[0])
+    inputs = [task.parse_input(task.examples[0]), task.parse_object(image), task.parse_object(np.asarray(image))]
+    first, *others = ([prediction.text for prediction in row] for row in task.predict(model, inputs, Options(), None))
+    assert all(labels == first for labels in others)
+    assert task.parse_object(inputs[0]) is inputs[0]

@@ -64,6 +64,13 @@ def test_any_number_of_images_is_generated(monkeypatch):
     assert generate(next(models()), condition(3), None, sizes=SIZES, sampling=None).shape == (3, 60)
 
 
+def test_samples_of_every_batch_differ(monkeypatch):
+    together = generate(next(models()), condition(7), None, sizes=SIZES, sampling=SAMPLING)
+    assert len(together.unique(dim=0)) == 7
+    monkeypatch.setattr("regard.tasks.image_generation.generate.BATCH_IMAGES", 2)
+    assert generate(next(models()), condition(7), None, sizes=SIZES, sampling=SAMPLING).equal(together)
+
+
 def test_the_progress_bar_is_shown_on_a_terminal(monkeypatch, capsys):
     with progress_bar(2) as on_step:
         on_step()

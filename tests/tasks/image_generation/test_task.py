@@ -67,6 +67,16 @@ def test_temperature_zero_takes_the_most_likely_level(generating):
     assert np.array_equal(first, second)
 
 
+def test_the_setting_for_another_verb_is_named(generating):
+    assert generating[0].verb_settings == {"upscale": "data.low_resolution=[2, 2]"}
+
+
+def test_identical_images_are_refused(generating):
+    with pytest.raises(ConfigError, match=r"^n=4: all images are identical at temperature=0; use n=1$"):
+        Options(n=4, temperature=0.0)
+    assert predict(generating, temperature=0.0).value.shape == (1, 8, 8, 1)
+
+
 def test_the_rows_of_the_input_are_kept(generating, tmp_path):
     task, _ = generating
     image = task.parse_input(task.examples[0])
@@ -111,13 +121,27 @@ def test_a_small_image_is_upscaled(upscaling, tmp_path):
     assert np.array_equal(
         answer.value, predict(upscaling, image, seed=9).value
     )  # the most likely levels, unless a temperature is given
-    resized = predict(upscaling, task.parse_input(saved(tmp_path / "other.png", 6, 6)))
-    assert resized.remarks == ("other.png: 6x6 pixels: resized to 4x4",)
+    resized = predict(upscaling, task.parse_input(saved(tmp_path / "other.png", 3, 4)))
+    assert resized.remarks == ("other.png: 3x4 pixels: resized to 4x4",) and resized.value.shape == (1, 8, 8, 1)
     large = predict(upscaling, task.parse_input(saved(tmp_path / "large.png", 8, 8)))
     assert large.remarks == ("large.png: 8x8 pixels, as the result has: made small first",)
-    assert task.verbs == ("upscale",)
+    assert task.verbs == ("upscale",) and set(task.verb_settings) == {"generate", "complete"}
     with pytest.raises(DataError, match=r"^this run upscales images; give the path of a small image$"):
         predict(upscaling)
+
+
+def test_a_large_image_is_upscaled_in_tiles(upscaling, tmp_path):
+    task, _ = upscaling
+    answer = predict(upscaling, task.parse_input(saved(tmp_path / "photo.png", 10, 7)))
+    assert answer.value.shape == (1, 20, 14, 1) and answer.text == "photo.png made to 20x14"
+    assert answer.remarks == ("photo.png: upscaled in 6 tiles of 4x4 pixels",)
+    narrow = predict(upscaling, task.parse_input(saved(tmp_path / "narrow.png", 2, 5)))
+    assert narrow.value.shape == (1, 8, 20, 1)
+    message = (
+        r"^big\.png: 100x120 pixels are 1,320 tiles of 4x4, more than 256; scale it down first, for example to 49x49"
+    )
+    with pytest.raises(DataError, match=message):
+        predict(upscaling, task.parse_input(saved(tmp_path / "big.png", 100, 120)))
 
 
 def test_upscaling_is_compared_with_bicubic_interpolation(upscaling, monkeypatch):

@@ -5,8 +5,9 @@ from regard.core.data_specs import LanguageSpec, SpecialTokens
 from regard.data.text import byte_bpe
 from regard.data.text import tokenizer as tokenizers
 from regard.models import gpt
+from regard.tasks._shared.tokens import raw_text
 from regard.tasks.language.generate import Continuation, empty_source
-from regard.tasks.language.inspect import build_inspectable, raw_text
+from regard.tasks.language.inspect import build_inspectable
 
 TEXTS = ["the cat sat on the mat,\n\tand a dog  sat too"] * 3
 

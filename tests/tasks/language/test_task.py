@@ -115,7 +115,8 @@ def test_a_prompt_may_be_an_option_but_not_twice(task, model):
 def test_the_prompt_is_returned_unchanged(task, model):
     ((answer,),) = task.predict(model, ["THE cat 🎬"], Options(tokens=4, n=1), SAMPLE)
     assert answer.text.startswith("THE cat 🎬")
-    assert answer.remarks == ("4 of the 9 input tokens are unknown to the model",)
+    assert answer.data["unknown_tokens"] == ["THE", "🎬"]
+    assert answer.remarks == ("not in the training data, or very rare: THE, 🎬",)
 
 
 def test_a_strategy_without_the_settings_is_replaced_by_sampling(task, model):
@@ -129,6 +130,21 @@ def test_the_end_of_a_text_longer_than_the_context_is_inspected(task, model):
     assert len(inspectable.predicted_ids) <= 16
     assert inspectable.title and TEXT[:100].endswith(inspectable.title)
     assert inspectable.outputs[0].text.startswith(inspectable.title)
+
+
+@pytest.mark.parametrize(("length", "kept"), [(3, 3), (12, 12), (14, 14), (15, 14), (100, 14)])
+def test_all_text_that_the_context_holds_is_inspected(task, model, length, kept):
+    """A context of 16 tokens has room for BOS, 14 tokens and one new token."""
+    inspectable = task.inspect(model, TEXT[:length], Options(), SAMPLE)
+    assert inspectable.title == TEXT[length - kept : length]
+    expected = f"the context has 16 tokens: only the last {kept} of the {length} input tokens are used"
+    assert inspectable.remarks == (() if kept == length else (expected,))
+
+
+def test_a_prompt_that_is_cut_is_reported(task, model):
+    (short,), (long,) = (task.predict(model, [TEXT[:n]], Options(tokens=3), SAMPLE)[0] for n in (8, 40))
+    assert short.remarks == ()
+    assert long.remarks == ("the context has 16 tokens: only the last 7 of the 40 input tokens are used",)
 
 
 def test_the_inspection_satisfies_the_invariants(task, model):

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.core.errors import DataError
-from regard.tasks.music.conditions import FIRST_CLASS_ID, ConditionClasses, build_classes
+from regard.tasks.music.conditions import FIRST_CLASS_ID, ConditionClasses, build_classes, piece_classes
 
 CLASSES = build_classes(("composer", "mode"), ["Liszt", "Bach", "", "Bach"])
 
@@ -26,3 +26,10 @@ def test_unknown_classes_are_refused():
         CLASSES.encode_request(["List"])
     with pytest.raises(DataError, match=r"^the model does not know the class 'Bach'; it was trained without data.cond"):
         ConditionClasses(()).encode_request(["Bach"])
+
+
+def test_classes_of_a_piece():
+    names = piece_classes(("composer", "mode"), composer="Bach", key="G minor")
+    assert names == ["composer:Bach", "mode:minor"] and piece_classes(("mode",), composer="Bach", key="") == []
+    assert CLASSES.encode_known(["composer:Satie", "mode:minor"]) == [FIRST_CLASS_ID + 3]
+    assert CLASSES.encode_known(["composer:Satie"]) == [0]

@@ -75,7 +75,7 @@ def test_notes_between_grid_steps_are_reported(tmp_path):
     file = open_music_file(path, GridEncoding())
     remark = f"{path}: 4 notes between two 16ths moved to the nearest"
     assert remark in infilling_prompt(file, GridEncoding(), voices=("bass",), bars=None).remarks
-    assert continuation_prompt(file, GridEncoding(), prompt_seconds=None, length=Length(1.0)).remarks == (remark,)
+    assert remark in continuation_prompt(file, GridEncoding(), prompt_seconds=None, length=Length(1.0)).remarks
     melody_file = open_music_file(path, GridEncoding(), melody_only=True)
     prompt = harmonization_prompt(melody_file, GridEncoding(), seconds=None)  # keeps the original times
     assert prompt.remarks == ()
@@ -97,17 +97,41 @@ def test_an_empty_melody_has_an_empty_line():
     assert np.asarray(GridEncoding().melody_line([])).tolist() == []
 
 
-def test_replaced_notes_of_a_file_without_four_parts_are_reported(tmp_path):
-    """A single line is assigned to voices by pitch, so that some notes may be in the voice to generate."""
+@pytest.fixture
+def tune(tmp_path):
+    """A file with one line whose pitches are those of several voices."""
     path = tmp_path / "line.mid"
     path.write_bytes(midi.render([Note(i / 2, (i + 1) / 2, 72 - 5 * i) for i in range(4)], tempo=120))
-    file = MusicFile(path, GridEncoding().open(path))
-    remark = (
-        f"{path}: 1 part, not four, so voices are assigned by pitch; in 4 steps a note of the file is in a voice to "
-        "generate and is replaced"
+    return path
+
+
+def test_one_line_is_the_soprano_of_every_prompt(tune):
+    """The prompt, the infilled piece and the harmonized melody keep the line in one voice and say what is silent."""
+    grid, file = GridEncoding(), open_music_file(tune, GridEncoding())
+    prompt = continuation_prompt(file, grid, prompt_seconds=None, length=Length(1.0))
+    content = grid.decode(np.asarray(prompt.tokens))
+    assert content[::4, 0].tolist() == [72, 67, 62, 57] and (content[:, 1:] == -1).all()
+    assert prompt.remarks == (
+        f"{tune}: one voice, read as the soprano; alto, tenor and bass are silent; --harmonise gives them notes",
     )
-    for bars in (None, "1"):
-        prompt = infilling_prompt(file, GridEncoding(), voices=("tenor",), bars=bars)
-        assert prompt.remarks == (remark,)
+    infill = infilling_prompt(file, grid, voices=("alto",), bars=None)
+    assert grid.decode(np.asarray(infill.visible_tokens))[::4, 0].tolist() == [72, 67, 62, 57]
+    assert infill.remarks == (
+        f"{tune}: one voice, read as the soprano; tenor and bass are silent; name them in --voices to generate them",
+    )
+    melody = harmonization_prompt(open_music_file(tune, grid, melody_only=True), grid, seconds=None)
+    assert [note.pitch for note in melody.melody] == [72, 67, 62, 57]
+
+
+def test_replaced_notes_of_a_file_without_four_parts_are_reported(tune, tmp_path):
+    file = MusicFile(tune, GridEncoding().open(tune))
+    remark = f"{tune}: 1 part, not four, so it is the soprano; in 16 steps a note of the file is in a voice to generate"
+    infill = infilling_prompt(file, GridEncoding(), voices=("soprano",), bars=None)
+    assert any(line.startswith(remark) for line in infill.remarks)
     assert infilling_prompt(file, GridEncoding(), voices=(), bars="1").remarks == ()  # an entire bar was requested
-    assert infilling_prompt(file, GridEncoding(), voices=("bass",), bars=None).remarks == ()
+    path = tmp_path / "two.mid"
+    notes = [Note(i / 2, (i + 1) / 2, pitch, voice=v) for i in range(4) for v, pitch in enumerate((72, 48))]
+    path.write_bytes(midi.render(notes, tempo=120, names=("a", "b")))
+    file = MusicFile(path, GridEncoding().open(path))
+    remarks = infilling_prompt(file, GridEncoding(), voices=("bass",), bars=None).remarks
+    assert remarks[1].startswith(f"{path}: 2 parts, not four, so voices are assigned by pitch; in 16 steps")

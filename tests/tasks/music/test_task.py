@@ -14,12 +14,13 @@ from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.protocols import TargetMetric
 from regard.data.music import midi
 from regard.data.music.grid_encoding import REST
-from regard.data.music.key import find_key, shift_key
+from regard.data.music.key import find_key, mode_of, shift_key
 from regard.data.music.notes import Note
 from regard.decoding import strategy
 from regard.models import music_transformer
 from regard.tasks.music import Config, Options, build, crops, load
 from regard.tasks.music.crops import Crop, add_special_tokens
+from regard.tasks.music.metrics import class_condition
 
 
 def chorale(steps: int, seed: int) -> list[list[int]]:
@@ -141,6 +142,35 @@ def test_conditions_are_transposed_and_dropped(config):
                 assert key_names in ([], [f"key:{shift_key(keys[crop.piece], crop.shift)}"])
                 counts.add(len(names))
     assert counts == {0, 1, 2, 3}
+
+
+def test_evaluation_reports_with_and_without_the_condition(config):
+    """The conditioned nats are those of a request with the true class, and a wrong class has others."""
+    task = build(replace(config, conditions=("mode",)))
+    assert set(build(config).evaluate(model_for(build(config)), "train", None)) == {"nats"}
+    model = model_for(task)
+    torch.nn.init.normal_(model.conditions.weight)
+    scores = task.evaluate(model, "train", None)
+    assert set(scores) == {"nats", "nats_conditioned"} and scores["nats"] != scores["nats_conditioned"]
+    tokens, piece = task._class_tokens("train"), task.split("train")[0]
+    assert task.classes.names[tokens[0][0] - 4] == f"mode:{mode_of(find_key(task.encoding.notes(piece.content)))}"
+
+    def given(rows, pieces):
+        return class_condition(rows, pieces, classes=tokens)
+
+    nats = task.token_nats(model, "train", window=64, condition=given)
+    mean = sum(float(values.sum()) for values in nats) / sum(map(len, nats))
+    assert scores["nats_conditioned"] == pytest.approx(mean)
+    wrong = task.wrong_condition_nats(model, "train")
+    assert wrong == {} or wrong["nats_wrong_condition"] != scores["nats_conditioned"]
+    assert set(scores) | set(wrong) <= set(task.signatures())
+
+
+def test_the_encoding_follows_the_data_and_is_stored(config, tmp_path):
+    task = build(config)
+    assert config.encoding == "auto" and task.config.encoding == task.encoding.name == "grid"
+    task.save(tmp_path)
+    assert load(config, tmp_path).config.encoding == "grid"
 
 
 def test_the_example_is_the_start_of_a_validation_piece(config, tmp_path):

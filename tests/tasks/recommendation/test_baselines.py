@@ -10,19 +10,39 @@ from regard.tasks.recommendation.baselines import Interactions
 @pytest.fixture(scope="module")
 def interactions():
     """Two groups of users with disjoint items; the last user of each group chose one item only."""
-    pytest.importorskip("implicit")
     rows = [(u, i) for u in range(8) for i in range(6) if (u < 4) == (i < 3)]
     rows = [(u, i) for u, i in rows if u not in (3, 7) or i in (0, 3)]
     users, items = np.array(rows).T
     return Interactions(users, items, (8, 6))
 
 
-@pytest.mark.parametrize("name", ["item_knn", "factorisation"])
+@pytest.mark.parametrize("name", ["sequence_knn", "ease", "item_knn", "factorisation"])
 def test_items_of_the_same_group_come_first(interactions, name):
+    if name not in baselines.DENSE_BASELINES:
+        pytest.importorskip("implicit")
     for baseline in baselines.BASELINES[name]:
-        scores = baseline(interactions.matrix(), 1)
+        scores = baseline(interactions, 1)
         assert scores.shape == (8, 6)
         assert scores[3, 1:3].min() > scores[3, 3:].max() and scores[7, 4:].min() > scores[7, :3].max()
+
+
+def test_neighbours_in_the_sequence_depend_on_the_order():
+    """After 0 comes 1 in all histories, while 2 is chosen just as often but far away."""
+    rows = [(u, i) for u in range(5) for i in (0, 1, 3, 4, 5, 2)]
+    users, items = np.array([*rows, (5, 0)]).T
+    scores = baselines.sequence_knn(Interactions(users, items, (6, 6)), 1, scale=2.0)
+    assert scores[5, 1] > 2 * scores[5, 2] > 0
+
+
+def test_ease_is_the_regression_of_each_item_on_the_others():
+    rng = np.random.default_rng(0)
+    users, items = np.nonzero(rng.random((30, 6)) < 0.4)
+    choices = Interactions(users, items, (30, 6))
+    matrix, scores = choices.dense(), baselines.ease(choices, 1, regularization=3.0)
+    for item in range(6):
+        others = np.delete(matrix, item, axis=1).astype(np.float64)
+        weights = np.linalg.solve(others.T @ others + 3.0 * np.eye(5), others.T @ matrix[:, item])
+        assert np.allclose(scores[:, item], others @ weights, atol=1e-4)
 
 
 def test_the_metric_selects_the_settings(interactions):
@@ -32,8 +52,8 @@ def test_the_metric_selects_the_settings(interactions):
         candidates.append(scores)
         return float(len(candidates) == 2)
 
-    scores = baselines.baseline_scores("item_knn", interactions, interactions, metric=metric, seed=1)
-    assert len(candidates) == len(baselines.BASELINES["item_knn"]) and np.allclose(scores, candidates[1])
+    scores = baselines.baseline_scores("ease", interactions, interactions, metric=metric, seed=1)
+    assert len(candidates) == len(baselines.BASELINES["ease"]) and np.allclose(scores, candidates[1])
 
 
 def test_biased_svd_predicts_ratings():

@@ -81,3 +81,13 @@ def test_auc_log_loss_and_rmse_are_those_of_scikit_learn():
         metrics.root_mean_squared_error(logits, ratings)
     )
     assert np.isnan(recommendation_metrics.auc(logits, np.ones(200, dtype=bool)))
+
+
+def test_lists_are_compared_with_all_items_of_a_user():
+    """User 0 has targets at ranks 1 and 3 and one beyond the list, user 7 one at rank 2."""
+    ranks, users = torch.tensor([1.0, 3.0, 9.0, 2.0]), np.array([0, 0, 0, 7])
+    result = recommendation_metrics.set_metrics(ranks, users, top=4)
+    assert result["precision@4"] == pytest.approx((2 / 4 + 1 / 4) / 2)
+    assert result["recall@4"] == pytest.approx((2 / 3 + 1) / 2)
+    best = 1 + 1 / np.log2(3) + 1 / np.log2(4)
+    assert result["ndcg@4"] == pytest.approx(((1 + 1 / np.log2(4)) / best + 1 / np.log2(3)) / 2)

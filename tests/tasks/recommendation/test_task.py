@@ -55,6 +55,50 @@ def test_sampled_metrics_are_higher(task, model):
     assert sampled == task.evaluation.sampled_metrics(model, 2)
 
 
+def test_a_constant_score_gains_nothing(task):
+    """All weights zero: every item ties, so targets have the middle rank, among all items and among a sample."""
+    model = sasrec.build(sasrec.TINY, task.spec).eval()
+    for weight in model.parameters():
+        torch.nn.init.zeros_(weight)
+    num_items = len(task.data.items.ids)
+    sampled = task.evaluation.sampled_metrics(model, 2)
+    assert task.evaluate(model, "test", None)["hr@10"] == 0
+    assert sampled["sampled_mrr"] < 2.5 / (min(num_items, 100) / 2) and sampled["sampled_hr@10"] < 0.5
+
+
+ANY = replace(CONFIG, objective="any", split="random")
+
+
+def test_any_other_item_is_predicted_from_a_part_of_the_history():
+    task = recommendation.build(ANY)
+    model = trained(task, 12, replace(recommender.TINY, dim=32, item_dropout=0.1, position="none"))
+    scores, popular = task.evaluate(model, "test", None), task.evaluation.popularity_metrics(2)
+    assert set(scores) == {f"{name}@10" for name in ("precision", "recall", "ndcg", "coverage", "novelty")} | {"loss"}
+    assert scores["ndcg@10"] > popular["popularity_ndcg@10"]
+    report = task.extra_metrics(model, "test", None)
+    assert report["ease_ndcg@10"] > popular["popularity_ndcg@10"] and "sequence_knn_ndcg@10" not in report
+    assert set(task.signatures()) >= set(scores) | set(report)
+    query = task.parse_input(f"age=30 | {task.data.items.titles[1]}; {task.data.items.titles[2]}")
+    assert len(task.predict(model, [query], Options(n=3), None)[0]) == 3
+
+
+def test_the_order_of_a_history_is_hidden():
+    task = recommendation.build(ANY)
+    first, second = (task.collate(np.arange(4)) for _ in range(2))
+    assert not first.users.history.equal(second.users.history) and not first.users.times.any()
+    for case in task.histories.test_cases(2):
+        history = task.histories.history_before(case)
+        assert (task.data.split_ids[history] < 2).all()
+        assert len(history) == (task.data.split_ids[task.data.events.users == case.user] < 2).sum()
+    later = recommendation.build(replace(ANY, split="time"))
+    assert later.histories.test_cases(2)
+
+
+def test_baselines_that_see_the_order_are_evaluated(task, model):
+    report = task.extra_metrics(model, "test", None)
+    assert {"sequence_knn_hr@10", "ease_ndcg@10", "popularity_mrr"} <= set(report) <= set(task.signatures())
+
+
 def test_items_chosen_before_are_not_recommended(task, model):
     user = 5
     rows = slice(task.data.user_offsets[user], task.data.user_offsets[user + 1])
@@ -141,7 +185,7 @@ def test_approximate_lists_are_nearly_the_exact_ones(task, model):
 
 def test_approximate_lists_need_the_objective_next():
     task = recommendation.build(replace(TINY, objective="ratings"))
-    message = "index=approximate: it ranks next items, but this run was trained with data.objective=ratings"
+    message = "index=approximate: it ranks items, but this run was trained with data.objective=ratings"
     with pytest.raises(ConfigError, match=f"^{message}; leave it out$"):
         task.predict(trained(task, 0), [task.parse_input(task.examples[0])], Options(index="approximate"), None)
 

@@ -27,10 +27,10 @@ def train(task, model, *, epochs, lr=5e-3):
 
 @pytest.fixture(scope="module")
 def korean():
-    task = tagging.build(Config(dataset="entities_ko", examples=800, batch_size=16))
+    task = tagging.build(Config(dataset="entities_ko", examples=3000))
     torch.manual_seed(1)
-    model = tagger.build(tagger.Config(layers=1, dim=32, ffn_dim=32, dropout=0.0), task.spec)
-    train(task, model, epochs=4)
+    model = tagger.build(tagger.Config(layers=1, dim=64, ffn_dim=128, dropout=0.1), task.spec)
+    train(task, model.train(), epochs=3)
     return task, model.eval()
 
 
@@ -40,6 +40,28 @@ def test_built_in_entities_are_found(korean):
     ((prediction,),) = task.predict(model, ["아름이는 2018년에 파리에서 일했다."], Options(), None)
     assert prediction.text == "<아름:person>이는 <2018년:time>에 <파리:place>에서 일했다."
     assert {"f1.person", "recall.place", "support.time"} <= set(task.extra_metrics(model, "valid", None))
+
+
+@pytest.mark.parametrize(
+    ("text", "tagged"),
+    [
+        ("아름", "<아름:person>"),
+        ("2018년", "<2018년:time>"),
+        ("파리", "<파리:place>"),
+        ("이순신", "<이순신:person>"),
+        ("이순신 장군은 한국에서 싸웠다.", "<이순신:person> 장군은 <한국:place>에서 싸웠다."),
+    ],
+)
+def test_names_alone_and_in_sentences(korean, text, tagged):
+    task, model = korean
+    assert task.predict(model, [text], Options(), None)[0][0].text == tagged
+
+
+def test_new_templates_are_scored_beside_new_fillings(korean):
+    task, model = korean
+    scores = task.extra_metrics(model, "test", None)
+    assert 0.4 < scores["f1_new_templates"] < 1
+    assert task.evaluate(model, "templates", None)["f1"] == pytest.approx(scores["f1_new_templates"])
 
 
 def test_spans_of_a_decomposed_text_are_those_of_the_raw_text(korean):
@@ -57,7 +79,7 @@ def test_emoji_and_a_sentence_of_ten_thousand_words():
         ((prediction,),) = task.predict(model, [text], Options(), None)
         tags = [line.split("\t")[1] for line in prediction.render(".conll").decode().splitlines()]
         assert tag_schemes.find_tag_error(tags, "bio") is None
-    assert prediction.remarks == ("longer than 200 tokens: read in 51 parts",)
+    assert prediction.remarks[0] == "longer than 200 tokens: read in 51 parts"
 
 
 @pytest.mark.parametrize("output", ["crf", "softmax"])
@@ -159,3 +181,11 @@ def test_changed_data_has_another_checksum(tmp_path):
     path.write_text("Anna\tB-p\n\nBob\tB-p\n\n")
     after = tagging.build(Config(path=tmp_path)).fingerprint()
     assert before["train"] != after["train"] and before["valid"] == after["valid"]
+
+
+def test_words_that_training_did_not_have_are_named():
+    task = tagging.build(replace(tagging.TINY, examples=500))
+    model = tagger.build(tagger.TINY, task.spec).eval()
+    ((prediction,),) = task.predict(model, ["Qwertz met Anna in Paris."], Options(), None)
+    assert prediction.data["unknown_tokens"] == ["Qwertz"]
+    assert prediction.remarks == ("not in the training data, or very rare: Qwertz",)

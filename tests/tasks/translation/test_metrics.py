@@ -38,10 +38,15 @@ def test_every_language_has_a_default_tokenizer(language, name):
     assert metrics.bleu_tokenizer(language) == name
 
 
-@pytest.mark.parametrize(("installed", "name"), [(True, "ko-mecab"), (False, "char")])
-def test_korean_is_split_into_morphemes_or_else_into_characters(monkeypatch, installed, name):
+@pytest.mark.parametrize("installed", [True, False])
+def test_korean_is_split_into_characters_on_every_machine(monkeypatch, installed):
     monkeypatch.setattr(metrics, "find_spec", lambda package: object() if installed else None)
-    assert metrics.bleu_tokenizer("ko") == metrics.bleu_tokenizer("ko-KR") == name
+    assert metrics.bleu_tokenizer("ko") == metrics.bleu_tokenizer("ko-KR") == "char"
+
+
+def test_chrf_is_the_first_metric_of_languages_without_words():
+    assert list(metrics.compute_metrics(["네"], ["네"], tokenize="char")) == ["chrf", "bleu", "bleu_lc"]
+    assert list(metrics.compute_metrics(["yes"], ["yes"], tokenize="13a")) == ["bleu", "bleu_lc", "chrf"]
 
 
 def test_characters_match_where_words_between_spaces_do_not():
@@ -142,3 +147,8 @@ def test_data_without_true_alignment_has_no_error_rate(tmp_path):
     config = translation.Config(path=tmp_path / "x.tsv", source="1", target="2", vocab_size=200)
     task = translation.build(config)
     assert task.extra_metrics(build(task, bahdanau), "test", None) == {} and "aer" not in task.signatures()
+
+
+def test_no_sentences_are_a_one_line_error():
+    with pytest.raises(DataError, match="BLEU and chrF: there are no sentences; give at least one translation"):
+        metrics.compute_metrics([], [], tokenize="13a")

@@ -131,7 +131,9 @@ def test_translations_are_in_the_order_of_the_texts(copy_task):
     predictions = copy_task.predict(model, texts, Options(), COPY)
     assert len(model.batch_sizes) > 2 and sum(model.batch_sizes) == len(texts)
     assert texts_of(predictions) == [[text, ""] for text in texts]
-    assert all((best.rank, second.score, second.rank) == (-0.5, -9.0, -9.0) for best, second in predictions)
+    assert all(
+        (best.ranking_score, second.score, second.ranking_score) == (-0.5, -9.0, -9.0) for best, second in predictions
+    )
 
 
 def test_small_training_batches_do_not_make_search_batches_small(copy_task):
@@ -159,7 +161,7 @@ def test_the_beam_is_widened_to_the_n_best(task):
     ):
         (predictions,) = task.predict(model, task.examples[:1], Options(n=7), decoding)
         assert len({prediction.text for prediction in predictions}) > 1 and len(predictions) == 7
-        ranks = [prediction.rank for prediction in predictions]
+        ranks = [prediction.ranking_score for prediction in predictions]
         assert ranks == sorted(ranks, reverse=True)
     with pytest.raises(ConfigError, match=r"^n=0 must be at least 1$"):
         Options(n=0)
@@ -176,7 +178,7 @@ def test_the_first_translation_does_not_depend_on_n(decoding):
         n_best = task.predict(model, texts, Options(n=count), decoding)
         for first, predictions in zip(task.predict(model, texts, Options(), decoding), n_best, strict=True):
             assert predictions[0].text == first[0].text and len(predictions) <= count
-            ranks = [prediction.rank for prediction in predictions[1:]]
+            ranks = [prediction.ranking_score for prediction in predictions[1:]]
             assert ranks == sorted(ranks, reverse=True)
 
 

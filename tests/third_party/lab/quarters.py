@@ -138,7 +138,9 @@ class QuarterTask(Task):
                 "quarters": (AxisRef("quarters"),),
                 "patches": tuple(AxisRef(f"patches.{i}", i) for i in range(4)),
             },
-            outputs=tuple(Output(prediction.text, prediction.score, prediction.rank) for prediction in predictions),
+            outputs=tuple(
+                Output(prediction.text, prediction.score, prediction.ranking_score) for prediction in predictions
+            ),
             replay=lambda: model.readout(model(patches)),
             predicted_ids=torch.tensor([predictions[0].value]),
             views=("lab.views.regions",),

@@ -14,6 +14,7 @@ from regard.core.registry import find
 def build(name: str, dim: int, key_dim: int | None = None) -> ScoreFunction:
     """Build a score by name, for queries of width `dim` and keys of width `key_dim` (default: `dim`)."""
     score: ScoreFunction = _score_class(name)(dim, key_dim)
+    score.built_for = (dim, dim if key_dim is None else key_dim)
     return score
 
 

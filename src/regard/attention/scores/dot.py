@@ -10,7 +10,7 @@ from regard.attention.score import Dot, ScoreFunction, require_same_dim
 class Score(ScoreFunction):
     """q·k."""
 
-    scale = 1.0
+    dot_scale = 1.0
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()

@@ -12,15 +12,15 @@ from regard.attention.score import Dot, ScoreFunction, require_same_dim
 class Score(ScoreFunction):
     """q·k / √d."""
 
-    scale: float
+    dot_scale: float
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
         self.dim = self.key_dim = require_same_dim("scaled_dot", dim, key_dim)
-        self.scale = 1.0 / math.sqrt(max(1, dim))  # with d = 0 all scores are 0
+        self.dot_scale = 1.0 / math.sqrt(max(1, dim))  # with d = 0 all scores are 0
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        return (q * self.scale) @ k.mT  # (b h t s)
+        return (q * self.dot_scale) @ k.mT  # (b h t s)
 
     def as_dot(self, q: Tensor, k: Tensor) -> Dot:
-        return Dot(q, k, self.scale)
+        return Dot(q, k, self.dot_scale)

@@ -26,11 +26,11 @@ def check(
         Path,
         typer.Argument(
             metavar="PATH|KEY=VALUE",
-            help="A folder or file: pairs, documents, tagged words, images, captions, ratings.",
+            help="A folder or file: pairs, documents, tagged words, images, captions, ratings, text, music.",
         ),
     ],
     layout: Annotated[
-        str, typer.Option(help="The layout: auto, pairs, documents, tagged, images, captions, ratings.")
+        str, typer.Option(help="The layout: auto, pairs, documents, tagged, images, captions, ratings, text, music.")
     ] = "auto",
 ) -> None:
     """Report misaligned or empty lines, duplicates across splits, outliers, unreadable files and missing partners.
@@ -38,15 +38,15 @@ def check(
     Data is read as in training; the same settings apply (data.source=ko data.target=en, data.label=…).
     """
     from regard.core import config as configs
-    from regard.data.checks import detect_layout
+    from regard.data.checks import report as reports
 
     table = configs.override({}, settings_of(context))
     settings = table.pop("data", {}) | table
-    findings = detect_layout.check(path, layout, settings)
-    for remark in detect_layout.describe_data(path, layout, settings):
-        print(remark)
+    report = reports.examine(path, layout, settings)
+    for line in report.lines:
+        print(line)
     printed: Counter[tuple[str, str]] = Counter()
-    for finding in findings:
+    for finding in report.findings:
         kind = (str(finding.file), finding.kind)
         printed[kind] += 1
         if printed[kind] <= MAX_PRINTED_FINDINGS:
@@ -54,12 +54,12 @@ def check(
     for (file, kind_name), count in printed.items():
         if count > MAX_PRINTED_FINDINGS:
             print(f"{file}: … and {count - MAX_PRINTED_FINDINGS} more findings of the kind {kind_name!r}")
-    levels = Counter(finding.level for finding in findings)
+    levels = Counter(finding.level for finding in report.findings)
     errors, warnings = (pluralize(levels[level], level) for level in ("error", "warning"))
     print(f"{path}: {errors}, {warnings}")
     if levels["error"]:
         raise DataError(f"{path}: {errors}; correct the errors above before training")
-    print("train on it:", detect_layout.train_command(path, layout, settings))
+    print("train on it:", report.command)
 
 
 @app.command(cls=PlainCommand)

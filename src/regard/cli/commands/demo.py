@@ -1,4 +1,4 @@
-"""`regard demo`: train a task on its built-in data, evaluate it, predict, draw attention, print next commands."""
+"""`regard demo`: try the pretrained run of a task, or train one: predict, draw attention, print next commands."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 
 from regard.cli import predict_command
 from regard.cli.settings import START, SettingsCommand, settings_of
+from regard.core.pretrained_runs import PretrainedCard, pretrained_folders
 from regard.core.registry import find
 from regard.tasks import DEFAULT_TASK
 
@@ -30,10 +31,48 @@ def run(
     context: typer.Context,
     task: Annotated[str, typer.Argument(help="The task; see: regard list tasks.")] = DEFAULT_TASK,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the trained run.", show_default="a temporary folder")
+        Path | None, typer.Option(help="With --train, the folder of the run.", show_default="a temporary folder")
     ] = None,
+    page: Annotated[Path, typer.Option(help="File of the explorer page.")] = Path("regard-demo.html"),
+    *,
+    train: Annotated[bool, typer.Option("--train", help="Train on the built-in data, about 90 seconds.")] = False,
 ) -> None:
-    """Train a small model on built-in data and try it: no download, about 90 seconds."""
+    """Try a task at once with its pretrained run, without a download; with --train, train a small model first."""
+    from regard.training.migrations import RENAMED_TASKS, check_renamed_value
+
+    check_renamed_value(task, "task", RENAMED_TASKS)
+    find("regard.tasks", task)
+    pretrained = pretrained_folders().get(task)
+    is_trained_here = train or out is not None or bool(settings_of(context)) or pretrained is None
+    if pretrained is not None and not is_trained_here:
+        _try_pretrained(pretrained, page)
+    else:
+        _train(context, task, out)
+
+
+def _try_pretrained(folder: Path, page: Path) -> None:
+    """Predict with a shipped run, draw an attention map and write the explorer page."""
+    from rich.console import Console
+
+    from regard.api.run import load
+
+    card, console = PretrainedCard.read(folder), Console(highlight=False)
+    console.print(
+        f"pretrained:{folder.name}: {card.model}, trained for {card.minutes:.3g} minutes on {card.data}. "
+        f"On held-out data: {card.metric} {card.score:.4g}.\n"
+        "Train it again: regard demo --train\n",
+        markup=False,
+    )
+    run = load(folder)
+    _print_predictions(run, console, name=f"pretrained:{folder.name}")
+    raw_input = next((text for text in run.task.examples if text), None)
+    if raw_input is not None:
+        run.look(raw_input).save(page)
+        console.print(f"\nThe attention maps of the first input are in {page}; open it in a browser.", markup=False)
+
+
+def _train(context: typer.Context, task: str, out: Path | None) -> None:
+    """Train the demo settings of a task, evaluate the run and try it."""
     settings = [*getattr(find("regard.tasks", task), "DEMO", []), *settings_of(context)]
     from rich.console import Console
 
@@ -53,6 +92,11 @@ def print_results(trained: Run, console: Console) -> None:
     goal, scores = trained.task.target_metric, trained.evaluate("test")
     direction = "higher" if goal.higher_is_better else "lower"
     console.print(f"\nOn the test data: {goal.metric} {scores[goal.metric]:.4g} ({direction} is better)\n")
+    _print_predictions(trained, console, name=str(trained.folder))
+
+
+def _print_predictions(trained: Run, console: Console, *, name: str) -> None:
+    """Print predictions of the examples, a drawing, and the next commands with the run's name."""
     examples = trained.task.examples
     predictions = [ranked[0] for ranked in trained.predict(examples)]
     for example, prediction in zip(examples, predictions, strict=True):
@@ -64,8 +108,8 @@ def print_results(trained: Run, console: Console) -> None:
         console.print(drawing, markup=False, no_wrap=True, overflow="crop")
     elif examples:
         draw_map(trained, examples[0], console)
-    console.print(f"\nThe run is in {trained.folder}. Next:", markup=False)
-    for command, description in commands(trained, suffixes=list(best.files) if best else []):
+    console.print(f"\nThe run is {name}. Next:", markup=False)
+    for command, description in commands(trained, name, suffixes=list(best.files) if best else []):
         console.print(f"  {command}\n      {description}", markup=False, soft_wrap=True)
 
 
@@ -92,9 +136,9 @@ def draw_map(trained: Run, raw_input: str, console: Console) -> None:
     console.print(attention_table(rows.labels, columns.labels, mean))
 
 
-def commands(trained: Run, *, suffixes: list[str]) -> Iterator[tuple[str, str]]:
+def commands(trained: Run, name: str, *, suffixes: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the next commands and what each is for."""
-    regard, folder, task = program_name(), shlex.quote(str(trained.folder)), trained.recipe.task.name
+    regard, folder, task = program_name(), shlex.quote(name), trained.recipe.task.name
     verb = trained.verb if trained.verb in predict_command.VERBS else predict_command.ANY_TASK
     example = next((f" {shlex.quote(text)}" for text in trained.task.examples if text), "")
     files = "".join(f" --out new{suffix}" for suffix in suffixes if suffix != ".txt")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,9 @@ from regard.cli.help import Section
 from regard.cli.settings import USE, Folder, Json, SettingsCommand, Trust, settings_of, to_options
 from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
+from regard.core.example_statistics import Collected, collect_statistics
+from regard.core.pretrained_runs import is_pretrained
+from regard.core.strict_json import to_strict_json
 
 if TYPE_CHECKING:
     from regard.api.run import Run
@@ -62,12 +64,16 @@ def run(
     chosen_split = select_split(run, split, options)
     report = evaluate(run, chosen_split, options)
     if as_json:
-        print(json.dumps(report, ensure_ascii=False))
+        print(to_strict_json(report))
         return
     console = Console(markup=False)
     is_fallback = not split and chosen_split != DEFAULT_SPLIT
     description = f"{chosen_split}, as its data has no {DEFAULT_SPLIT} split" if is_fallback else chosen_split
-    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {report.get('data', description)}"):
+    changed = [
+        setting for setting in settings if setting not in evaluation_settings and not setting.startswith("data.")
+    ]
+    title = ", ".join([f"{folder} on {report.get('data', description)}", *changed])
+    for table in tables(report["scores"], report["signatures"], title=title, intervals=report.get("intervals", {})):
         console.print(table, soft_wrap=True)
 
 
@@ -95,34 +101,51 @@ def _lacks_default_split(run: Run, options: Mapping[str, Any]) -> bool:
 
 
 def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
-    """Compute metrics, signatures and time, as written to evaluation-<split>-<decoder>.json.
+    """Compute metrics, signatures and time, and store them in the run folder under their settings.
 
-    Results on other data (`options`, or [data] settings) are not stored in the run folder.
+    Results on other data (`options`, or [data] settings) are not stored.
     """
+    from regard.training.run_folder import RunFolder, read_saved_metrics
+
     started_at = time.perf_counter()
-    scores = run.evaluate(split, **options) | run.extra_metrics(split, **options)
+    with collect_statistics() as collected:
+        scores = run.evaluate(split, **options)
+    scores |= run.extra_metrics(split, **options)
     decoding = run.recipe.to_dict().get("decoding", {})
     changes = [f"{name}={value}" for name, value in options.items()]
-    changes += [] if run.uses_training_data else [setting for setting in run.settings if setting.startswith("data.")]
+    settings = [str(setting) for setting in run.settings]
+    changes += [] if run.uses_training_data else [setting for setting in settings if setting.startswith("data.")]
     report = {
         "split": split,
         **({"data": " ".join(changes)} if changes else {}),
         "decoding": decoding,
+        "settings": [setting for setting in settings if not setting.startswith(("data.", "decoding"))],
+        "step": read_saved_metrics(RunFolder(run.folder))[0],
         "scores": scores,
+        **interval_entries(collected),
         "signatures": run.evaluation_task(**options).signatures(),
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - started_at, 1),
     }
-    if not changes:
-        _store(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
+    if not changes and not is_pretrained(run.folder):
+        _store(run.folder, report)
     return report
 
 
-def _store(path: Path, report: dict[str, Any]) -> None:
+def interval_entries(collected: Collected) -> dict[str, Any]:
+    """Return the entries of a report about examples: their number, and the bootstrap interval of each metric."""
+    from regard.training.intervals import intervals
+
+    table = {name: interval.to_dict() for name, interval in intervals(collected).items()}
+    counts = {statistics.num_examples for statistics in collected.values()}
+    return {"examples": max(counts), "intervals": table} if table else {}
+
+
+def _store(folder: Path, report: dict[str, Any]) -> None:
     """Write the report to the run folder; if that fails, print a warning and continue."""
-    from regard.core.checksummed_json import write_json
+    from regard.training import stored_evaluations
 
     try:
-        write_json(path, report)
+        stored_evaluations.store(folder, report)
     except FileError as error:
         print(f"regard: the metrics were not stored in the run folder: {error}", file=sys.stderr)

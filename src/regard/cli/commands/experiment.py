@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.settings import INSIDE
+from regard.cli.output_files import check_targets
+from regard.cli.settings import INSIDE, Force
 from regard.core.errors import ConfigError, MissingExtra, did_you_mean
 from regard.core.registry import find, registered_names
 
@@ -30,6 +31,7 @@ def run(
         Path | None,
         typer.Option(help="Write all verdicts in --out as one Markdown page; NAME may be omitted."),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Measure claims about attention: a table, a plot and a verdict. An interrupted experiment is resumed."""
     if list_only or not (name or page):
@@ -41,10 +43,11 @@ def run(
     effort, name = (minutes or (FULL if full else QUICK)) / QUICK, name.replace("_", "-")
     if name and name not in (names := [*_experiment_names(), ALL]):
         raise ConfigError(f"unknown experiment {name!r}; {did_you_mean(name, names)}")
+    check_targets((page,), force=force)
     if name == ALL:
-        _run_all(out, effort)
+        _run_all(out, effort, force=force)
     elif name:
-        _run(name, out / name, effort)
+        _run(name, out / name, effort, force=force)
     if page is not None:
         _write_page(out, page)
 
@@ -58,12 +61,12 @@ def _file(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _run_all(out: Path, effort: float) -> None:
+def _run_all(out: Path, effort: float, *, force: bool) -> None:
     """Run all experiments; one that lacks an extra does not stop the others."""
     failed = []
     for name in _experiment_names():
         try:
-            _run(name, out / name, effort)
+            _run(name, out / name, effort, force=force)
         except MissingExtra as missing:
             failed.append(f"{name}: {missing}")
     if failed:
@@ -78,13 +81,15 @@ def _write_page(out: Path, page: Path) -> None:
     print(f"wrote {page}")
 
 
-def _run(name: str, out: Path, effort: float) -> None:
+def _run(name: str, out: Path, effort: float, *, force: bool) -> None:
     experiment = find(PACKAGE, _file(name))
     from rich.console import Console
     from rich.progress import Progress
 
-    from regard.experiments._runner import PAGE, PLOT, run_experiment
+    from regard.experiments._runner import FIGURES, PAGE, PLOT, run_experiment
 
+    if out.is_dir() and not (out / FIGURES).exists():  # otherwise the files belong to this experiment
+        check_targets((out / FIGURES, out / PAGE, out / PLOT), force=force)
     console = Console(highlight=False)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         bar_task = bar.add_task(name)

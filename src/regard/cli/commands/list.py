@@ -13,7 +13,9 @@ from regard.cli.help import Section
 from regard.cli.settings import START
 from regard.core.describe import read_constant, source_path, summary
 from regard.core.errors import ConfigError, did_you_mean
+from regard.core.pretrained_runs import PretrainedCard, pretrained_folders
 from regard.core.registry import registered_names
+from regard.training import recipe_files
 
 PANEL = START
 PACKAGES = {
@@ -24,18 +26,25 @@ PACKAGES = {
     "decoders": "regard.decoding.strategies",
 }
 RECIPES = "recipes"
+PRETRAINED = "pretrained"
 
 
 def run(
-    kind: Annotated[str | None, typer.Argument(help=f"{', '.join(PACKAGES)} or {RECIPES}.", show_default=False)] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help=f"{', '.join(PACKAGES)}, {RECIPES} or {PRETRAINED}.", show_default=False)
+    ] = None,
     name: Annotated[str | None, typer.Argument(help="One of them, for its settings.", show_default=False)] = None,
 ) -> None:
-    """List tasks, models, scores, positions, decoders or recipes, or every setting of one: regard list model NAME."""
+    """List tasks, models, scores, positions, decoders, recipes or pretrained runs, or the settings of one of them."""
     if kind is None:
         help.print_sections(
             [Section(f"{plural}: {', '.join(entries)}") for plural, entries in _all().items() if entries]
         )
+        print(f"{PRETRAINED}: {', '.join(pretrained_folders())}")
         print("\nregard list KIND describes each, regard list KIND NAME lists its settings")
+        return
+    if kind == PRETRAINED:
+        _print_pretrained()
         return
     plural = kind if kind.endswith("s") else f"{kind}s"
     if plural not in _all():
@@ -49,14 +58,33 @@ def run(
         print(f"none found; the folder {RECIPES}/ of the repository has one for each published figure")
 
 
+def _print_pretrained() -> None:
+    """Print a table of the runs that ship with the package."""
+    from rich.console import Console
+    from rich.table import Table
+
+    folders = pretrained_folders()
+    if not folders:
+        print("no pretrained runs in this installation")
+        return
+    table = Table("RUN", "task", "model", "trained on", "license", "score", "MB", "recipe")
+    for name, folder in folders.items():
+        card = PretrainedCard.read(folder)
+        megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+        score = f"{card.metric} {card.score:.4g}"
+        table.add_row(
+            f"pretrained:{name}", card.task, card.model, card.data, card.license, score, f"{megabytes:.1f}", card.recipe
+        )
+    Console(markup=False).print(table)
+
+
 def _all() -> dict[str, dict[str, Path]]:
     """Return kind -> name -> file."""
     entries = {
         kind: {name: source_path(package, name) for name in registered_names(package)}
         for kind, package in PACKAGES.items()
     }
-    repository = Path(__file__).parents[4] / RECIPES  # if the package runs from a checkout
-    folder = Path(RECIPES) if Path(RECIPES).is_dir() else repository
+    folder = Path(RECIPES) if Path(RECIPES).is_dir() else recipe_files.packaged_folder()
     return {**entries, RECIPES: {path.stem: path for path in sorted(folder.glob("*.toml"))}}
 
 

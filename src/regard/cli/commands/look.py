@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.output import print_remarks
+from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictCommand, load_target
-from regard.cli.settings import INSIDE, Folder, Trust, settings_of
+from regard.cli.settings import INSIDE, Folder, Force, Trust, settings_of
 from regard.core.errors import RegardError
 
 if TYPE_CHECKING:
@@ -34,12 +36,14 @@ def run(
     pdf: Annotated[Path | None, typer.Option(help="Draw it and all heads, for print.")] = None,
     port: Annotated[int, typer.Option(help="Port of the page.")] = 8765,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the browser.")] = False,
+    force: Force = False,
     trust: Trust = False,
 ) -> None:
     """Show every attention map of an input in the browser, or write files."""
-    for path, suffix in ((png, ".png"), (pdf, ".pdf")):
-        if path is not None and path.suffix.lower() != suffix:
-            raise RegardError(f"{path}: --{suffix[1:]} needs a file name that ends in {suffix}")
+    for path, suffixes in ((html, (".html", ".htm")), (png, (".png",)), (pdf, (".pdf",))):
+        if path is not None and path.suffix.lower() not in suffixes:
+            raise RegardError(f"{path}: --{suffixes[0][1:]} needs a file name that ends in {suffixes[0]}")
+    check_targets((html, png, pdf), force=force)
     from regard.inspection import figures
     from regard.inspection.collect import collect
     from regard.inspection.report import InspectionReport
@@ -53,6 +57,7 @@ def run(
         return
     target = load_target(folder, settings_of(context), trust=trust)
     report = InspectionReport(collect(target, raw_input))
+    print_remarks(report.inspection.remarks)
     if html is not None:
         report.save(html)
         print(f"wrote {html}")

@@ -14,6 +14,7 @@ import typer
 from regard.cli import completion
 from regard.cli.settings import INSIDE, Engine, Trust
 from regard.core.errors import ConfigError, printable
+from regard.core.pretrained_runs import locate_run
 
 PANEL = INSIDE
 KEY = "REGARD_KEY"
@@ -21,7 +22,13 @@ KEY = "REGARD_KEY"
 
 def run(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="RUN…", help="The run folders.", autocompletion=completion.runs)
+        list[Path],
+        typer.Argument(
+            metavar="RUN…",
+            help="The run folders, or pretrained:NAME.",
+            parser=locate_run,
+            autocompletion=completion.runs,
+        ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on; by default only this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port.")] = 8000,

@@ -14,6 +14,8 @@ from regard.cli.help import Section
 from regard.cli.settings import TRAIN, SettingsCommand, Trust, settings_of
 from regard.core import config as configs
 from regard.core.errors import ConfigError, RegardError
+from regard.core.registry import registered_names
+from regard.training import recipe_files
 
 if TYPE_CHECKING:
     from regard.training.recipe import Recipe
@@ -29,7 +31,8 @@ class Command(SettingsCommand):
         models = [arg.partition("=")[2] for arg in args if arg.startswith("model=")]
         for arg in plain:
             try:
-                task = str(configs.read_toml(Path(arg)).get("task")) if arg.endswith(".toml") else arg
+                recipe = None if arg in registered_names("regard.tasks") else recipe_files.find_recipe(arg)
+                task = arg if recipe is None else str(configs.read_toml(recipe).get("task"))
                 return help.task_sections(task, models[-1] if models else None)
             except RegardError:
                 continue
@@ -41,8 +44,8 @@ def run(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TASK|RECIPE.toml|KEY=VALUE",
-            help="A task or a recipe, and settings that override it: model=luong.",
+            metavar="TASK|RECIPE|KEY=VALUE",
+            help="A task or a recipe (a name of `regard list recipes`, or a .toml file), and settings: model=luong.",
             show_default=False,
             autocompletion=completion.complete_train,
         ),
@@ -55,6 +58,10 @@ def run(
         typer.Option(help="Resume this run; the result is as if it had never stopped.", autocompletion=completion.runs),
     ] = None,
     *,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Train with this many seeds, evaluate each run, and print mean and deviation."),
+    ] = None,
     new_log: Annotated[
         bool, typer.Option("--new-log", help="With --resume: start a new log if the old one was lost or changed.")
     ] = False,
@@ -62,20 +69,39 @@ def run(
     trust: Trust = False,
 ) -> None:
     """Train a model into a run folder, or resume a run."""
-    paths = [Path(word) for word in words or [] if word.endswith(".toml")]
-    if len(paths) > 1:
-        raise typer.BadParameter(f"two recipes, {paths[0]} and {paths[1]}; give one")
-    arguments = [word for word in words or [] if not word.endswith(".toml")]
+    arguments, recipe = split_words(words or [])
     settings = settings_of(context)
     if resume is not None:
-        if paths or out is not None:
-            raise ConfigError(f"--resume {resume} uses the recipe and folder of the run; leave out RECIPE and --out")
+        if recipe is not None or out is not None or seeds is not None:
+            raise ConfigError(
+                f"--resume {resume} uses the recipe and folder of the run; leave out RECIPE, --out and --seeds"
+            )
         resume_run(resume, [*arguments, *settings], trust=trust, new_log=new_log, quiet=quiet)
     else:
-        recipe = paths[0] if paths else None
-        train_new(
-            arguments[0] if arguments else _task(recipe), recipe, [*arguments[1:], *settings], out=out, quiet=quiet
-        )
+        task, changes = arguments[0] if arguments else _task(recipe), [*arguments[1:], *settings]
+        if seeds is None:
+            train_new(task, recipe, changes, out=out, quiet=quiet)
+        else:
+            train_seeds(task, recipe, changes, out=out, seeds=seeds, quiet=quiet)
+
+
+def split_words(words: Sequence[str]) -> tuple[list[str], Path | None]:
+    """Return the words without the recipe, and the file of the recipe: a .toml file, or the name of one."""
+    arguments: list[str] = []
+    recipes: list[Path] = []
+    for word in words:
+        is_task = "." in word.removesuffix(".toml") or word in registered_names("regard.tasks")
+        is_path = word.endswith((".toml", ".json")) or "/" in word
+        recipe = None if is_task and not is_path else recipe_files.find_recipe(word)
+        if recipe is not None:
+            recipes.append(recipe)
+        elif is_task and not is_path:
+            arguments.append(word)
+        else:
+            raise recipe_files.unknown_word(word)
+    if len(recipes) > 1:
+        raise typer.BadParameter(f"two recipes, {recipes[0]} and {recipes[1]}; give one")
+    return arguments, recipes[0] if recipes else None
 
 
 def _task(recipe: Path | None) -> str:
@@ -101,6 +127,32 @@ def train_new(task: str, recipe: Path | None, settings: list[str], *, out: Path 
             parsed, folder, step_callback=training_snapshots.record_snapshot, console=SilentConsole() if quiet else None
         )
     )
+
+
+def train_seeds(
+    task: str, recipe: Path | None, settings: list[str], *, out: Path | None, seeds: int, quiet: bool = False
+) -> None:
+    """Train one run for each seed into OUT/seed-N, evaluate them, and print mean and deviation of every metric.
+
+    A run that exists is resumed, so that an interrupted sweep continues with the same command.
+    """
+    from regard.api.run import load
+    from regard.cli import sweep
+    from regard.cli.commands import evaluate
+    from regard.training import recipe as recipes
+
+    parsed = recipes.read(task, recipe, settings=settings)
+    folder = out if out is not None else free_folder(parsed)
+    reports = []
+    for seed in range(parsed.seed, parsed.seed + seeds):
+        run = folder / f"seed-{seed}"
+        if (run / "config.json").exists():
+            resume_run(run, [], quiet=quiet)
+        else:
+            train_new(task, recipe, [*settings, f"seed={seed}"], out=run, quiet=quiet)
+        loaded = load(run)
+        reports.append(evaluate.evaluate(loaded, evaluate.select_split(loaded, None)))
+    print(sweep.write_summary(folder, reports))
 
 
 def resume_run(

@@ -28,6 +28,9 @@ class TextCodec(Protocol):
     def encode_texts(self, texts: Sequence[str]) -> TokenRows:
         """Texts -> token rows for the search. An empty row needs no search. A text that cannot be read is an error."""
 
+    def unknown_tokens(self, text: str, row: Sequence[int]) -> tuple[str, ...]:
+        """Text and its row -> the words that the training data did not contain."""
+
     def max_new_tokens(self, row: Sequence[int]) -> int:
         """Return the maximum number of tokens in the output for a row."""
 

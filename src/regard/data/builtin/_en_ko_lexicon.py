@@ -54,6 +54,14 @@ PRONOUNS = (
 )
 NAMES = (("Minsu", "민수"), ("Jiyoung", "지영"), ("Suji", "수지"), ("Junho", "준호"), ("Tom", "톰"), ("Mary", "메리"))
 COMPANIONS = (("Sora", "소라"), ("Minjun", "민준"), ("Hana", "하나"), ("Seokjin", "석진"))  # never the subject
+OBJECT_PRONOUNS = (
+    ("me", "저", "나"),
+    ("you", "당신", "너"),
+    ("him", "그", "그"),
+    ("her", "그녀", "그녀"),
+    ("us", "우리", "우리"),
+    ("them", "그들", "그들"),
+)
 PEOPLE = tuple(
     Noun(*words, counter="명")
     for words in (
@@ -68,6 +76,16 @@ PEOPLE = tuple(
         ("police officer", "police officers", "경찰관"),
         ("cook", "cooks", "요리사"),
     )
+)
+PETS = (Noun("dog", "dogs", "개", "마리"), Noun("cat", "cats", "고양이", "마리"))
+PET_ADJECTIVES = (("small", "작은"), ("big", "큰"), ("hungry", "배고픈"))
+PET_NAMES = (("Charlie", "찰리"), ("Bori", "보리"), ("Max", "맥스"), ("Coco", "코코"))
+GIFTS = (
+    ("some food", "음식"),
+    ("some water", "물"),
+    ("some bread", "빵"),
+    ("some milk", "우유"),
+    ("some fish", "생선"),
 )
 PEOPLE_ADJECTIVES = (("young", "젊은"), ("kind", "친절한"), ("busy", "바쁜"), ("famous", "유명한"), ("brave", "용감한"))
 NUMBERS = (("two", "두"), ("three", "세"), ("four", "네"), ("five", "다섯"))
@@ -122,6 +140,7 @@ OBJECTS = {
         Noun("school", "schools", "학교", "개"),
     ),
     "person": PEOPLE,
+    "pet": PETS,
 }
 ADJECTIVES = {
     "text": (("new", "새"), ("short", "짧은"), ("interesting", "재미있는"), ("difficult", "어려운")),
@@ -134,6 +153,7 @@ ADJECTIVES = {
     "subject": (),
     "house": (("big", "큰"), ("small", "작은"), ("beautiful", "아름다운")),
     "person": PEOPLE_ADJECTIVES,
+    "pet": PET_ADJECTIVES,
 }
 
 ACTIONS = (
@@ -158,6 +178,9 @@ ACTIONS = (
     Action("see", "sees", "saw", "seeing", Verb("보"), "person"),
     Action("meet", "meets", "met", "meeting", Verb("만나"), "person"),
     Action("help", "helps", "helped", "helping", Verb("돕", "ㅂ"), "person"),
+    Action("love", "loves", "loved", "loving", Verb("사랑하"), "person"),
+    Action("love", "loves", "loved", "loving", Verb("사랑하"), "pet"),
+    Action("give", "gives", "gave", "giving", Verb("주"), "gift"),
     Action("await", "awaits", "awaited", "awaiting", Verb("기다리"), "person"),
     Action("work", "works", "worked", "working", Verb("일하")),
     Action("sleep", "sleeps", "slept", "sleeping", Verb("자")),
@@ -218,4 +241,6 @@ CUES: tuple[tuple[str, str, Register], ...] = (
     ("Sir,", "선생님,", "formal"),
     ("Everyone,", "여러분,", "formal"),
     ("Note:", "메모:", "plain"),
+    ("Hello,", "안녕하세요,", "polite"),
+    ("Hello", "안녕하세요,", "polite"),
 )

@@ -2,8 +2,8 @@
 
 The word order changes (SVO -> SOV), and particles depend on the last syllable. A subject with `a` is new (이/가), any
 other is the topic (은/는). English cues determine the Korean speech level: `Sir,` and `Everyone,` select 합니다체,
-`Note:` selects 해라체, everything else is 해요체. One English sentence has one translation. The split of a sentence
-depends on its hash, so that splits cannot overlap.
+`Note:` selects 해라체, everything else is 해요체, also with `Hello`. One English sentence has one translation. Some
+have no full stop. The split of a sentence depends on its hash, so that splits cannot overlap.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from regard.data.builtin._korean_morphology import Register, Verb, particle, req
 
 T = TypeVar("T")
 CUED, TWO_CLAUSES, REQUESTS, FRONTED, NEGATED = 0.4, 0.15, 0.08, 0.2, 0.25  # probabilities
+PRONOUN_OBJECTS, NAMED_PETS, UNCOUNTED_GIFTS, UNPUNCTUATED = 0.3, 0.5, 0.5, 0.05
 NO_SETTING = words.Setting("", "", "")
-split_of = _splits.split_of
 
 
 class Example(NamedTuple):
@@ -40,6 +40,11 @@ class Example(NamedTuple):
     alignment: tuple[tuple[int, int], ...]
 
 
+def split_of(source: str) -> str:
+    """Return the split of an English sentence; a missing full stop does not change it."""
+    return _splits.split_of(source.removesuffix(".") + ".")
+
+
 def generate(split: str, count: int, *, seed: int) -> list[Example]:
     """Return `count` different examples of a split (`train`, `valid`, `test`), the same for the same seed."""
     _splits.check_split(split)
@@ -47,6 +52,8 @@ def generate(split: str, count: int, *, seed: int) -> list[Example]:
     examples: dict[str, Example] = {}
     while len(examples) < count:
         example = _example(rng)
+        if rng.random() < UNPUNCTUATED:
+            example = example._replace(source=example.source.removesuffix("."))
         if split_of(example.source) == split:
             examples.setdefault(example.source, example)
     return list(examples.values())
@@ -132,6 +139,10 @@ def _subject(rng: random.Random, register: Register, name: str) -> Subject:
 
 
 def _object(rng: random.Random, kind: str, register: Register, name: str) -> BilingualPhrase:
+    if kind == "gift":
+        return _join_phrases(_recipient(rng, register, f"{name} recipient"), _gift(rng, register, name))
+    if kind == "person" and rng.random() < PRONOUN_OBJECTS:
+        return _with_particle(_object_pronoun(rng, register, name), "을/를")
     if kind not in words.OBJECTS:
         return BilingualPhrase((), ())
     noun = rng.choice(words.OBJECTS[kind])
@@ -140,6 +151,33 @@ def _object(rng: random.Random, kind: str, register: Register, name: str) -> Bil
         return _with_particle(_counted(rng.choice(words.NUMBERS), noun, adjective, name=name), "을/를")
     article = rng.choice(_articles(noun, kind))
     return _with_particle(_noun(article, noun, adjective, register=register, name=name), "을/를")
+
+
+def _object_pronoun(rng: random.Random, register: Register, name: str) -> BilingualPhrase:
+    english, humble, plain = rng.choice(words.OBJECT_PRONOUNS)
+    return _phrase(english, plain if register == "plain" else humble, name)
+
+
+def _recipient(rng: random.Random, register: Register, name: str) -> BilingualPhrase:
+    """Return the receiver of a gift: `my dog Charlie` -> 제 개 찰리에게."""
+    kind = rng.choice(("pronoun", "person", "pet", "pet"))
+    if kind == "pronoun":
+        phrase = _object_pronoun(rng, register, name)
+    else:
+        nouns, adjectives = (
+            (words.PETS, words.PET_ADJECTIVES) if kind == "pet" else (words.PEOPLE, words.PEOPLE_ADJECTIVES)
+        )
+        adjective = _maybe(rng, adjectives, ("", ""))
+        phrase = _noun(rng.choice(("a", "the", "my")), rng.choice(nouns), adjective, register=register, name=name)
+        if kind == "pet" and rng.random() < NAMED_PETS:
+            phrase = _join_phrases(phrase, _phrase(*rng.choice(words.PET_NAMES), f"{name} name"))
+    return _with_particle(phrase, "에게/에게")
+
+
+def _gift(rng: random.Random, register: Register, name: str) -> BilingualPhrase:
+    if rng.random() < UNCOUNTED_GIFTS:
+        return _with_particle(_phrase(*rng.choice(words.GIFTS), name), "을/를")
+    return _object(rng, "thing", register, name)
 
 
 def _articles(noun: words.Noun, kind: str) -> tuple[str, ...]:
@@ -193,7 +231,7 @@ def _statement(clause: Clause, time: BilingualPhrase, *, end: tuple[Word, ...]) 
 
 
 def _request(rng: random.Random, register: Register) -> BilingualPhrase:
-    action = rng.choice(words.ACTIONS)
+    action = rng.choice([action for action in words.ACTIONS if action.takes != "gift"])  # 줘 주세요 is not used
     object_phrase = _object(rng, action.takes, register, "object")
     setting = _setting(rng, action, "setting")
     verb, ask, negation = (frozenset({name}) for name in ("verb", "ask", "not"))

@@ -46,6 +46,8 @@ COLOUR_RGB = {
     "white": (240, 240, 240),
 }
 RADII = {"small": (0.22, 0.27), "large": (0.38, 0.44)}  # of a cell
+PAPER_BRIGHTNESS = (15, 240)  # of the background, from dark to white
+MIN_CONTRAST = 80  # of a shape against the background, in its most different channel: no white shape on white paper
 SPLITS = ("train", "valid", "test")
 
 
@@ -141,11 +143,20 @@ def _draw_scene(rng: np.random.Generator, traits: Sequence[Trait], *, side: int)
     order = rng.permutation(count)
     cells = sorted(rng.choice(CELLS**2, count, replace=False).tolist())
     objects = [_place_object(rng, traits[index], cell) for index, cell in zip(order, cells, strict=True)]
-    canvas = np.full((side, side, 3), rng.uniform(15, 80), dtype=np.float32)
+    canvas = np.full((side, side, 3), _sample_paper(rng, traits), dtype=np.float32)
     canvas += rng.normal(0, 6, (side, side, 1)).astype(np.float32)
     for scene_object in objects:
         _draw_object(canvas, scene_object, COLOUR_RGB[scene_object.colour] + rng.normal(0, 10, 3))
     return Scene(canvas.clip(0, 255).astype(np.uint8), tuple(objects))
+
+
+def _sample_paper(rng: np.random.Generator, traits: Sequence[Trait]) -> float:
+    """Return a brightness of the background with which every shape has contrast."""
+    colours = np.array([COLOUR_RGB[colour] for _, colour, _ in traits], dtype=np.float64)
+    while True:
+        paper = float(rng.uniform(*PAPER_BRIGHTNESS))
+        if abs(colours - paper).max(axis=1).min() >= MIN_CONTRAST:
+            return paper
 
 
 def _place_object(rng: np.random.Generator, trait: Trait, cell: int) -> SceneObject:

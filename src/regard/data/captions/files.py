@@ -26,7 +26,7 @@ from regard.data.files.text_files import read_lines
 from regard.data.images.image_files import SUFFIXES
 from regard.data.images.listing import is_image
 
-TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".token")
+TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".token", ".xlsx")
 JSON = (".json", ".jsonl")
 SNIFF_CHARS = 5000  # characters of a JSON file that are examined
 FORMAT_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
@@ -75,7 +75,7 @@ def _starts_with_captions(file: Path) -> bool:
 def _is_caption_file(file: Path) -> bool:
     """Return True if a file has captions by its name and, for plain text, by its first line."""
     suffix = strip_compression(file).suffix.lower()
-    if suffix in (".json", ".tsv", ".csv", ".token"):
+    if suffix in (".json", ".tsv", ".csv", ".token", ".xlsx"):
         return True
     return suffix in (".txt", ".jsonl") and _starts_with_captions(file)
 

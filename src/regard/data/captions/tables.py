@@ -85,6 +85,9 @@ def normalize_path(name: str) -> str:
 
 def _records(file: Path) -> Iterator[Record]:
     """Yield the records of a table; cells separated by commas or semicolons may be quoted."""
+    if tables.is_spreadsheet(file):
+        yield from tables.read_records(file)
+        return
     top = next(iter(islice(read_lines(file), 1)), "")
     delimiter = "\t" if "\t" in top else next((char for char in _unquoted(top) if char in DELIMITERS), ",")
     if delimiter in ",;" or detect_format(file).encoding.startswith("utf-16"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.core.errors import DataError
+from regard.core.errors import DataError, pluralize
 from regard.data.captions import files
 from regard.data.captions.dataset import ImageIndex
 from regard.data.captions.tables import Caption
@@ -41,6 +41,17 @@ def check(path: Path) -> list[Finding]:
     if all(finding.level == "warning" for finding in findings):  # else training reports the errors first
         findings += _split_errors(readable, split_by_image, path)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
+
+
+def describe(path: Path) -> list[str]:
+    """Return lines with the number of captions and images, and the first caption."""
+    all_captions = files.read(path)
+    num_images = len({caption.image for caption in all_captions})
+    first = all_captions[0]
+    return [
+        f"{pluralize(len(all_captions), 'caption')} of {pluralize(num_images, 'image')}",
+        f"first caption: {first.image} -> {first.text[:100]}",
+    ]
 
 
 def _read(path: Path, findings: list[Finding]) -> list[Caption]:

@@ -1,136 +1,39 @@
-"""Layout of a path (pairs, documents, tagged words, images, captions, ratings), and the check for that layout."""
+"""Detection of the layout of a path: pairs, documents, tagged words, images, captions, ratings, text or music."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from regard.core import config as configs
-from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.errors import DataError
 from regard.data import examples
 from regard.data.captions import files as captions_files
-from regard.data.checks import captions, ratings, tagged
-from regard.data.checks import documents as checks_documents
-from regard.data.checks import images as check_images
+from regard.data.checks import music, plain_text, ratings
 from regard.data.checks import pairs as check_pairs
-from regard.data.checks.findings import Finding
-from regard.data.files import archives, tables, text_files
+from regard.data.checks.images import has_labeled_images
+from regard.data.files import archives, table_folders, tables
 from regard.data.files.text_files import read_lines
 from regard.data.images.loader import holds_images
-from regard.data.text import document_files, pair_files, tag_schemes
+from regard.data.text import document_files, pair_files, pair_groups, tag_schemes, tagged_files
 from regard.data.text.languages import script_of
-from regard.data.text.pair_files import DEFAULT_LANGUAGES, Languages
 
-Layout = Literal["pairs", "documents", "tagged", "images", "captions", "ratings"]
+Layout = Literal["pairs", "documents", "tagged", "images", "captions", "ratings", "text", "music"]
 LAYOUTS = get_args(Layout)
-TAGGED_SUFFIXES = (".conll", ".iob", ".bio", ".ner")
-LAYOUT_DESCRIPTIONS = {
-    "pairs": "sentence pairs",
-    "documents": "documents with labels",
-    "tagged": "tagged words",
-    "images": "images",
-    "captions": "images with captions",
-    "ratings": "ratings of items by users",
-}
-TASKS = {
-    "pairs": "translation",
-    "documents": "classification",
-    "tagged": "tagging",
-    "images": "image_classification",
-    "captions": "captioning",
-    "ratings": "recommendation",
-}
 LAYOUT_DETECTORS: tuple[tuple[Layout, Callable[[Path], bool]], ...] = (  # quick tests, in this order
+    ("images", has_labeled_images),
     ("captions", captions_files.has_captions),
     ("images", holds_images),
+    ("music", music.has_music),
     ("documents", archives.is_archive),
     ("ratings", ratings.has_ratings),
 )
 SNIFF_LINES = 400  # lines that are examined
 MIN_TEXT_CHARS = 15  # average length of a text column; a table with two text columns contains pairs
 MIN_LABEL_REPEATS = 10  # a label column has each of its values in this many lines on average
-
-
-@dataclass(frozen=True)
-class PairOptions:
-    """Settings of [data] for sentence pairs."""
-
-    source: str = DEFAULT_LANGUAGES.source
-    target: str = DEFAULT_LANGUAGES.target
-    columns: tuple[str, ...] = ()
-    header: bool | None = None
-
-
-def check(path: Path, layout: str = "auto", options: Mapping[str, Any] | None = None) -> list[Finding]:
-    """File or folder -> findings by file and line; the layout is detected if it is not given.
-
-    `options` are settings of [data], as for training: source, target, columns, header; label, text, header, separator.
-    """
-    if layout != "auto" and layout not in LAYOUTS:
-        raise ConfigError(f"no layout {layout!r}; {did_you_mean(layout, ['auto', *LAYOUTS])}")
-    chosen = detect_layout(path, options) if layout == "auto" else layout
-    if chosen == "ratings":
-        return ratings.check(path, options)
-    if chosen == "images":
-        return check_images.check(path)
-    if chosen == "captions":
-        return captions.check(path)
-    if chosen == "tagged":
-        return tagged.check(path)
-    if chosen == "documents":
-        return checks_documents.check(
-            path, configs.from_dict(document_files.Layout, dict(options), "data") if options else None
-        )
-    return check_pairs.check(path, _languages(options) if options else None)
-
-
-def _languages(options: Mapping[str, Any]) -> Languages:
-    return Languages(**dataclasses.asdict(configs.from_dict(PairOptions, dict(options), "data")))
-
-
-def describe_data(path: Path, layout: str = "auto", options: Mapping[str, Any] | None = None) -> list[str]:
-    """Return lines about a path: its layout, the encoding of files that are not UTF-8, and the first example."""
-    chosen = detect_layout(path, options) if layout == "auto" else layout
-    files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
-    lines = [f"{path}: {LAYOUT_DESCRIPTIONS[chosen]}"]
-    for file in () if chosen in ("images", "captions", "ratings") else files:
-        with suppress(DataError):  # the check reports the error
-            lines += text_files.encoding_remarks([file])
-    if chosen == "pairs":
-        first = check_pairs.first_pair(path, _languages(options) if options else None)
-        lines += [f"first pair: {' / '.join(' '.join(text.split()) for text in first)}"] if first else []
-    return [*lines, *ratings.describe_ratings(path, options)] if chosen == "ratings" else lines
-
-
-def train_command(path: Path, layout: str = "auto", options: Mapping[str, Any] | None = None) -> str:
-    """Return the `regard train` command for a path, with the given settings or else the detected ones."""
-    chosen = detect_layout(path, options) if layout == "auto" else layout
-    settings = {"path": str(path), **(options or _detected_settings(path, chosen))}
-    words = [shlex.quote(f"data.{name}={_format_value(value)}") for name, value in settings.items()]
-    return " ".join([f"regard train {TASKS[chosen]}", *words])
-
-
-def _detected_settings(path: Path, layout: str) -> dict[str, str]:
-    """Return the detected settings that differ from the defaults: languages of pairs, columns of documents."""
-    if layout == "pairs":
-        languages = check_pairs.detect_languages(path)
-        return {} if languages == DEFAULT_LANGUAGES else {"source": languages.source, "target": languages.target}
-    columns = checks_documents.guess_layout(path) if layout == "documents" else document_files.Layout()
-    return {} if columns == document_files.Layout() else {"label": columns.label, "text": columns.text}
-
-
-def _format_value(value: object) -> str:
-    """Format a setting for the command line."""
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def detect_layout(path: Path, options: Mapping[str, Any] | None = None) -> Layout:
@@ -144,33 +47,48 @@ def detect_layout(path: Path, options: Mapping[str, Any] | None = None) -> Layou
             return layout
     if path.is_file():
         return _layout_of_file(path)
-    splits = examples.files_by_split(path, (*TAGGED_SUFFIXES, ".tsv", ".csv", ".jsonl", ".txt"))
-    table_files = sorted(
-        file
-        for file in path.iterdir()
-        if examples.strip_compression(file).suffix in (".tsv", ".csv", ".jsonl", *TAGGED_SUFFIXES)
-    )
-    for file in [*splits.values(), *table_files][:1]:
-        return "ratings" if ratings.has_ratings(file) else _layout_of_file(file)
-    nested = any("/" in name for name in archives.list_text_files(path))
-    return "documents" if nested or any(archives.is_archive(file) for file in path.iterdir()) else "pairs"
+    tagged = tagged_files.split_files(path).files
+    table_files = document_files.document_tables(path).files
+    for files in [*table_files.values(), *tagged.values()][:1]:
+        return "ratings" if ratings.has_ratings(files[0]) else _layout_of_file(files[0])
+    return _layout_of_texts(path)
+
+
+def _layout_of_texts(folder: Path) -> Layout:
+    """Return the layout of a folder without tables: class folders, aligned files, or plain text."""
+    nested = any("/" in name for name in archives.list_text_files(folder))
+    if nested or any(archives.is_archive(file) for file in folder.iterdir()):
+        return "documents"
+    languages = check_pairs.detect_languages(folder)
+    with suppress(DataError):
+        pair_groups.find_groups(folder, languages[:2])
+        return "pairs"
+    return "text" if plain_text.is_plain_text(folder) else "pairs"
 
 
 def _layout_of_file(path: Path) -> Layout:
     suffix = examples.strip_compression(path).suffix
-    if suffix in TAGGED_SUFFIXES:
+    if suffix in table_folders.TAGGED_SUFFIXES:
         return "tagged"
+    if tables.is_spreadsheet(path):
+        return _layout_of_table(path)
     top = list(islice(read_lines(path), SNIFF_LINES))
     if suffix == ".jsonl":
         return _layout_of_record(top[0])
     if top[0].startswith(("## ", "; ", ";")) or _are_tags(top):
         return "tagged"
-    if suffix not in (".tsv", ".csv", ".txt"):
-        return "pairs"
+    if plain_text.is_plain_text(path):
+        languages = check_pairs.detect_languages(path)
+        return "pairs" if pair_groups.aligned_files(path, languages[:2]) else "text"
+    return _layout_of_table(path) if suffix in (".tsv", ".csv", ".txt") else "pairs"
+
+
+def _layout_of_table(path: Path) -> Layout:
     table = [record.cells for record in islice(tables.read_records(path), SNIFF_LINES)]
     if not table or pair_files.guess_languages(table[0]):
         return "pairs"
-    return "documents" if _has_labels(table) or (suffix == ".csv" and len(_scripts(table[1:])) < 2) else "pairs"
+    has_commas = examples.strip_compression(path).suffix in (".csv", ".xlsx")
+    return "documents" if _has_labels(table) or (has_commas and len(_scripts(table[1:])) < 2) else "pairs"
 
 
 def _scripts(table: Sequence[list[str]]) -> set[str]:

@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from regard.core.errors import ConfigError, DataError
+from regard.core.errors import ConfigError, DataError, pluralize
 from regard.data import examples
-from regard.data.checks.findings import DistinctTexts, Finding
+from regard.data.checks.findings import DistinctTexts, Finding, unread_remarks
 from regard.data.examples import Examples
 from regard.data.files import archives, tables
 from regard.data.text import document_files
@@ -20,6 +20,7 @@ from regard.data.text.document_files import Document, Layout
 
 MIN_LABEL_SIMILARITY = 0.8  # minimum similarity of two labels for one to be a typing mistake
 TYPO_RATIO = 50  # a label is a typing mistake if a similar label is this many times as frequent
+MAX_SHOWN_CHARS = 100  # of the first document
 MAX_CLASS_RATIO = 10  # classes are unbalanced if one is this many times as frequent as another
 
 
@@ -40,6 +41,8 @@ def check(path: Path, layout: Layout | None = None) -> list[Finding]:
     counts: dict[str, Counter[str]] = {}
     first: dict[str, dict[str, str]] = {}  # split -> label -> location of its first occurrence
     distinct_texts = DistinctTexts(splits)
+    remarks = {remark for part in splits.values() for remark in part.remarks}
+    findings += [Finding("warning", "unread", path, 0, text) for text in unread_remarks(remarks, path)]
     for split in sorted(splits, key=lambda name: name != "train"):
         counts[split], first[split] = Counter(), {}
         for document in _readable(splits[split], findings):
@@ -58,14 +61,34 @@ def check(path: Path, layout: Layout | None = None) -> list[Finding]:
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
 
 
+def describe(path: Path, layout: Layout | None = None) -> list[str]:
+    """Return lines with the number of documents and files, the columns that are read, and the first document."""
+    layout = layout or guess_layout(path)
+    splits = document_files.read(path, layout)
+    train = splits.get("train") or next(iter(splits.values()))
+    first = next(iter(train))
+    text = " ".join(first.text.split())
+    shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 2]} …"
+    lines = [f"first document: {shown} -> {', '.join(first.labels) or 'no label'}"]
+    by_split = {"train": [path]} if path.is_file() else document_files.document_tables(path).files
+    files = [file for part in by_split.values() for file in part]
+    if files and not archives.is_archive(files[0]) and examples.strip_compression(files[0]).suffix != ".jsonl":
+        head = [record.cells for record in islice(tables.read_records(files[0]), document_files.SNIFF_RECORDS)]
+        label, column, header = document_files.find_columns(head[0], head[1:], layout, files[0])
+        names = [head[0][i].strip() if header else str(i + 1) for i in (column, label)]
+        lines.insert(0, f"columns: text {names[0]}, label {names[1]}")
+    if any("joined" in remark for remark in train.remarks):
+        lines.insert(0, f"{len(train.files)} files, {pluralize(sum(1 for _ in train), 'document')}")
+    return lines
+
+
 def guess_layout(path: Path) -> Layout:
     """Guess the columns of label and text in a table, or in the first table of a folder, by name or by content."""
     if path.is_dir():
-        files = list(examples.files_by_split(path, tables.SUFFIXES).values())
-        files += sorted(file for file in path.iterdir() if examples.strip_compression(file).suffix in tables.SUFFIXES)
+        files = document_files.document_tables(path).files
         if not files:
             return Layout()
-        path = files[0]
+        path = next(iter(files.values()))[0]
     if archives.is_archive(path) or examples.strip_compression(path).suffix == ".jsonl":
         return Layout()
     records = [record.cells for record in islice(tables.read_records(path), document_files.SNIFF_RECORDS)]
@@ -73,9 +96,12 @@ def guess_layout(path: Path) -> Layout:
         document_files.find_columns(records[0], records[1:], Layout(), path)
         return Layout()
     except ConfigError:
-        columns = document_files.guess_columns(records)
+        has_header = tables.is_likely_header(records[0], records[1:])
+        columns = document_files.guess_columns(records[1:] if has_header else records)
     if columns is None:
         raise ConfigError(f"{path}: one column; documents need a label and a text, separated by tabs or commas")
+    if has_header and not any(records[0][index].strip().isdigit() for index in columns):
+        return Layout(records[0][columns[0]].strip(), records[0][columns[1]].strip())
     return Layout(str(columns[0] + 1), str(columns[1] + 1))
 
 
@@ -112,10 +138,9 @@ def _repeats(document: Document, split: str, occurrences: dict[str, FirstOccurre
     if first.split != split:
         yield Finding("warning", "repeated", file, line, f"the same document is in {first.location} ({first.split})")
     elif set(first.labels) != set(document.labels):
-        labels = ", ".join(first.labels) or "no label"
-        yield Finding(
-            "warning", "contradicted", file, line, f"the same document is labelled {labels} in {first.location}"
-        )
+        here, there = (", ".join(labels) or "nothing" for labels in (document.labels, first.labels))
+        text = f"labelled {here} here, {there} in {first.location}: the same text"
+        yield Finding("warning", "contradicted", file, line, text)
 
 
 def _typos(counts: Counter[str], first: dict[str, str]) -> Iterator[Finding]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from regard.core.errors import DataError
 from regard.data import examples
 
+MAX_EQUAL_FINDINGS = 3  # findings with the same text that are reported separately
+MAX_LISTED_LINES = 5  # line numbers that a merged finding lists
 MIN_DISTINCT_TEXTS = 3  # distinct texts that can be split into train, valid and test
 
 
@@ -45,6 +47,29 @@ class DistinctTexts:
         except DataError as error:
             message = str(error)
         return [Finding("error", "splits", where, 0, message)] if message else []
+
+
+def unread_remarks(remarks: Iterable[str], path: Path) -> list[str]:
+    """Return the remarks about files that are not read, without the path in front."""
+    texts = (remark.removeprefix(f"{path}: ") for remark in remarks)
+    return [text for text in texts if text.startswith("not read")]
+
+
+def merge_equal(findings: Iterable[Finding]) -> list[Finding]:
+    """Merge findings with the same text in the same file; the first stays, with the number of lines."""
+    groups: dict[tuple[str, str, Path, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.level, finding.kind, finding.file, finding.text), []).append(finding)
+    merged = []
+    for equal in groups.values():
+        lines = list(dict.fromkeys(str(finding.line) for finding in equal if finding.line))
+        if len(equal) <= MAX_EQUAL_FINDINGS:
+            merged += equal
+        else:
+            listed = ", ".join(lines[:MAX_LISTED_LINES]) + (", …" if len(lines) > MAX_LISTED_LINES else "")
+            where = f"; lines {listed}" if lines else ""
+            merged.append(equal[0]._replace(text=f"{equal[0].text} ({len(equal):,} times{where})"))
+    return merged
 
 
 def read_error_finding(error: DataError, file: Path) -> Finding:

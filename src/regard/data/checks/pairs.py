@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
+import re
 import statistics
 import unicodedata
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.core.errors import DataError, RegardError
-from regard.data.checks.findings import DistinctTexts, Finding, read_error_finding
-from regard.data.examples import split_of, strip_compression
-from regard.data.files import tables, text_files
+from regard.core.errors import DataError, RegardError, pluralize
+from regard.data.checks.findings import DistinctTexts, Finding, read_error_finding, unread_remarks
+from regard.data.examples import strip_compression
+from regard.data.files import table_folders, tables, text_files
 from regard.data.files.encodings import UTF8, TextFormat, UnknownEncoding
 from regard.data.files.text_files import read_lines
-from regard.data.text import pair_files
+from regard.data.text import pair_files, pair_groups
 from regard.data.text.languages import LANGUAGE_NAMES
-from regard.data.text.pair_files import DEFAULT_LANGUAGES, Languages, aligned_files, from_record
+from regard.data.text.pair_files import DEFAULT_LANGUAGES, Languages, from_record
+from regard.data.text.pair_groups import Group
 
 MAX_RATIO_DEVIATIONS = 6.0  # deviation from the median length ratio, in robust standard deviations, of an outlier
 MIN_RATIO_CHARS = 20  # characters: the length ratio of shorter pairs varies too much
 LONG_LINE_RATIO, LONG_LINE_CHARS = 10, 300  # a long line has over 10 times the median, and over 300 characters
+QUOTED_CELL = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')  # "He said ""hello""." as CSV quotes a cell
 END_OF_FILE = "\n"  # fill value after the end of the shorter file; no line contains it
-PLAIN_TEXT_ERROR = "no line has a tab, so it has no pairs; to train on plain text, use: regard train language {}"
 EMPTY_LINE_TEXTS = {True: "empty line", False: "empty, but the other language has text"}
 FirstOccurrences = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split, file, line
-
-
-class Group(NamedTuple):
-    """Aligned files (or one table), and their split."""
-
-    split: str
-    files: tuple[Path, ...]
 
 
 class Cell(NamedTuple):
@@ -54,19 +49,18 @@ class Row(NamedTuple):
 
 def check(path: Path, languages: Languages | None = None) -> list[Finding]:
     """File or folder of parallel text -> findings by file and line; languages are detected if not given."""
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
     languages = languages or detect_languages(path)
     findings: list[Finding] = []
     held_out: FirstOccurrences = {}
     try:
-        if _is_plain_text(path):
-            text = PLAIN_TEXT_ERROR.format(shlex.quote(f"data.paths={path}"))
-            return [Finding("error", "columns", path, 0, text)]
         pair_files.read(path, languages)
-        groups = file_groups(path, languages)
+        groups, remarks = pair_groups.find_groups(path, languages[:2])
     except DataError as error:
         return [read_error_finding(error, path)]
-    if len(splits := {group.split for group in groups}) == 1:  # training uses a single split, whatever its name
-        splits, groups = {"train"}, [group._replace(split="train") for group in groups]
+    findings += [Finding("warning", "unread", path, 0, text) for text in unread_remarks(remarks, path)]
+    splits = {group.split for group in groups}
     distinct_texts = DistinctTexts(splits)
     for group in sorted(groups, key=lambda group: group.split == "train"):  # train last: it is compared with the others
         sizes: list[tuple[Row, list[int]]] = []
@@ -76,6 +70,7 @@ def check(path: Path, languages: Languages | None = None) -> list[Finding]:
             findings += _repeats(row, group.split, held_out)
             sizes.append((Row(row.line, [Cell(c.file, "") for c in row.cells]), [len(c.text) for c in row.cells]))
         findings += _outliers(sizes)
+        findings += _literal_quotes(group)
     if all(finding.level == "warning" for finding in findings):  # else training reports the errors first
         findings += distinct_texts.findings(path)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
@@ -85,48 +80,74 @@ def first_pair(path: Path, languages: Languages | None = None) -> list[str]:
     """Return the texts of the first readable training pair, or [] if there is none."""
     languages = languages or detect_languages(path)
     try:
-        group = min(file_groups(path, languages), key=lambda group: group.split != "train")
+        groups = pair_groups.find_groups(path, languages[:2]).groups
+        group = min(groups, key=lambda group: group.split != "train")
     except DataError:  # the check reports it
         return []
     rows = ([cell.text for cell in row.cells] for row in read_rows(group, languages, []))
     return next((texts for texts in rows if all(text.strip() for text in texts)), [])
 
 
+def describe(path: Path, languages: Languages | None = None) -> list[str]:
+    """Return lines with the number of pairs and files, the columns that are read, and the first pair."""
+    languages = languages or detect_languages(path)
+    groups, remarks = pair_groups.find_groups(path, languages[:2])
+    first = first_pair(path, languages)
+    lines = [f"first pair: {' / '.join(' '.join(text.split()) for text in first)}"] if first else []
+    if len(groups[0].files) > 1:
+        source, target = (file.name for file in groups[0].files)
+        lines.insert(0, f"aligned lines: {source} ({languages.source}), {target} ({languages.target})")
+    else:
+        lines[:0] = _column_lines(groups[0].files[0], languages)
+    if any("joined" in remark for remark in remarks):
+        num_files = sum(group.split == "train" for group in groups)
+        num_pairs = sum(1 for _ in pair_files.read(path, languages)["train"])
+        lines.insert(0, f"{num_files} files, {pluralize(num_pairs, 'pair')}")
+    return lines
+
+
+def _column_lines(file: Path, languages: Languages) -> list[str]:
+    """Return a line with the columns of source and target, if a header names them."""
+    if strip_compression(file).suffix == ".jsonl":
+        record: Any = next((record for _, record in tables.read_jsonl(file)), {})
+        texts = record.get("translation", record)
+        names = pair_files.record_keys(texts, languages)
+    else:
+        head = [record.cells for record in islice(tables.read_records(file), pair_files.SNIFF_RECORDS + 1)]
+        columns = pair_files.find_columns(head[0], head[1:], languages, file)
+        if not columns.header:
+            return []
+        names = head[0][columns.source].strip(), head[0][columns.target].strip()
+    return [f"columns: {names[0]} -> {names[1]}"]
+
+
 def detect_languages(path: Path) -> Languages:
     """Return the languages to train a path with: the default ones, unless file names or a header name others."""
+    if not path.exists():
+        return DEFAULT_LANGUAGES
     name = strip_compression(path)
     if path.is_file() and name.suffix.removeprefix(".") in LANGUAGE_NAMES:
-        return _languages_of_suffixes(
-            strip_compression(file).suffix for file in sorted(path.parent.glob(f"{name.stem}.*"))
+        return _languages_of_codes(
+            strip_compression(file).suffix.removeprefix(".") for file in sorted(path.parent.glob(f"{name.stem}.*"))
         )
-    files = min(file_groups(path), key=lambda group: group.split != "train").files
-    if len(files) > 1:
-        return _languages_of_suffixes(strip_compression(file).suffix for file in files)
     try:
-        return pair_files.detect_languages(_column_names(files[0]))
+        files = [path] if path.is_file() else table_folders.tables_by_split(path).files.get("train", [])
+        if files and files[0].suffix != pair_groups.TEXT_SUFFIX:
+            return pair_files.detect_languages(_column_names(files[0]))
     except DataError:  # the check reports it
         return DEFAULT_LANGUAGES
+    folder = path if path.is_dir() else path.parent
+    return _languages_of_codes(
+        code for file in sorted(folder.iterdir()) if file.is_file() and (code := _language_of_file(file))
+    )
 
 
-def file_groups(path: Path, languages: Languages = DEFAULT_LANGUAGES) -> list[Group]:
-    """File or folder -> the files that are read together; one of two aligned files is sufficient."""
-    if path.is_file():
-        return [Group("train", aligned_files(path, languages) or (path,))]
-    if not path.is_dir():
-        raise DataError(f"{path}: no such file or folder")
-    groups: dict[tuple[str, str], list[Path]] = {}
-    for file in sorted(path.iterdir()):
-        name = strip_compression(file)
-        split = split_of(name.stem)
-        if file.is_file() and split and name.suffix:
-            group_name = name.name if name.suffix in tables.SUFFIXES else name.stem
-            groups.setdefault((group_name, split), []).append(file)
-    if not groups:  # training uses the first table
-        table_files = sorted(file for file in path.iterdir() if strip_compression(file).suffix in tables.SUFFIXES)
-        if not table_files:
-            raise DataError(f"{path}: no files named after a split (train, valid, test) to check")
-        return [Group("train", (table_files[0],))]
-    return [Group(split, tuple(files)) for (_, split), files in groups.items()]
+def _language_of_file(file: Path) -> str | None:
+    """train.de, german.txt -> de; None if neither the suffix nor the name of a text file is a language."""
+    suffix = strip_compression(file).suffix
+    if suffix == pair_groups.TEXT_SUFFIX:
+        return pair_groups.named_language(file)
+    return suffix.removeprefix(".") if suffix.removeprefix(".") in LANGUAGE_NAMES else None
 
 
 def read_rows(group: Group, languages: Languages, findings: list[Finding]) -> Iterator[Row]:
@@ -136,16 +157,9 @@ def read_rows(group: Group, languages: Languages, findings: list[Finding]) -> It
     return _read_aligned(group, findings)
 
 
-def _is_plain_text(path: Path) -> bool:
-    """Return True if a file is running text, not a table."""
-    if not path.is_file() or strip_compression(path).suffix != ".txt":
-        return False
-    return not any("\t" in line for line in read_lines(path))
-
-
-def _languages_of_suffixes(suffixes: Iterable[str]) -> Languages:
-    """Return the languages of file suffixes; en comes first and ko last, as in the default languages."""
-    codes = dict.fromkeys(suffix.removeprefix(".") for suffix in suffixes)
+def _languages_of_codes(found: Iterable[str]) -> Languages:
+    """Return the languages of files; en comes first and ko last, as in the default languages."""
+    codes = dict.fromkeys(code for code in found if code in LANGUAGE_NAMES)
     if set(DEFAULT_LANGUAGES[:2]) <= set(codes) or len(codes) < 2:
         return DEFAULT_LANGUAGES
     source, target, *_ = sorted(
@@ -209,7 +223,7 @@ def _read_table(file: Path, languages: Languages, findings: list[Finding]) -> It
 def _records(file: Path, findings: list[Finding]) -> Iterator[tables.Record]:
     """Yield the records of a table; a quoted table is read up to the first unreadable line."""
     try:
-        quoted = tables.is_quoted(file)
+        quoted = tables.is_spreadsheet(file) or tables.is_quoted(file)
     except DataError:
         quoted = False  # the reader reports the error
     if not quoted:
@@ -260,6 +274,20 @@ def _detect_format(file: Path, findings: list[Finding]) -> TextFormat:
         return UTF8
 
 
+def _literal_quotes(group: Group) -> Iterator[Finding]:
+    """Report cells of a TSV file that look quoted, although the file as a whole is read without quotes."""
+    for file in group.files:
+        if strip_compression(file).suffix not in (".tsv", ".txt") or len(group.files) > 1:
+            continue
+        with suppress(DataError):  # the reader reports the error
+            if tables.is_quoted(file):
+                continue
+            for line, text in enumerate(read_lines(file), start=1):
+                if any(QUOTED_CELL.fullmatch(cell) for cell in text.split("\t")):
+                    problem = "a cell looks quoted, but quotation marks are read as text; other cells are not quoted"
+                    yield Finding("warning", "quotes", file, line, problem)
+
+
 def _line_findings(row: Row) -> Iterator[Finding]:
     """Report empty cells and decomposed characters of a line."""
     blank = [cell for cell in row.cells if not cell.text.strip()]
@@ -294,7 +322,7 @@ def _outliers(sizes: list[tuple[Row, list[int]]]) -> Iterator[Finding]:
     for row, lengths in sizes:
         for cell, length, median in zip(row.cells, lengths, medians, strict=False):
             if length > max(LONG_LINE_RATIO * median, LONG_LINE_CHARS):
-                text = f"{length} characters; the median is {median:.0f}"
+                text = f"very long: {length} characters (median {median:.0f})"
                 yield Finding("warning", "long", cell.file, row.line, text)
     pairs = [(row, a, b) for row, (a, b, *_) in ((r, [*n, 0, 0]) for r, n in sizes) if a and b]
     ratios = [math.log(a / b) for _, a, b in pairs]

@@ -69,7 +69,7 @@ def has_ratings(path: Path) -> bool:
     suffix = strip_compression(path).suffix.lower()
     if suffix in (".parquet", ".dat", ".data"):
         return True
-    return suffix in SEPARATORS and _is_rating_table(path)
+    return suffix in (*SEPARATORS, ".xlsx") and _is_rating_table(path)
 
 
 def _is_rating_table(path: Path) -> bool:

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from regard.core.errors import DataError
-from regard.data import examples
+from regard.core.errors import DataError, pluralize
 from regard.data.checks.documents import TYPO_RATIO, similar_label
-from regard.data.checks.findings import DistinctTexts, Finding
+from regard.data.checks.findings import DistinctTexts, Finding, unread_remarks
 from regard.data.files.text_files import read_lines
 from regard.data.text import tag_schemes, tagged_files
 from regard.data.text.tag_schemes import SEQEVAL_NAMES, Scheme
@@ -31,11 +30,12 @@ def check(path: Path) -> list[Finding]:
     """File or folder of tagged sentences -> findings by file and line."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
-    paths = {"train": path} if path.is_file() else examples.files_by_split(path, tagged_files.SUFFIXES)
+    paths, remarks = ({"train": [path]}, ()) if path.is_file() else tagged_files.split_files(path)
     if not paths:
         raise DataError(f"{path}: no files named after a split (train, valid, test) to check")
-    findings: list[Finding] = []
-    files = [_read(split, paths[split], findings) for split in sorted(paths, key=lambda name: name != "train")]
+    findings = [Finding("warning", "unread", path, 0, text) for text in unread_remarks(remarks, path)]
+    splits = sorted(paths, key=lambda name: name != "train")
+    files = [_read(split, file, findings) for split in splits for file in paths[split]]
     findings += _mixed_schemes(files)
     type_counts: dict[str, Counter[str]] = {}
     occurrences: dict[str, tuple[str, str]] = {}
@@ -44,12 +44,26 @@ def check(path: Path) -> list[Finding]:
         findings += _scheme_errors(file)
         for block in file.blocks:
             distinct_texts.add(" ".join(line.unit for line in block.lines), file.split)
-        type_counts[file.split] = Counter(kind for block in file.blocks for kind in _entity_types(block))
-        findings += _unusual_types(file, type_counts[file.split], type_counts.get("train", Counter()))
+        counts = Counter(kind for block in file.blocks for kind in _entity_types(block))
+        known = type_counts.get("train", Counter()) if file.split != "train" else Counter()
+        findings += _unusual_types(file, counts, known)
+        type_counts.setdefault(file.split, Counter()).update(counts)
         findings += _repeats(file, occurrences)
     if all(finding.level == "warning" for finding in findings):
         findings += distinct_texts.findings(path)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
+
+
+def describe(path: Path) -> list[str]:
+    """Return lines with the number of sentences and files, and the first sentence with its entities."""
+    splits = tagged_files.read(path)
+    train = splits.get("train") or next(iter(splits.values()))
+    first = next(iter(train))
+    entities = [f"{first.text[start:stop]} ({kind})" for start, stop, kind in tagged_files.entity_spans(first)]
+    lines = [f"first sentence: {first.text[:100]} -> {', '.join(entities) or 'no entity'}"]
+    if any("joined" in remark for remark in train.remarks):
+        lines.insert(0, f"{len(train.files)} files, {pluralize(sum(1 for _ in train), 'sentence')}")
+    return lines
 
 
 def _read(split: str, path: Path, findings: list[Finding]) -> File:

@@ -1,4 +1,4 @@
-"""Readers of tables (TSV, CSV including the Excel variants, JSONL), and detection of header lines."""
+"""Readers of tables (TSV, CSV including the Excel variants, JSONL, Excel workbooks), and detection of header lines."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core.errors import DataError
 from regard.data.examples import strip_compression
+from regard.data.files import spreadsheets
 from regard.data.files.text_files import detect_format, read_lines
 from regard.data.text.languages import script_of
 
-SUFFIXES = (".tsv", ".csv", ".jsonl")
+SUFFIXES = (".tsv", ".csv", ".jsonl", spreadsheets.SUFFIX)
 DELIMITERS = ",\t;"  # of CSV: Excel uses a semicolon in locales with a decimal comma
+QUOTED_CHARACTERS = {"pandas": '"\t\n\r', "excel": '",\t\n\r', "all": ""}  # writer -> what it quotes; "": every cell
 MAX_CELL_CHARS = 2**20  # a longer cell has an unclosed quotation mark
 COMMON_COLUMN_NAMES = frozenset(  # common column names that are not sentences
     "id no num number index text texts sentence sentences source target src tgt input output label labels class"
     " category lang language translation document review content comment title date 번호 순번 문장 원문 번역 번역문"
     " 본문 내용 라벨 레이블 분류 제목 날짜".split()
 )
+SNIFF_RECORDS = 100  # records that the first one is compared with
 MAX_NAME_CHARS, MAX_NAME_WORDS = 30, 3  # limits for a column name
 
 
@@ -33,7 +38,10 @@ class Record(NamedTuple):
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """TSV or CSV file -> its records, without blank lines. CSV has quotes, TSV only as written by Excel (UTF-16)."""
+    """TSV, CSV or Excel file -> its records, without blank lines. TSV has quotes only if all of it follows them."""
+    if is_spreadsheet(path):
+        yield from (Record(line, cells) for line, cells in spreadsheets.read_sheet(path))
+        return
     if is_quoted(path):
         yield from read_csv(path, "" if strip_compression(path).suffix == ".csv" else "\t")
         return
@@ -42,9 +50,61 @@ def read_records(path: Path) -> Iterator[Record]:
             yield Record(line_number, line.split("\t"))
 
 
+def is_spreadsheet(path: Path) -> bool:
+    """Return True if a file is an Excel workbook by its name."""
+    return path.suffix.lower() == spreadsheets.SUFFIX
+
+
 def is_quoted(path: Path) -> bool:
-    """Return True if the cells of a table may be quoted."""
-    return strip_compression(path).suffix == ".csv" or detect_format(path).encoding.startswith("utf-16")
+    """Return True if the cells of a text table may be quoted: CSV, UTF-16 of Excel, or TSV with consistent quotes."""
+    if strip_compression(path).suffix == ".csv" or detect_format(path).encoding.startswith("utf-16"):
+        return True
+    facts = path.stat()
+    return _has_tsv_quotes(path, facts.st_size, facts.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)  # a file is read several times; size and time identify its content
+def _has_tsv_quotes(path: Path, size: int, changed: int) -> bool:
+    """Return True if a TSV file is written as by pandas or Excel: a cell with a quotation mark is quoted.
+
+    The file has quotes if a writer with the same rule gives the same lines, and if a quoted cell has a doubled
+    quotation mark or all cells are quoted. Otherwise a quotation mark is a character of the text.
+    """
+    writers, num_quoted, has_doubled = set(QUOTED_CHARACTERS), 0, False
+    csv.field_size_limit(MAX_CELL_CHARS)
+    stream = read_lines(path)
+    for line in stream:
+        if '"' not in line:
+            writers -= {"all"} | ({"excel"} if "," in line else set())
+        else:
+            consumed: list[str] = []
+            try:
+                cells = next(csv.reader(_recorded(chain([line], stream), consumed), delimiter="\t", strict=True))
+            except csv.Error:
+                return False
+            raw = "\n".join(consumed)
+            writers = {writer for writer in writers if _write_row(cells, writer) == raw}
+            num_quoted, has_doubled = num_quoted + 1, has_doubled or any('"' in cell for cell in cells)
+        if not writers:
+            return False
+    return has_doubled or (num_quoted > 1 and "all" in writers)
+
+
+def _recorded(lines: Iterator[str], consumed: list[str]) -> Iterator[str]:
+    """Yield lines with their newline, and append each to `consumed`."""
+    for line in lines:
+        consumed.append(line)
+        yield f"{line}\n"
+
+
+def _write_row(cells: Sequence[str], writer: str) -> str:
+    """Return a record as a program writes it."""
+    quoted = QUOTED_CHARACTERS[writer]
+    doubled = (cell.replace('"', '""') for cell in cells)
+    return "\t".join(
+        f'"{text}"' if not quoted or any(character in cell for character in quoted) else text
+        for cell, text in zip(cells, doubled, strict=True)
+    )
 
 
 def read_csv(path: Path, delimiter: str = "") -> Iterator[Record]:
@@ -132,3 +192,13 @@ def _differs(name: str, column: Sequence[str]) -> bool:
     script, count = scripts.most_common(1)[0]
     name_script = script_of(name)
     return None not in (script, name_script) and name_script != script and count >= 0.8 * len(filled)
+
+
+def first_names(path: Path) -> tuple[list[str], bool]:
+    """Table -> the cells of its first record or the keys of its first object, and True if they are column names."""
+    if strip_compression(path).suffix == ".jsonl":
+        _, value = next(read_jsonl(path), ("", {}))
+        return (list(value) if isinstance(value, dict) else []), True
+    head = [record.cells for record in islice(read_records(path), SNIFF_RECORDS)]
+    top = [cell.strip() for cell in head[0]] if head else []
+    return top, bool(top) and is_likely_header(top, head[1:])

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from regard.core.errors import DataError
 from regard.data.examples import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES, Examples
-from regard.data.files import encodings
+from regard.data.files import encodings, spreadsheets
 from regard.data.files.encodings import TextFormat
 
 READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
@@ -106,14 +106,17 @@ def read_text(path: Path) -> str:
 
 def encoding_remarks(paths: Iterable[Path]) -> list[str]:
     """Return a line with the encoding of each file that is not UTF-8."""
-    files = [path for path in dict.fromkeys(paths) if not path.name.endswith(ARCHIVE_SUFFIXES)]
+    binary = (*ARCHIVE_SUFFIXES, spreadsheets.SUFFIX)
+    files = [path for path in dict.fromkeys(paths) if not path.name.endswith(binary)]
     formats = [(path, detect_format(path)) for path in files]
     return [f"{path}: read as {text_format.name}" for path, text_format in formats if text_format.encoding != "utf-8"]
 
 
-def split_encoding_remarks(splits: Iterable[Examples[Any]]) -> list[str]:
-    """Return a line with the encoding of each file of the splits that is not UTF-8."""
-    return encoding_remarks(path for rows in splits for path in rows.files)
+def file_remarks(splits: Iterable[Examples[Any]]) -> list[str]:
+    """Return lines about the files of splits: which are joined or not read, and encodings other than UTF-8."""
+    parts = list(splits)
+    remarks = dict.fromkeys(remark for rows in parts for remark in rows.remarks)
+    return [*remarks, *encoding_remarks(path for rows in parts for path in rows.files)]
 
 
 def open_compressed(path: Path) -> BinaryIO:

@@ -76,7 +76,7 @@ def read_npz(path: Path) -> Iterator[Block]:
         split = _split_of(name)
         labels = next((table[key] for key in table if _kind(key) == "labels" and _split_of(key) == split), None)
         class_ids = None if labels is None else _to_class_ids(path, labels)
-        uint8_pixels = _to_bytes(pixels if pixels.ndim == 4 else pixels[..., None], f"{path}: {name}")
+        uint8_pixels = to_bytes(pixels if pixels.ndim == 4 else pixels[..., None], f"{path}: {name}")
         _check_same_length(path, uint8_pixels, class_ids)
         yield Block(f"{path}: {name}", split, uint8_pixels, class_ids)
 
@@ -98,7 +98,7 @@ def _split_of(name: str) -> str | None:
     return "test" if "t10k" in words else next((SPLIT_ALIASES[word] for word in words if word in SPLIT_ALIASES), None)
 
 
-def _to_bytes(pixels: NDArray[Any], where: str) -> Pixels:
+def to_bytes(pixels: NDArray[Any], where: str) -> Pixels:
     """Convert pixels to uint8: floats of 0 … 1 or 0 … 255, and wider integers up to 255; uint8 is unchanged."""
     if pixels.shape[-1] not in (1, 3):
         raise DataError(f"{where} has {pixels.shape[-1]} channels in its last axis; give 1 (grey) or 3 (colour)")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b, sha256
+from importlib import metadata
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -13,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.errors import ConfigError, DataError, did_you_mean
-from regard.core.files import cache_folder
+from regard.core.files import cache_folder, file_state
 from regard.core.protocols import Indices
 from regard.data import huggingface
 from regard.data.builtin import digits
 from regard.data.examples import hold_out
+from regard.data.images import label_tables
 from regard.data.images.cache import SPLITS, VERSION, CachedImages, RecordSource, load_or_build
-from regard.data.images.image_files import Pixels
+from regard.data.images.image_files import Pixels, enable_heif
 from regard.data.images.loader import ImageReader, Record, TargetShape
 from regard.data.images.resize import ImageShape
 
@@ -134,10 +136,13 @@ def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:
 
 
 def files_fingerprint(path: Path) -> str:
-    """Return a string of the files' paths, sizes and modification times."""
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    stats = ((file, file.stat()) for file in files if file.exists())
-    return "".join(f"{file.resolve()}:{stat.st_size}:{stat.st_mtime_ns};" for file, stat in stats)
+    """Return a string of the files' paths, sizes, inodes and times, and of the image decoder: its version and HEIC."""
+    folder = path.parent if path.is_file() and label_tables.is_table_name(path) else path  # a table beside its images
+    files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else [path]
+    states = ((file, state) for file in files if (state := file_state(file)) is not None)
+    decoder = f"{metadata.version('pillow')};heif={enable_heif()};"
+    table = path.name if folder != path else ""
+    return f"{decoder}{table};" + "".join(f"{file.resolve()}:{state};" for file, state in states)
 
 
 def _split_keys(images: CachedImages, source: ImageSource) -> NDArray[np.uint64]:

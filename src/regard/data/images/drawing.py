@@ -1,16 +1,20 @@
-"""Rendering of pixel arrays: image grids, box outlines and text for a terminal."""
+"""Rendering of pixel arrays: image grids, text for a terminal, and the font of labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from regard.core.extras import require
 from regard.data.images.image_files import Pixels
 
 SHADES = " ░▒▓█"
 MIN_DISPLAY_PIXELS = 320  # small images are enlarged to about this size
 GRID_GAP_PIXELS = 1
+# Font files with Hangul in order of preference; fonts that are not installed are skipped.
+FONTS = ("NanumGothic.ttf", "NanumSquareRoundR.ttf", "NotoSansCJK-Regular.ttc", "NotoSansKR-Regular.ttf", "malgun.ttf")
 
 
 def display_scale(height: int, width: int) -> int:
@@ -37,12 +41,12 @@ def to_text(pixels: Pixels) -> str:
     return "\n".join("".join(SHADES[shade] * 2 for shade in row).rstrip() for row in shades) + "\n"
 
 
-def draw_box(pixels: Pixels, box: tuple[float, float, float, float], colour: tuple[int, int, int]) -> Pixels:
-    """Draw the outline of a box, given in fractions of the sides, on a copy of an image (h w 3), one pixel wide."""
-    height, width, _ = pixels.shape
-    left, right = (int(np.clip(edge * width, 0, width - 1)) for edge in (box[0], box[2]))
-    top, bottom = (int(np.clip(edge * height, 0, height - 1)) for edge in (box[1], box[3]))
-    framed = pixels.copy()
-    framed[[top, bottom], left : right + 1] = colour
-    framed[top : bottom + 1, [left, right]] = colour
-    return framed
+def load_font(text: str, size: int) -> Any:
+    """Return Pillow's font, or for text that is not ASCII an installed font with Hangul."""
+    fonts = require("PIL.ImageFont", extra="vision")
+    for name in () if text.isascii() else FONTS:
+        try:
+            return fonts.truetype(name, size)
+        except OSError:
+            continue
+    return fonts.load_default(size)

@@ -11,11 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core import input_limits
-from regard.core.errors import DataError, RegardError
+from regard.core.errors import DataError, MissingExtra, RegardError
 from regard.core.extras import require
 
 Pixels = NDArray[np.uint8]  # (height width channels), or (n height width channels)
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".pbm", ".webp", ".tif", ".tiff")
+HEIF_SUFFIXES = (".heic", ".heif")  # photographs of telephones; Pillow reads them with pillow-heif
+SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".pbm", ".webp", ".tif", ".tiff"),
+    *HEIF_SUFFIXES,
+)
+HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1")  # bytes 8 to 12 of such a file
 WHITE = (255, 255, 255, 255)
 
 
@@ -30,13 +35,14 @@ def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
     """Open an image from a path or from the bytes of a file; `name` is its name in error messages."""
     library = require("PIL.Image", extra="vision")
     name = name or str(source)
+    can_read_heif = enable_heif()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", library.DecompressionBombWarning)
             warnings.filterwarnings("ignore", category=UserWarning)  # about odd metadata
             with library.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
                 input_limits.check_pixels(image.width, image.height, name)
-                return _convert(image, name)
+                return convert_image(image, name)
     except (library.DecompressionBombWarning, library.DecompressionBombError):
         limit = f"{library.MAX_IMAGE_PIXELS:,} pixels"
         raise DataError(f"{name}: more than Pillow's limit of {limit} (a decompression bomb?); scale it down") from None
@@ -45,6 +51,10 @@ def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
     except IsADirectoryError:
         raise DataError(f"{name}: a folder; give an image file that is in it") from None
     except library.UnidentifiedImageError:
+        if not can_read_heif and _is_heif(source):
+            raise DataError(
+                f"{name}: a HEIC image, and pillow-heif is not installed; run: pip install 'regard[vision]'"
+            ) from None
         raise DataError(f"{name}: not an image that Pillow can read; give PNG, JPEG, PGM …") from None
     except RegardError:
         raise
@@ -52,13 +62,33 @@ def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
         raise DataError(f"{name}: truncated or damaged ({error}); replace the file") from None
 
 
-def _convert(image: Any, name: str) -> LoadedImage:
+def enable_heif() -> bool:
+    """Let Pillow read HEIC images if pillow-heif is installed; return True if it is."""
+    try:
+        require("pillow_heif", extra="vision").register_heif_opener()
+    except MissingExtra:
+        return False
+    return True
+
+
+def _is_heif(source: Path | bytes) -> bool:
+    """Return True if a file that Pillow could not identify starts like a HEIC image."""
+    if isinstance(source, bytes):
+        head = source[:12]
+    else:
+        with source.open("rb") as file:
+            head = file.read(12)
+    return head[4:8] == b"ftyp" and head[8:12] in HEIF_BRANDS
+
+
+def convert_image(image: Any, name: str) -> LoadedImage:
     """Convert the first frame to mode L or RGB and apply the EXIF orientation."""
     operations = require("PIL.ImageOps", extra="vision")
     remarks = []
     if getattr(image, "n_frames", 1) > 1:
         remarks.append("animated: the first frame is used")
-    is_16_bit = any(";16" in str(tile[-1]) for tile in image.tile)  # Pillow itself reads 16-bit colours as 8-bit
+    tiles = getattr(image, "tile", ())
+    is_16_bit = any(";16" in str(tile[-1]) for tile in tiles)  # Pillow itself reads 16-bit colours as 8-bit
     image.load()
     image = operations.exif_transpose(image)  # photographs that the camera stored rotated
     mode = image.mode

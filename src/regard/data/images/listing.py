@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 from regard.core.errors import DataError
 from regard.data.examples import SPLIT_ALIASES, split_of
+from regard.data.images import label_tables
 from regard.data.images.image_files import SUFFIXES
+from regard.data.images.label_tables import LabelTable
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 ARCHIVE_ERRORS = (
@@ -80,6 +82,35 @@ def list_images(path: Path) -> Iterator[Entry]:
         yield from _archive_entries(path)
     else:
         yield Entry(str(path), None, None, path)
+
+
+def list_labeled_images(path: Path) -> tuple[Iterator[Entry], LabelTable | None]:
+    """Return the images of a path, and the table that labels them if they are not in class folders.
+
+    The path may be the table itself. An image that is not in the table is yielded without a class.
+    """
+    is_table = path.is_file() and label_tables.is_table_name(path)
+    root = path.parent if is_table else path
+    if not root.is_dir() or (not is_table and _has_class_folders(root)):
+        return list_images(path), None
+    table = label_tables.find_table(path)
+    if table is None and is_table:
+        raise DataError(f"{path}: no table of labels; it needs a column of image names and a column of classes")
+    return (list_images(root), None) if table is None else (_with_labels(root, table), table)
+
+
+def _has_class_folders(root: Path) -> bool:
+    """Return True if images are in two or more folders that are not named after splits."""
+    inner = (file.relative_to(root) for file in root.rglob("*") if is_image(file.name))
+    labels = {_split_and_label(PurePosixPath(path.as_posix()))[1] for path in inner if not _is_hidden(path)}
+    return len(labels - {None}) > 1
+
+
+def _with_labels(root: Path, table: LabelTable) -> Iterator[Entry]:
+    for entry in list_images(root):
+        inner = PurePosixPath(Path(entry.where).relative_to(root).as_posix())
+        match = table.find(str(inner))
+        yield entry._replace(label=None if match is None else match.label, split=(match and match.split) or entry.split)
 
 
 def _is_hidden(inner: PurePath) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from regard.core.errors import DataError
+from regard.core.errors import DataError, pluralize
 from regard.data import huggingface
 from regard.data.images import arrays, listing
 from regard.data.images.arrays import Block
@@ -121,7 +121,11 @@ class ImageReader:
     def _read_files(self, path: Path) -> Iterator[Record]:
         errors: list[str] = []
         count = 0
-        for entry in listing.list_images(path):
+        entries, table = listing.list_labeled_images(path)
+        for entry in entries:
+            if table is not None and entry.label is None:
+                self.remarks.add(f"not in {table.file.name}; skipped", entry.where)
+                continue
             try:
                 opened = open_image(entry.source, name=entry.where)
             except DataError as error:
@@ -134,7 +138,13 @@ class ImageReader:
         if errors and not count:
             raise DataError(errors[0])
         if errors:
-            self.remarks.add(f"skipped, like {len(errors) - 1} more unreadable images", errors[0])
+            self.remarks.add(f"skipped ({pluralize(len(errors), 'image')} cannot be read)", errors[0])
+        if table is not None and not count:
+            first = next(iter(table.labels), "")
+            raise DataError(f"{table.file}: none of its images exists ({first!r} …); write the names of the files")
+        if table is not None and count < len(table.labels):
+            missing = f"{len(table.labels) - count:,} of {len(table.labels):,} names"
+            self.remarks.add(f"{missing} have no readable image", str(table.file))
         if not count:
             raise DataError(
                 f"{path}: contains no images; give PNG, JPEG, PGM …, idx or .npz files, or archives of images"

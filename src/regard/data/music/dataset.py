@@ -10,7 +10,8 @@ import json
 import lzma
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,13 @@ class MusicCollection(NamedTuple):
 
     splits: dict[str, list[Piece]]
     remarks: tuple[str, ...] = ()
+
+
+class FileLosses(NamedTuple):
+    """Number of notes of a file, and of those that the encoding cannot represent."""
+
+    notes: int
+    lost: int
 
 
 def content_bytes(content: Any) -> bytes:
@@ -119,7 +127,7 @@ def _check_grid_encoding(where: object, encoding: Encoding) -> None:
 
 def chorales() -> dict[str, Voices]:
     """Return the four-part chorales of the music21 package by name; they are parsed once and then cached."""
-    cached = files.cache_folder() / "music21-chorales.json"
+    cached = files.cache_folder() / f"music21-{_music21_version()}-chorales.json"
     if not cached.exists():
         scores = {
             path.stem: grid_encoding.four_voice_grid(musicxml.read(path), resolution=4) for path in _music21_files()
@@ -133,6 +141,13 @@ def chorales() -> dict[str, Voices]:
         raise DataError(
             f"{cached}: the cached chorales are damaged; delete the file, and it is created again"
         ) from None
+
+
+def _music21_version() -> str:
+    try:
+        return metadata.version("music21")
+    except metadata.PackageNotFoundError:
+        return "none"
 
 
 def _music21_files() -> list[Path]:
@@ -178,8 +193,9 @@ def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int
     remarks: list[str] = []
     splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
     unassigned: list[Piece] = []
+    losses: list[FileLosses] = []
     sampled = None if limit is None else _sample_files(path, index, limit=limit, seed=seed)
-    for name, source, data in _iter_files(path, remarks):
+    for name, source, data in iter_files(path, remarks):
         if sampled is not None and name not in sampled:
             continue
         row, split = index.get(Path(name).name, {}), _split_of(name, index)
@@ -190,6 +206,7 @@ def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int
             remarks.append(f"{error}; skipped")
             continue
         remarks += opened.remarks
+        losses.append(FileLosses(len(opened.parsed.notes), opened.num_lost))
         target.append(Piece(name, opened.content, row.get("composer", "")))
     if not any(splits.values()) and not unassigned:
         raise DataError(
@@ -198,13 +215,27 @@ def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int
     if unassigned:
         for name, pieces in split_pieces(unassigned, seed).items():
             splits[name] += pieces
-    return MusicCollection(splits, tuple(remarks))
+    return MusicCollection(splits, (*_loss_remarks(losses, encoding), *remarks))
+
+
+def _loss_remarks(losses: Sequence[FileLosses], encoding: Encoding) -> list[str]:
+    """Return one line on the share of the notes that an encoding cannot represent, with the remedy."""
+    num_lost, affected = sum(loss.lost for loss in losses), sum(loss.lost > 0 for loss in losses)
+    if not num_lost:
+        return []
+    share = num_lost / sum(loss.notes for loss in losses)
+    cause, remedy = (
+        ("out of range, or more than four at once", "data.encoding=events keeps them")
+        if encoding.name == grid_encoding.GridEncoding.name
+        else ("out of the range of a piano", "transpose the files")
+    )
+    return [f"{num_lost:,} notes ({share:.1%}) in {affected} of {len(losses)} files are lost: {cause}; {remedy}"]
 
 
 def _sample_files(path: Path, index: dict[str, dict[str, str]], *, limit: int, seed: int | None) -> set[str]:
     """Sample the names of the files to read: `limit` of each split, and `limit` of those without a split."""
     groups: dict[str | None, list[str]] = {}
-    for name, _, _ in _iter_files(path, []):
+    for name, _, _ in iter_files(path, []):
         groups.setdefault(_split_of(name, index), []).append(name)
     return {name for names in groups.values() for name in sample_names(names, limit, seed)}
 
@@ -228,7 +259,7 @@ def _read_index(path: Path) -> dict[str, dict[str, str]]:
     return {Path(row["file"]).name: row for row in rows if row["file"]}
 
 
-def _iter_files(path: Path, remarks: list[str]) -> Iterator[tuple[str, Path, bytes | None]]:
+def iter_files(path: Path, remarks: list[str]) -> Iterator[tuple[str, Path, bytes | None]]:
     """Yield name, path and (inside an archive) bytes of every piece below a folder, sorted by name."""
     for file in sorted(path.rglob("*")):
         name = str(file.relative_to(path))

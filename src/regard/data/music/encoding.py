@@ -19,9 +19,11 @@ class LoadedPiece(NamedTuple):
     """A parsed file: its content for an encoding, remarks, and the details that the encoding does not represent."""
 
     content: Any
-    remarks: tuple[str, ...] = ()  # including those of the file reader
+    remarks: tuple[str, ...] = ()  # of the file reader
     parsed: ParsedNotes = ParsedNotes([])  # the original notes, in quarters or in seconds, and their timing
     onsets: NDArray[np.bool_] | None = None  # (steps voices) True where a note starts, including repeated notes
+    loss_remarks: tuple[str, ...] = ()  # on notes that the encoding cannot represent
+    num_lost: int = 0  # notes of the file that are not in the content
 
 
 class PianoRollPoint(NamedTuple):

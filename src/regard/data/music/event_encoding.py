@@ -107,8 +107,9 @@ class EventEncoding:
                 f"{path}: no note lies in {self.low} … {self.high}, the range of this encoding; transpose it"
             )
         merged = resolve_overlaps([note._replace(voice=0) for note in in_range.notes], str(path))
-        remarks = (*parsed.remarks, *in_range.remarks, *merged.remarks)
-        return LoadedPiece(merged.notes, remarks, parsed)
+        num_lost = len(parsed.notes) - len(in_range.notes)
+        remarks = (*parsed.remarks, *merged.remarks)
+        return LoadedPiece(merged.notes, remarks, parsed, loss_remarks=in_range.remarks, num_lost=num_lost)
 
     def encode(self, content: Sequence[Note]) -> TokenArray:
         symusic = require("symusic", extra="music")

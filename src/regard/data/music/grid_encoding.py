@@ -21,7 +21,7 @@ from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi, musicxml
 from regard.data.music.encoding import LoadedPiece, PianoRollPoint, TokenArray
 from regard.data.music.key import pitch_name
-from regard.data.music.melody import voices_by_pitch
+from regard.data.music.melody import is_one_line, skyline, voices_by_pitch
 from regard.data.music.metre import Metre, Timing
 from regard.data.music.notes import Note, ParsedNotes, filter_pitch_range
 
@@ -91,15 +91,29 @@ class GridEncoding:
             raise DataError(f"{path}: no note lies in {self.low} … {self.high}, the range of this grid; transpose it")
         voices, remarks = self.to_grid(in_range.notes, where=str(path), names=parsed.voice_names)
         onsets = self.onsets(voices, in_range.notes)
-        return LoadedPiece(voices, (*parsed.remarks, *in_range.remarks, *remarks), parsed, onsets)
+        num_lost = self.count_lost(voices, parsed.notes)
+        return LoadedPiece(voices, parsed.remarks, parsed, onsets, (*in_range.remarks, *remarks), num_lost)
+
+    def count_lost(self, grid: Voices, notes: Sequence[Note]) -> int:
+        """Return the number of notes in quarters that do not start in a grid: out of range, or too many at once."""
+        starts = (_steps(note, self.resolution)[0] for note in notes)
+        return sum(
+            start >= len(grid) or not (grid[start] == note.pitch).any()
+            for start, note in zip(starts, notes, strict=True)
+        )
 
     def to_grid(
         self, notes: Sequence[Note], where: str = "piece", *, names: Sequence[str] = ()
     ) -> tuple[Voices, tuple[str, ...]]:
         """Notes in quarters -> grid of four voices and remarks.
 
-        Four parts become the voices, ordered from the highest to the lowest; otherwise notes are assigned by pitch.
+        Four parts become the voices, ordered from the highest to the lowest. One line is the soprano. Otherwise notes
+        are assigned by pitch.
         """
+        if is_one_line(notes):
+            line = self.melody_line(skyline(notes))
+            silent = np.full((len(line), len(VOICE_NAMES) - 1), SILENT, dtype=np.int16)
+            return np.concatenate([line[:, None], silent], axis=1), ()
         timed = [(*_steps(note, self.resolution), note) for note in notes]
         length = max(end for _, end, _ in timed)
         parts = voices_by_pitch(notes, names)

@@ -33,6 +33,12 @@ def voices_by_pitch(notes: Sequence[Note], names: Sequence[str] = ()) -> list[in
     return sorted(parts, key=lambda part: (-float(np.mean(parts[part])), part))
 
 
+def is_one_line(notes: Sequence[Note]) -> bool:
+    """Return True if the notes are of one part and never sound together; legato overlaps do not count."""
+    line = _trim_overlaps(sorted(notes))
+    return len({note.voice for note in line}) == 1 and all(a.end <= b.start for a, b in pairwise(line))
+
+
 def skyline(notes: Sequence[Note]) -> list[Note]:
     """Notes -> one line with the highest sounding note at every time. A monophonic line is unchanged."""
     ordered = _trim_overlaps(sorted(notes))

@@ -14,6 +14,7 @@ from regard.data.music.notes import Note, ParsedNotes, Pedal, resolve_overlaps, 
 Unit = Literal["second", "quarter"]
 TICKS_PER_QUARTER = 480  # of written files
 DEFAULT_TEMPO = 120.0  # quarters per minute of a file without a tempo, as the format specifies
+MAGIC = b"MThd"  # the first bytes of a MIDI file
 MAX_FILE_BYTES = 16 * 2**20  # an hour of piano music has a tenth of it
 MAX_SECONDS = 24 * 3600.0  # a longer file is damaged
 
@@ -39,8 +40,10 @@ def parse(data: bytes, unit: Unit, *, where: str) -> ParsedNotes:
         score = symusic.Score.from_midi(data)
         num_tempos, timing = len(score.tempos), _read_timing(score, unit)
         timed = score.to(unit)
-    except (RuntimeError, ValueError) as error:
-        raise DataError(f"{where}: not a MIDI file, or damaged ({_first_line(error)}); export it again") from None
+    except (RuntimeError, ValueError):  # the texts of the library do not help its users
+        if not data.startswith(MAGIC):
+            raise DataError(f"{where}: not a MIDI file, which starts with MThd; export it again as MIDI") from None
+        raise DataError(f"{where}: a damaged or truncated MIDI file of {len(data):,} bytes; export it again") from None
     tracks = [track for track in timed.tracks if not track.is_drum and len(track.notes)]
     if not tracks:
         raise DataError(f"{where}: contains no notes (drums do not count); give a file with a melody")
@@ -73,10 +76,6 @@ def _read_timing(score: Any, unit: Unit) -> Timing:
 
 def _to_note(note: Any, voice: int) -> Note:
     return Note(note.time, note.time + max(note.duration, 0.0), note.pitch, max(1, note.velocity), voice)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0].removeprefix("MiniMidi: ").strip()
 
 
 def render(

@@ -144,6 +144,7 @@ class DatasetOptions:
     cold_users: float = 0.0  # fraction of the users that is held out for cold-start tests
     cold_items: float = 0.0
     seed: int = 0
+    ordered: bool = True  # the order of a user's events matters: none is predicted from a later one
     excluded_ratings: tuple[float, float] | None = None  # drop ratings between these two values
 
     def __post_init__(self) -> None:
@@ -155,14 +156,15 @@ class DatasetOptions:
 def build_collection(tables: RatingTables, options: DatasetOptions) -> RatingsCollection:
     """Build a collection from tables: index and split the events, and encode the profiles.
 
-    Training events that are later than a user's held-out events are an error, except for random splits.
+    Training events that are later than a user's held-out events are an error, unless splits are random or the order
+    of events does not matter.
     """
     indexed = index_events(tables, options.scale)
     events, columns = _drop_neutral_ratings(indexed.events, options.excluded_ratings), tables.columns
     cold_users = splits.sample_held_out(len(indexed.user_ids), options.cold_users, seed=options.seed)
     cold_items = splits.sample_held_out(len(indexed.item_ids), options.cold_items, seed=options.seed + 1)
     split_ids = splits.assign(events, options.split, names=tables.splits, seed=options.seed)
-    if options.split != "random":
+    if options.split != "random" and options.ordered:
         splits.check_no_leakage(events, split_ids, indexed.user_ids)
     split_ids = splits.hold_out(split_ids, events, users=cold_users, items=cold_items)
     if not (split_ids == TRAIN).any():
@@ -179,7 +181,7 @@ def build_collection(tables: RatingTables, options: DatasetOptions) -> RatingsCo
         *indexed.remarks,
         *_id_remarks("users", indexed.user_ids, tables.users, columns.user, events.users),
         *_id_remarks("items", indexed.item_ids, tables.items, columns.item, events.items),
-        *_split_remarks(events, split_ids, options.split),
+        *_split_remarks(events, split_ids, options),
     ]
     return RatingsCollection(users, items, events, split_ids, indexed.scale, tuple(remarks))
 
@@ -212,16 +214,16 @@ def _id_remarks(noun: str, ids: Sequence[str], table: Table | None, key: str, ra
     return remarks
 
 
-def _split_remarks(events: Events, split_ids: IntArray, split: Split) -> list[str]:
+def _split_remarks(events: Events, split_ids: IntArray, options: DatasetOptions) -> list[str]:
     counts = np.bincount(events.users)
     below_three, single = int(((counts > 0) & (counts < 3)).sum()), int((counts == 1).sum())
     remarks = []
-    if below_three and split == "leave_one_out":
+    if below_three and options.split == "leave_one_out":
         remarks.append(
             f"{below_three} users have fewer than three ratings ({single} have one): "
             "they are used for training, never for testing"
         )
-    if split == "random":
+    if options.split == "random" and options.ordered:
         remarks.append("split=random: training contains ratings that are later than some that are held out")
     if (split_ids == COLD).any():
         cold = int((split_ids == COLD).sum())

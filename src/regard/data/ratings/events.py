@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.errors import DataError
+from regard.data.files import table_folders
 from regard.data.ratings.profiles import parse_number
 from regard.data.ratings.rating_files import RatingTables
 from regard.data.ratings.tables import Columns, Table, parse_timestamp
@@ -44,7 +45,7 @@ class IndexedEvents(NamedTuple):
 
 def index_events(tables: RatingTables, scale: tuple[float, float] | None = None) -> IndexedEvents:
     """Convert tables to events; an invalid rating, or one outside the scale, is an error that names its line."""
-    columns, remarks = tables.columns, _encoding_remarks(tables)
+    columns, remarks = tables.columns, [*_joined_remarks(tables), *_encoding_remarks(tables)]
     users = _index_ids(tables.ratings, tables.users, columns.user)
     items = _index_ids(tables.ratings, tables.items, columns.item)
     parts = [_parse_events(table, columns, users, items, split) for split, table in enumerate(tables.ratings)]
@@ -60,6 +61,14 @@ def index_events(tables: RatingTables, scale: tuple[float, float] | None = None)
     if duplicates:
         remarks.append(f"{duplicates} ratings are of an item that the same user rated again; the last rating counts")
     return IndexedEvents(events, list(users), list(items), scale, remarks)
+
+
+def _joined_remarks(tables: RatingTables) -> list[str]:
+    """Return a remark if the ratings are in several files that are not named after splits."""
+    paths = [table.path for table in tables.ratings]
+    if len(paths) < 2 or tables.splits:
+        return []
+    return [f"{paths[0].parent}: {len(paths)} files are joined: {table_folders.list_names(paths)}"]
 
 
 def _encoding_remarks(tables: RatingTables) -> list[str]:

@@ -1,4 +1,7 @@
-"""Batches of user histories: windows of training events, and test cases that ask for the next item of a user."""
+"""Batches of user histories: windows of training events, and test cases that ask for an item of a user.
+
+`Histories` keeps the order of events: the next item is predicted. `UnorderedHistories` hides it: any other item is.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,9 @@ class Histories:
 
     def batch(self, window_ids: Indices) -> HistoryBatch:
         """Window indices -> training batch."""
-        windows = [self.windows[window_id] for window_id in window_ids]
+        return self._to_batch([self.windows[window_id] for window_id in window_ids])
+
+    def _to_batch(self, windows: Sequence[HistoryWindow]) -> HistoryBatch:
         users = self.user_batch([w.user for w in windows], [w.rows[:-1] for w in windows])
         size = users.history.shape[1] + 1
         targets, target_mask = np.zeros((len(windows), size), np.int64), np.zeros((len(windows), size), np.bool_)
@@ -168,6 +173,50 @@ class Histories:
     def _to_cases(self, rows: IntArray) -> list[TestCase]:
         users = self.collection.events.users
         return [TestCase(int(users[row]), int(row)) for row in rows]
+
+
+class UnorderedHistories(Histories):
+    """The events of a collection as sets: any item of a user is predicted from a random part of the others.
+
+    Every batch shuffles the events of a user. The next event of a random order is a random one of the rest, so each
+    state predicts the rest from the part before it. Times are hidden.
+    """
+
+    @cached_property
+    def windows(self) -> list[HistoryWindow]:
+        """All training events of each user, as many times as they fill windows; `batch` samples from them."""
+        rows = np.flatnonzero(self.collection.split_ids == TRAIN)
+        return [
+            HistoryWindow(user, user_rows, starts_history=True)
+            for user, user_rows in _group_by_user(rows, self.collection.events.users[rows])
+            for _ in range(-(-len(user_rows) // (self.max_length + 1)))
+        ]
+
+    @cached_property
+    def lengths(self) -> Indices:
+        """Number of items of each window."""
+        return np.minimum([len(window.rows) for window in self.windows], self.max_length + 1).astype(np.int64)
+
+    def batch(self, window_ids: Indices) -> HistoryBatch:
+        """Window indices -> training batch of shuffled events, sampled if there are more than a window holds."""
+        windows = [self.windows[window_id] for window_id in window_ids]
+        orders = [torch.randperm(len(window.rows)).numpy()[: self.max_length + 1] for window in windows]
+        return self._to_batch(
+            [window._replace(rows=window.rows[order]) for window, order in zip(windows, orders, strict=True)]
+        )
+
+    def history_before(self, case: TestCase) -> IntArray:
+        """Return the user's rows of earlier splits; of a cold user all other rows."""
+        split_ids, users = self.collection.split_ids, self.collection.users
+        rows = np.arange(*self.collection.user_offsets[case.user : case.user + 2])
+        known = (split_ids[rows] < split_ids[case.row]) | users.held_out[case.user]
+        cold_items = self.collection.items.held_out[self.collection.events.items[rows]]
+        history: IntArray = rows[known & ~cold_items & (rows != case.row)]
+        return history
+
+    @cached_property
+    def _days(self) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+        return np.zeros(len(self.collection.events.users), np.float32)
 
 
 def _group_by_user(rows: IntArray, users: IntArray) -> list[tuple[int, IntArray]]:

@@ -11,11 +11,15 @@ from typing import NamedTuple
 
 from regard.core.errors import DataError
 from regard.data.examples import COMPRESSED_SUFFIXES, split_of, strip_compression
+from regard.data.files.table_folders import visible_files
 from regard.data.ratings import tables
 from regard.data.ratings.tables import COLUMN_ROLES, Columns, Table, positional_names, rename_columns
 
 YEAR = re.compile(r"\((\d{4})\)\s*$")
 UNNAMED_COLUMN = re.compile(r"|Unnamed: \d+")
+RATING_STEMS = ("ratings", "interactions", "clicks")
+PROFILE_STEMS = {"users": ("users",), "items": ("items", "movies")}
+JOINED_SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet")  # of tables that are read whatever their name
 FIVE_STAR_SCALE, HALF_STAR_SCALE = (1.0, 5.0), (0.5, 5.0)
 
 
@@ -116,29 +120,65 @@ def _movielens_csv(folder: Path) -> RatingTables | None:
 
 
 def _custom_tables(folder: Path, columns: Columns) -> RatingTables:
-    """Read ratings.csv (or interactions, clicks, or a file per split) with users.csv and items.csv."""
+    """Read ratings.csv (or interactions, clicks, parts, or a file per split) with users.csv and items.csv."""
+    profiles = {role: _table_files(folder, stems)[:1] for role, stems in PROFILE_STEMS.items()}
+    split_files = {split: _table_files(folder, (split,))[:1] for split in ("train", "valid", "test")}
+    splits = tuple(split for split, files in split_files.items() if files)
+    rating_files = _table_files(folder, RATING_STEMS) or _parts(folder, RATING_STEMS)
+    if rating_files:
+        splits = ()
+    elif splits:
+        rating_files = [split_files[split][0] for split in splits]
+    else:
+        rating_files = _unnamed_ratings(folder, columns)
+    read_table = partial(tables.read, names=partial(positional_names, columns))
+    ratings = tuple(read_table(path) for path in rating_files)
+    if not splits:
+        _check_same_columns(folder, ratings)
+    users, items = (tables.read(files[0]) if files else None for files in profiles.values())
+    return RatingTables(ratings, users, items, columns, splits=splits)
 
-    def find_table(*stems: str) -> Path | None:
-        return _find_file(folder, *(f"{stem}{suffix}" for stem in stems for suffix in tables.SUFFIXES))
 
-    rating_file = find_table("ratings", "interactions", "clicks")
-    split_files = {split: find_table(split) for split in ("train", "valid", "test")}
-    files = {"": rating_file} if rating_file else {split: path for split, path in split_files.items() if path}
-    if not files:
+def _table_files(folder: Path, stems: Sequence[str]) -> list[Path]:
+    """Return the tables with one of the stems, compressed or not."""
+    paths = (_find_file(folder, f"{stem}{suffix}") for stem in stems for suffix in tables.SUFFIXES)
+    return [path for path in paths if path is not None]
+
+
+def _parts(folder: Path, stems: Sequence[str]) -> list[Path]:
+    """Return the tables whose names start with one of the stems: ratings_1.csv, ratings-2020.csv."""
+    pattern = re.compile(rf"(?:{'|'.join(stems)})[\W_\d]", re.IGNORECASE)
+    return [file for file in _tables_in(folder) if pattern.match(file.name) and not _is_profile(file)]
+
+
+def _unnamed_ratings(folder: Path, columns: Columns) -> list[Path]:
+    """Return the tables of other names, if all have a column of users and one of items."""
+    files = [file for file in _tables_in(folder) if not _is_profile(file)]
+    roles = {role: columns.requested[role] for role in ("user", "item")}
+    if not files or not all(tables.has_columns_for(file, roles) for file in files):
         raise DataError(
             f"{folder}: no ratings; expected ratings.csv (or .tsv, .parquet, …), or train.csv and test.csv, with "
             "users.csv and items.csv for profiles"
         )
-    user_file, item_file = find_table("users"), find_table("items", "movies")
-    ratings = {
-        split: tables.read(path, partial(positional_names, columns))
-        for split, path in files.items()
-        if path is not None
-    }
-    users = None if user_file is None else tables.read(user_file)
-    items = None if item_file is None else tables.read(item_file)
-    splits = () if rating_file else tuple(ratings)
-    return RatingTables(tuple(ratings.values()), users, items, columns, splits=splits)
+    return files
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    return [file for file in visible_files(folder) if strip_compression(file).suffix.lower() in JOINED_SUFFIXES]
+
+
+def _is_profile(file: Path) -> bool:
+    return any(strip_compression(file).stem in stems for stems in PROFILE_STEMS.values())
+
+
+def _check_same_columns(folder: Path, ratings: Sequence[Table]) -> None:
+    """Raise a DataError if tables of ratings that would be joined have different columns."""
+    if len({tuple(sorted(table.columns)) for table in ratings}) > 1:
+        first = "; ".join(f"{table.path.name}: {', '.join(list(table.columns)[:6])}" for table in ratings[:4])
+        raise DataError(
+            f"{folder}: {len(ratings)} tables of ratings with different columns ({first}); give the path of one, or "
+            "move the others to another folder"
+        )
 
 
 def _rename_columns(source: RatingTables) -> RatingTables:

@@ -23,14 +23,14 @@ from typing import Any
 from regard.core.errors import DataError, did_you_mean
 from regard.core.extras import require
 from regard.data.examples import strip_compression
-from regard.data.files import encodings
+from regard.data.files import encodings, spreadsheets
 from regard.data.files.tables import MAX_CELL_CHARS, Record, csv_error_message, detect_delimiter, is_likely_header
 from regard.data.files.text_files import READ_ERRORS, open_compressed
 from regard.data.ratings.profiles import parse_number
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".dat": "::", ".data": "\t", ".txt": "\t", ".item": "|", ".user": "|"}
 FALLBACK_SEPARATORS = ("\t", "::", ";", ",", "|")  # for files whose separator differs from that of their suffix
-SUFFIXES = (*SEPARATORS, ".parquet")
+SUFFIXES = (*SEPARATORS, spreadsheets.SUFFIX, ".parquet")
 SNIFF_BYTES = 2**20  # bytes of a file that are read to detect its format
 SNIFF_RECORDS = 100  # records by which columns are classified
 UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -103,10 +103,9 @@ def read(path: Path, names: Sequence[str] | ColumnNamer = ()) -> Table:
     suffix = strip_compression(path).suffix.lower()
     if suffix == ".parquet":
         return _read_parquet(path)
-    if suffix not in SEPARATORS:
+    if suffix not in (*SEPARATORS, spreadsheets.SUFFIX):
         raise DataError(f"{path}: unknown kind of table; expected {', '.join(SUFFIXES)} (also .gz, .xz)")
-    text, encoding = _decode(path)
-    records = list(_parse_records(path, text, suffix))
+    records, encoding = _read_records(path, suffix)
     fixed_names = names(path, [record.cells for record in records[:SNIFF_RECORDS]]) if callable(names) else names
     header = list(fixed_names) or records[0].cells
     if len(set(header)) < len(header):
@@ -122,8 +121,19 @@ def read(path: Path, names: Sequence[str] | ColumnNamer = ()) -> Table:
     return Table(path, columns, line_numbers=[record.line for record in rows], encoding=encoding)
 
 
+def _read_records(path: Path, suffix: str) -> tuple[list[Record], str]:
+    """Return the records of a text table or a workbook, and the encoding if it is not UTF-8."""
+    if suffix == spreadsheets.SUFFIX:
+        rows = spreadsheets.read_sheet(path)
+        return [Record(line, [cell.strip() for cell in cells]) for line, cells in rows], ""
+    text, encoding = _decode(path)
+    return list(_parse_records(path, text, suffix)), encoding
+
+
 def read_head(path: Path, count: int) -> list[list[str]]:
-    """Return the cells of the first records of a text table."""
+    """Return the cells of the first records of a text table or a workbook."""
+    if path.suffix.lower() == spreadsheets.SUFFIX:
+        return [[cell.strip() for cell in cells] for _, cells in islice(spreadsheets.read_sheet(path), count)]
     text, _ = _decode(path, SNIFF_BYTES)
     records = _parse_records(path, text, strip_compression(path).suffix.lower())
     return [record.cells for record in islice(records, count)]
@@ -210,6 +220,12 @@ def normalize_ids(cells: list[str]) -> list[str]:
 def has_column_for(names: Sequence[str], role: str) -> bool:
     """Return True if one of the names is a common name for the role."""
     return _find_by_name(names, role, role) is not None
+
+
+def has_columns_for(path: Path, roles: Mapping[str, str]) -> bool:
+    """Return True if the first line of a table names a column for every role, by its configured name or an alias."""
+    names = list(read(path).columns) if path.suffix.lower() == ".parquet" else next(iter(read_head(path, 1)), [])
+    return all(_find_by_name(names, role, name) is not None for role, name in roles.items())
 
 
 def are_timestamps(cells: Sequence[str]) -> bool:
@@ -355,7 +371,7 @@ def _find_by_index(table: Table, role: str, requested: str) -> str | None:
 def _missing_column_hint(table: Table, matches: Mapping[str, str | None], role: str, requested: str) -> str:
     """Return the remedy for a missing column: the settings that name the most likely of the unused columns."""
     unused = {name: cells[:SNIFF_RECORDS] for name, cells in table.columns.items() if name not in matches.values()}
-    hint = did_you_mean(requested, unused)
+    hint = did_you_mean(requested, unused).replace("known:", "columns not used yet:")
     prefix = f"{hint} Set" if hint.endswith("?") else f"{hint}; set"
     if any(matches.values()):
         suggestion = _suggest_settings(unused, [role])

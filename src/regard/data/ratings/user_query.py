@@ -12,6 +12,7 @@ from regard.data.ratings.dataset import EntityTable, RatingsCollection
 from regard.data.ratings.tables import normalize_ids
 
 ARTICLE = re.compile(r"^(the|a|an)\s+(.*?)(\s*\(\d{4}\))?$", re.IGNORECASE)
+TRAILING_ARTICLE = re.compile(r", (the|a|an)(?=( \(\d{4}\))?$)")  # of a title key
 YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
 
 
@@ -114,13 +115,15 @@ def _find_item(text: str, index_by_name: Mapping[str, int]) -> int | None:
 
 
 def _index_names(items: EntityTable) -> dict[str, int]:
-    """Map the names of items to indices: the title, the title without its year if that is unique, and the id."""
+    """Map the names of items to indices: the title and the id; if unique, the title without its year or article."""
     index_by_name: dict[str, int] = {}
-    without_year: dict[str, list[int]] = {}
+    shortened: dict[str, list[int]] = {}
     for index, title in enumerate(items.titles):
         index_by_name.setdefault(_title_key(title), index)
-        without_year.setdefault(_title_key(YEAR.sub("", title)), []).append(index)
-    for key, indices in without_year.items():
+        keys = _title_key(title), _title_key(YEAR.sub("", title))
+        for name in dict.fromkeys((*keys[1:], *(TRAILING_ARTICLE.sub("", key) for key in keys))):
+            shortened.setdefault(name, []).append(index)
+    for key, indices in shortened.items():
         if len(indices) == 1:
             index_by_name.setdefault(key, indices[0])
     return index_by_name | {name: index for name, index in items.index_by_id.items() if name not in index_by_name}

@@ -9,13 +9,9 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.text.tokenizer import MAX_WORD_CHARS, SPECIAL_TOKENS, Tokenizer
+from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from regard.data.text.tokenizer_engine import BYTE_PATTERN, panics_as_errors, parse_engine
 
-_REPEAT = f"{{1,{MAX_WORD_CHARS}}}"
-SPLIT_PATTERN = (
-    rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}{_REPEAT}| ?\p{{N}}{_REPEAT}| ?[^\s\p{{L}}\p{{N}}]{_REPEAT}"
-    rf"|\s{_REPEAT}(?!\S)|\s{_REPEAT}"
-)
 MIN_VOCAB_SIZE = len(SPECIAL_TOKENS) + 256  # the special tokens and every byte
 
 
@@ -32,7 +28,7 @@ def train(texts: Iterable[str], *, size: int, lowercase: bool = False, minimum: 
     lower = [normalizers.Lowercase()] if lowercase else []
     engine.normalizer = normalizers.Sequence([normalizers.NFC(), *lower])
     # Split like Radford et al., but also split words and runs of symbols after MAX_WORD_CHARS characters.
-    split = pre_tokenizers.Split(tokenizers.Regex(SPLIT_PATTERN), "isolated")
+    split = pre_tokenizers.Split(tokenizers.Regex(BYTE_PATTERN), "isolated")
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
@@ -44,6 +40,7 @@ def train(texts: Iterable[str], *, size: int, lowercase: bool = False, minimum: 
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    engine.train_from_iterator(texts, trainer)
+    with panics_as_errors():
+        engine.train_from_iterator(texts, trainer)
     state = json.loads(engine.to_str()) | {"added_tokens": []}  # special tokens are not matched in texts
-    return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(state)))
+    return Tokenizer(parse_engine(json.dumps(state)))

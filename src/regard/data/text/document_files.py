@@ -7,6 +7,7 @@ document. The name of its folder is the class, and the name of a folder above it
 from __future__ import annotations
 
 import fnmatch
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.data import examples
 from regard.data.examples import SPLIT_ALIASES, Examples
-from regard.data.files import archives, tables
+from regard.data.files import archives, spreadsheets, table_folders, tables
+from regard.data.files.table_folders import SplitFiles
 
 SNIFF_RECORDS = 300  # records that are used to detect the columns
 LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "target", "라벨", "레이블", "감정", "분류", "y")
@@ -73,14 +75,23 @@ def read(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
         return {"train": read_table(path, layout)}
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder")
-    files = examples.files_by_split(path, tables.SUFFIXES)
+    files, remarks = document_tables(path)
     if files:
-        return {split: read_table(file, layout) for split, file in files.items()}
-    table_files = sorted(file for file in path.iterdir() if examples.strip_compression(file).suffix in tables.SUFFIXES)
+        parts = {split: [read_table(file, layout) for file in files[split]] for split in files}
+        return {split: examples.join(parts[split], f"{path}", remarks) for split in parts}
     archive_files = sorted(file for file in path.iterdir() if archives.is_archive(file))
-    if table_files:
-        return {"train": read_table(table_files[0], layout)}
+    if len(archive_files) > 1 and not archives.list_text_files(path):
+        names = table_folders.list_names(archive_files)
+        raise DataError(f"{path}: {len(archive_files)} archives ({names}); give the path of one")
     return _by_class(archive_files[0] if archive_files and not archives.list_text_files(path) else path, layout)
+
+
+def document_tables(folder: Path) -> SplitFiles:
+    """Folder -> its tables by split; a text file is a table only if it is named after a split (ratings_train.txt)."""
+    files = table_folders.visible_files(folder)
+    candidates = [file for file in files if table_folders.is_table(file)]
+    named = [file for file in files if table_folders.file_split(file) and not archives.is_archive(file)]
+    return table_folders.join_tables(folder, sorted({*candidates, *named}))
 
 
 def read_table(path: Path, layout: Layout) -> Examples[Document]:
@@ -88,8 +99,8 @@ def read_table(path: Path, layout: Layout) -> Examples[Document]:
     suffix = examples.strip_compression(path).suffix
     if suffix == ".jsonl":
         return examples.from_files(f"{path}", lambda: _records(path, layout), path, key=str(layout))
-    if suffix not in (".tsv", ".csv", ".txt"):
-        raise DataError(f"{path}: unknown file type; expected .tsv, .csv or .jsonl (also .gz, .xz), or a folder")
+    if suffix not in (".tsv", ".csv", ".txt", spreadsheets.SUFFIX):
+        raise DataError(f"{path}: unknown file type; expected .tsv, .csv, .xlsx or .jsonl (also .gz, .xz), or a folder")
     return examples.from_files(f"{path}", lambda: _from_cells(path, layout), path, key=str(layout))
 
 
@@ -117,16 +128,23 @@ def _column(name: str, top: Sequence[str], records: Sequence[Sequence[str]], pat
     for alias in (name.strip().casefold(), *COLUMN_ALIASES.get(name, ())):
         if alias in plain:
             return plain.index(alias)
-    guessed = guess_columns([top, *records])
-    remedy = f"data.label={guessed[0] + 1} data.text={guessed[1] + 1}" if guessed else "data.label=1 data.text=2"
+    by_name, by_number = (guess_columns(part) if part else None for part in (records, [top, *records]))
+    remedy = f"data.label={by_number[0] + 1} data.text={by_number[1] + 1}" if by_number else "data.label=1 data.text=2"
+    setting = f"data.{name}=…"
+    if by_name and tables.is_likely_header(top, records):
+        cells = dict(zip(COLUMN_ALIASES, (top[index].strip() for index in by_name), strict=True))
+        setting = " ".join(shlex.quote(f"data.{side}={cell}") for side, cell in cells.items())
     raise ConfigError(
         f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; give its name "
-        f"(data.{name}=…), or if there is no header the column numbers: {remedy}; {did_you_mean(name, top)}"
+        f"({setting}), or if there is no header the column numbers: {remedy}; {did_you_mean(name, top)}"
     )
 
 
 def guess_columns(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
-    """Guess the columns of label and text: few distinct values, and the longest texts. None if there is one column."""
+    """Guess the columns of label and text: few distinct values, and the longest texts. None if there is one column.
+
+    A column with one value cannot be the label, unless there is no other.
+    """
     columns = list(zip(*(record for record in records if len(record) == len(records[0])), strict=True))
     if len(columns) < 2:
         return None

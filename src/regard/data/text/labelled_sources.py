@@ -96,7 +96,8 @@ def _built_in(
         raise ConfigError(
             f"no data {source.name!r}; files are given as data.path=…; {did_you_mean(source.name, languages)}"
         )
-    sizes = {"train": source.examples, "valid": HELD_OUT_EXAMPLES, "test": HELD_OUT_EXAMPLES}
+    held_out = entities.SPLITS[1:] if languages is ENTITIES else ("valid", "test")
+    sizes = {"train": source.examples, **dict.fromkeys(held_out, HELD_OUT_EXAMPLES)}
     return Splits(
         {
             split: Examples(

@@ -11,12 +11,12 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-import tokenizers
 from numpy.typing import NDArray
 
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from regard.data.text.tokenizer_engine import parse_engine
 
 MASK_TOKEN = "<mask> "  # name in the vocabulary; the trailing space keeps texts from matching it
 MASK_PATTERN = re.compile(r"\[MASK\]|<mask>|\[mask\]")  # spellings accepted in user input
@@ -35,7 +35,7 @@ def with_mask(tokenizer: Tokenizer) -> Tokenizer:
         vocabulary[MASK_TOKEN] = tokenizer.vocab_size
     else:  # unigram: pieces with scores
         vocabulary.append([MASK_TOKEN, min(score for _, score in vocabulary) - 10])
-    return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(state)))
+    return Tokenizer(parse_engine(json.dumps(state)))
 
 
 def special_tokens_of(tokenizer: Tokenizer) -> SpecialTokens:

@@ -1,4 +1,4 @@
-"""Readers of parallel text: aligned files (`train.en`, `train.de`), TSV, CSV and JSONL tables, plain or compressed.
+"""Readers of parallel text: aligned files (`train.en`, `train.de`), and tables (TSV, CSV, JSONL, Excel workbooks).
 
 The columns of a table are detected by its header, by their order, or by number. Ambiguous tables are an error that
 names the settings to choose: a first line that looks like a header but names neither language, columns whose scripts
@@ -8,6 +8,7 @@ suggest that they are swapped, or many columns of which the first ones are not t
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
@@ -15,10 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError, DataError, did_you_mean
-from regard.data.examples import COMPRESSED_SUFFIXES, Examples, from_files, split_of, strip_compression
-from regard.data.files import tables
+from regard.data.examples import Examples, from_files, join, strip_compression
+from regard.data.files import spreadsheets, tables
 from regard.data.files.tables import is_likely_header
 from regard.data.files.text_files import read_lines
+from regard.data.text import pair_groups
 from regard.data.text.languages import (
     LANGUAGE_NAMES,
     SOURCE_COLUMNS,
@@ -32,8 +34,6 @@ from regard.data.text.languages import (
 
 Pair = tuple[str, str]
 Pairs = Examples[Pair]
-SETTINGS = "data.source=… data.target=…"
-SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".ods", ".numbers")
 SNIFF_RECORDS = 100  # records that the first one is compared with
 ID_PATTERN = re.compile(r"[\d\W_]+|[^\s\d]{0,12}[-_.:#]?\d\S*")  # 17, 3.5, s-017, eng:17: an id, not a text
 
@@ -64,18 +64,13 @@ class PairColumns(NamedTuple):
 
 
 def read(path: Path, languages: Languages) -> dict[str, Pairs]:
-    """File, or folder with files named after splits -> sentence pairs of each split."""
-    if path.is_file():
-        sides = aligned_files(path, languages)
-        return {"train": read_parallel(*sides) if sides else _read_file(path, languages)}
-    if not path.is_dir():
-        if pairs := _read_stem(path, languages):
-            return {"train": pairs}
-        raise DataError(f"{path}: no such file or folder")
-    splits = _tables_in(path, languages) or _aligned_files_in(path, languages)
-    if "train" not in splits and len(splits) == 1:
-        return {"train": next(iter(splits.values()))}
-    return splits
+    """File, or folder of tables or aligned files -> sentence pairs of each split."""
+    groups, remarks = pair_groups.find_groups(path, languages[:2])
+    splits: dict[str, list[Pairs]] = {}
+    for split, files in groups:
+        part = read_parallel(files[0], files[1]) if len(files) > 1 else _read_file(files[0], languages)
+        splits.setdefault(split, []).append(part)
+    return {split: join(parts, f"{path}", remarks) for split, parts in splits.items()}
 
 
 def read_parallel(source: Path, target: Path) -> Pairs:
@@ -130,9 +125,18 @@ def from_record(record: Any, languages: Languages, where: str) -> Pair:
     if not isinstance(texts, dict):
         raise DataError(f"{where}: expected an object with a text for each language, got {record!r:.60}")
     source, target = record_keys(texts, languages)
+    if source not in texts and target not in texts and (names := _text_keys(texts, languages)):
+        raise DataError(
+            f"{where}: the keys {', '.join(texts)} do not name {languages.source} and {languages.target}; set "
+            + " ".join(
+                shlex.quote(f"data.{side}={name}") for side, name in zip(("source", "target"), names, strict=True)
+            )
+        )
     for code in (source, target):
         if code not in texts:
-            raise DataError(f"{where}: no language {code!r}; name both: {SETTINGS}; {did_you_mean(code, texts)}")
+            raise DataError(
+                f"{where}: no language {code!r}; name both: {pair_groups.SETTINGS}; {did_you_mean(code, texts)}"
+            )
         if not isinstance(texts[code], str):
             raise DataError(f"{where}: {code!r} is {texts[code]!r:.60}, which is not a text")
     return _single_line(texts[source]), _single_line(texts[target])
@@ -147,19 +151,16 @@ def record_keys(record: Mapping[str, object], languages: Languages) -> tuple[str
     return (languages.source, languages.target) if columns is None else (names[columns.source], names[columns.target])
 
 
-def aligned_files(path: Path, languages: Languages) -> tuple[Path, Path] | None:
-    """One of two aligned files (news.en) -> both (news.en, news.ko); None if its suffix is neither language."""
-    stem, codes = strip_compression(path).with_suffix(""), languages[:2]
-    if strip_compression(path).suffix.removeprefix(".") not in codes:
+def _text_keys(record: Mapping[str, object], languages: Languages) -> tuple[str, str] | None:
+    """Guess the keys of both texts in a record, by script if the languages differ in it; None unless there are two."""
+    texts = {name: value for name, value in record.items() if isinstance(value, str) and value.strip()}
+    names = [name for name, value in texts.items() if not ID_PATTERN.fullmatch(value.strip())]
+    if len(names) < 2:
         return None
-    source, target = (_existing(stem.with_name(f"{stem.name}.{code}")) for code in codes)
-    for side, code in zip((source, target), codes, strict=True):
-        if not side.exists():
-            raise DataError(
-                f"{path}: there is no {side.name} next to it; add that file with the aligned lines of {code}, or name "
-                f"another language: {SETTINGS}"
-            )
-    return source, target
+    scripts = [script_of(texts[name]) for name in names[:2]]
+    expected = [script_of_language(code) for code in languages[:2]]
+    is_reversed = None not in expected and expected[0] != expected[1] and scripts == expected[::-1]
+    return (names[1], names[0]) if is_reversed else (names[0], names[1])
 
 
 def find_columns(top: Sequence[str], records: Sequence[Sequence[str]], languages: Languages, path: Path) -> PairColumns:
@@ -236,60 +237,23 @@ def _read_file(path: Path, languages: Languages) -> Pairs:
     suffix = strip_compression(path).suffix
     if suffix == ".jsonl":
         return read_jsonl(path, languages)
-    if suffix in (".tsv", ".csv", ".txt"):
+    if suffix == pair_groups.TEXT_SUFFIX and not pair_groups.has_tab(path):
+        command = f"regard train language {shlex.quote(f'data.paths={path}')}"
+        raise DataError(
+            f"{path}: no line has a tab, so it has no pairs; put the aligned lines of the other language into a file "
+            f"next to it (x.en and x.ko), or to train on plain text: {command}"
+        )
+    if suffix in (".tsv", ".csv", ".txt", spreadsheets.SUFFIX):
         return read_table(path, languages)
-    if suffix in SPREADSHEET_SUFFIXES:
-        raise DataError(f"{path}: a spreadsheet; save it as CSV UTF-8 (File, Save as) and use that file")
+    if suffix in spreadsheets.OTHER_SUFFIXES:
+        raise DataError(f"{path}: a spreadsheet; save it as .xlsx or as CSV UTF-8 (File, Save as) and use that file")
     code = suffix.removeprefix(".")
     if code in LANGUAGE_NAMES:
         raise DataError(
             f"{path}: its language, {code}, is neither data.source={languages.source} nor data.target="
             f"{languages.target}; name the languages of both files: data.source={code} data.target=…"
         )
-    raise DataError(f"{path}: unknown file type; expected .tsv, .csv or .jsonl (also .gz, .xz), or a folder")
-
-
-def _read_stem(stem: Path, languages: Languages) -> Pairs | None:
-    """`corpus/news` -> pairs of corpus/news.en and corpus/news.de; None if one of them does not exist."""
-    sides = [_existing(stem.with_name(f"{stem.name}.{code}")) for code in languages[:2]]
-    return read_parallel(*sides) if all(side.exists() for side in sides) else None
-
-
-def _existing(path: Path) -> Path:
-    """Return the path, or the path of its compressed file if only that exists."""
-    candidates = [path, *(path.with_name(path.name + suffix) for suffix in COMPRESSED_SUFFIXES)]
-    return next((candidate for candidate in candidates if candidate.exists()), path)
-
-
-def _tables_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
-    files = sorted(path for path in folder.iterdir() if strip_compression(path).suffix in tables.SUFFIXES)
-    splits: dict[str, Pairs] = {}
-    for path in files:
-        split = split_of(strip_compression(path).stem)
-        if split is not None:
-            splits.setdefault(split, _read_file(path, languages))
-    return {"train": _read_file(files[0], languages)} if files and not splits else splits
-
-
-def _aligned_files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
-    files = {strip_compression(path).name: path for path in sorted(folder.iterdir()) if path.is_file()}
-    sides = [{Path(n).stem: p for n, p in files.items() if Path(n).suffix == f".{code}"} for code in languages[:2]]
-    for code, side in zip(languages[:2], sides, strict=True):
-        if not side:
-            present = {Path(name).suffix.removeprefix(".") for name in files} - {"", "md", "txt", "json"}
-            raise DataError(f"{folder}: no file for language {code!r}; {did_you_mean(code, present)}")
-    splits: dict[str, Pairs] = {}
-    for stem in sorted({*sides[0], *sides[1]}):
-        split = split_of(stem)
-        if split is None or split in splits:
-            continue
-        for code, side in zip(languages[:2], sides, strict=True):
-            if stem not in side:
-                raise DataError(f"{folder}: {stem}.{code} is missing; the other language has {stem}")
-        splits[split] = read_parallel(sides[0][stem], sides[1][stem])
-    if not splits:
-        raise DataError(f"{folder}: no file named train, valid or test; it has {', '.join(sorted(files)[:5])}")
-    return splits
+    raise DataError(f"{path}: unknown file type; expected .tsv, .csv, .xlsx or .jsonl (also .gz, .xz), or a folder")
 
 
 def _single_line(cell: str) -> str:

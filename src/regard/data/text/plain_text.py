@@ -31,7 +31,7 @@ BUILT_IN = "python"
 DOWNLOADS = ("tinyshakespeare",)  # downloads that contain plain text
 HELD_OUT_DIVISOR = 10  # a tenth of the characters is held out if there is no validation text
 DOCUMENTS_PER_HELD_OUT = 20  # of at least 20 documents, one in 20 is held out for each of validation and test
-TABLE_SUFFIXES = (".tsv", ".csv")
+TABLE_SUFFIXES = (".tsv", ".csv", ".xlsx")
 SKIPPED_PREFIXES = ("readme", "contents", "cats.txt", "license")  # files that are not texts
 
 Documents = Examples[str]

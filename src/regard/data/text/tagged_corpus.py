@@ -22,6 +22,7 @@ from regard.data.text import tag_schemes, word_units
 from regard.data.text.tag_schemes import Entity, Scheme
 from regard.data.text.tagged_files import Sentence, Span, entity_spans
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from regard.data.text.tokenizer_engine import panics_as_errors
 from regard.data.text.unicode import nfc
 from regard.layers.document_batch import UnitBatch
 
@@ -55,7 +56,8 @@ def train_word_tokenizer(texts: Iterable[str], *, size: int, lowercase: bool, mi
     trainer = trainers.WordLevelTrainer(
         vocab_size=size, min_frequency=minimum, special_tokens=list(SPECIAL_TOKENS), show_progress=False
     )
-    engine.train_from_iterator(texts, trainer)
+    with panics_as_errors():
+        engine.train_from_iterator(texts, trainer)
     return Tokenizer(engine)
 
 

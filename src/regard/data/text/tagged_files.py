@@ -16,6 +16,8 @@ from typing import Literal, NamedTuple
 from regard.core.errors import DataError
 from regard.data import examples
 from regard.data.examples import Examples
+from regard.data.files import table_folders
+from regard.data.files.table_folders import SplitFiles
 from regard.data.files.text_files import read_lines
 from regard.data.text import tag_schemes
 from regard.data.text.tag_schemes import Entity, Scheme
@@ -24,7 +26,6 @@ Span = tuple[int, int]
 Format = Literal["auto", "conll", "klue", "klp"]
 MARKUP = re.compile(r"<([^<>]+):([A-Za-z_]+)>")
 DOCUMENT = "-DOCSTART-"
-SUFFIXES = (".conll", ".iob", ".bio", ".tsv", ".txt", ".ner")
 
 
 class Line(NamedTuple):
@@ -58,11 +59,24 @@ def read(path: Path, *, file_format: Format = "auto", scheme: Scheme | None = No
         return {"train": read_sentences(path, file_format=file_format, scheme=scheme)}
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder")
-    files = examples.files_by_split(path, SUFFIXES)
+    files, remarks = split_files(path)
     if not files:
         names = ", ".join(sorted(file.name for file in path.iterdir())[:5])
         raise DataError(f"{path}: no file named train, valid or test; it has {names or 'nothing'}")
-    return {split: read_sentences(file, file_format=file_format, scheme=scheme) for split, file in files.items()}
+    return {
+        split: examples.join(
+            [read_sentences(file, file_format=file_format, scheme=scheme) for file in files[split]], f"{path}", remarks
+        )
+        for split in files
+    }
+
+
+def split_files(folder: Path) -> SplitFiles:
+    """Folder -> its files named after splits; without such names, its files with a suffix of tagged words."""
+    files = table_folders.visible_files(folder)
+    named = [file for file in files if table_folders.file_split(file)]
+    tagged = [file for file in files if examples.strip_compression(file).suffix in table_folders.TAGGED_SUFFIXES]
+    return table_folders.group_by_split(folder, sorted({*named, *tagged}))
 
 
 def read_sentences(path: Path, *, file_format: Format = "auto", scheme: Scheme | None = None) -> Examples[Sentence]:

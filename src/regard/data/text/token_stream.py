@@ -100,7 +100,7 @@ def encode_parts(
     documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.eos
 ) -> Iterator[EncodedPart]:
     """Texts -> their tokens, part by part, with EOS between documents; blank documents are skipped."""
-    prefixed = str(tokenizer.engine.normalizer.normalize_str("a")).startswith(" ")
+    prefixed = tokenizer.adds_prefix
     pending: list[tuple[str, bool]] = []  # pieces, and True for the last piece of a document
     prefix: list[int] = []
     characters = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,21 +16,23 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.core.data_specs import SpecialTokens
-from regard.core.errors import CheckpointError, ConfigError, DataError
+from regard.core.errors import CheckpointError, ConfigError, DataError, TrustError
 from regard.core.files import write_text
+from regard.data.text.tokenizer_engine import (
+    CHARACTER_PATTERN,
+    SUBWORD_PATTERN,
+    WORD_PATTERN,
+    TokenizerEngine,
+    panics_as_errors,
+    parse_engine,
+    read_engine,
+)
 from regard.data.text.unicode import nfc, nfc_spans
 
 Level = Literal["bpe", "unigram", "word", "char"]
 
-# A pre-token never ends in a space unless it is a single space, so no text can match the name of a special token.
-SPECIAL_TOKENS = ("<pad> ", "<unknown> ", "<start> ", "<end> ")
+SPECIAL_TOKENS = ("<pad> ", "<unknown> ", "<start> ", "<end> ")  # no pre-token ends in a space
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # text of the unknown token
-# Training time of subwords is quadratic in the length of a word, so long words are split after this many characters.
-MAX_WORD_CHARS = 100
-_REPEAT = f"{{1,{MAX_WORD_CHARS}}}"
-SUBWORD_PATTERN = rf" ?[\p{{L}}\p{{M}}]{_REPEAT}| ?\p{{N}}{_REPEAT}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]{_REPEAT}|\s"
-WORD_PATTERN = rf" ?[\p{{L}}\p{{M}}\p{{N}}]{_REPEAT}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]|\s"
-CHARACTER_PATTERN = r"[\s\S]"
 
 
 class TokenSpan(NamedTuple):
@@ -44,10 +47,10 @@ class TokenSpan(NamedTuple):
 class Tokenizer:
     """Text <-> token ids. Ids 0 … 3 are special tokens; of these, text is only encoded to the unknown token."""
 
-    def __init__(self, engine: tokenizers.Tokenizer) -> None:
-        self.engine = engine
-        self._prefixed = str(engine.normalizer.normalize_str("a")).startswith(" ")
-        self._bytes = isinstance(engine.decoder, decoders.ByteLevel)
+    def __init__(self, engine: TokenizerEngine | tokenizers.Tokenizer) -> None:
+        self.engine = engine if isinstance(engine, TokenizerEngine) else TokenizerEngine(engine)
+        self.adds_prefix = self.engine.normalize("a").startswith(" ")  # it prepends a space to every text
+        self._bytes = isinstance(self.engine.decoder, decoders.ByteLevel)
 
     @property
     def vocab_size(self) -> int:
@@ -85,6 +88,14 @@ class Tokenizer:
         names = (str(self.engine.id_to_token(token)) for token in range(self.vocab_size))
         return ["" if len(name) > 1 and name.endswith(" ") else self.token_text(i) for i, name in enumerate(names)]
 
+    @cached_property
+    def spelling_tokens(self) -> frozenset[int]:
+        """Tokens of one character or byte of a subword tokenizer; empty if tokens are words or characters."""
+        if not isinstance(self.engine.model, models.BPE | models.Unigram):
+            return frozenset()
+        names = self.engine.get_vocab().items()
+        return frozenset(token for name, token in names if len(name) == 1 or (len(name) == 2 and name[0] in " Ġ"))
+
     def encode_with_offsets(self, text: str) -> list[TokenSpan]:
         """Raw text, composed or not -> its tokens with offsets into the raw text."""
         _check_surrogates([text])
@@ -92,7 +103,7 @@ class Tokenizer:
         raw_spans = nfc_spans(text)
         pieces: list[TokenSpan] = []
         for token, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True):
-            prefix = not pieces and self._prefixed and self.engine.id_to_token(token) == " "
+            prefix = not pieces and self.adds_prefix and self.engine.id_to_token(token) == " "
             spans = raw_spans[start:start] if prefix else raw_spans[start:stop]
             first, last = (spans[0][0], spans[-1][1]) if spans else (0, 0)
             pieces.append(TokenSpan(token, self.token_text(token), _without_space(text, first, last), last))
@@ -145,11 +156,12 @@ def _check_surrogates(texts: Sequence[str]) -> None:
 def load(path: Path) -> Tokenizer:
     """Load a file written by `save`."""
     try:
-        engine = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        engine = read_engine(path)
         engine.encode(REPLACEMENT, add_special_tokens=False)  # some errors only occur at an unknown character
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such tokenizer file; is the run folder complete?") from None
-    except Exception as error:  # the library raises bare Exception for any problem with the JSON
+        tokenizer = Tokenizer(engine)
+    except (CheckpointError, TrustError):
+        raise
+    except Exception as error:  # the library raises bare Exception
         raise CheckpointError(f"{path}: not a tokenizer file: {error}") from None
     if tuple(engine.id_to_token(i) for i in range(len(SPECIAL_TOKENS))) != SPECIAL_TOKENS:
         raise CheckpointError(
@@ -157,7 +169,7 @@ def load(path: Path) -> Tokenizer:
         )
     engine.no_padding()  # an untrusted file may pad to any length
     engine.no_truncation()
-    return Tokenizer(engine)
+    return tokenizer
 
 
 def train(texts: Iterable[str], *, level: Level, size: int, lowercase: bool = False, minimum: int = 1) -> Tokenizer:
@@ -170,12 +182,13 @@ def train(texts: Iterable[str], *, level: Level, size: int, lowercase: bool = Fa
     strip = [decoders.Strip(" ", 1, 0)] if prefix else []
     engine.decoder = decoders.Sequence([decoders.Fuse(), *strip])
     _check_size(texts, engine.normalizer, level=level, size=size)
-    engine.train_from_iterator(texts, trainer)
+    with panics_as_errors():
+        engine.train_from_iterator(texts, trainer)
     # Special tokens stay in the vocabulary but are not matched in texts: "<end>" in a text is five characters.
     state = json.loads(engine.to_str()) | {"added_tokens": []}
     if level == "unigram":
         state["model"]["vocab"] = _with_stable_order(state["model"]["vocab"])
-    return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(state)))
+    return Tokenizer(parse_engine(json.dumps(state)))
 
 
 def _with_stable_order(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:

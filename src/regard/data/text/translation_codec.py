@@ -14,10 +14,11 @@ from regard.core.protocols import Hypothesis
 from regard.core.protocols.text_codec import TokenRows
 from regard.data.text import tokenizer as text_tokenizer
 from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.unknown_words import find_unknown_words
 
 VERBS = ("translate",)
 MAX_LENGTH_RATIO, MAX_LENGTH_MARGIN = 2, 10  # limit of a translation: ratio · source tokens + margin
-EMPTY_PREDICTION = Prediction("", score=0.0, rank=0.0)  # the translation of a blank text
+EMPTY_PREDICTION = Prediction("", score=0.0, ranking_score=0.0)  # the translation of a blank text
 
 
 def tokenizer_files(*, joint: bool) -> list[str]:
@@ -68,6 +69,10 @@ class TranslationCodec:
         )
         rows_iterator = iter(rows)
         return [next(rows_iterator) if text.strip() else [] for text in texts]
+
+    def unknown_tokens(self, text: str, row: Sequence[int]) -> tuple[str, ...]:
+        """Text and its source row -> the words that the training data did not contain."""
+        return find_unknown_words(text, self.source, row)
 
     def max_new_tokens(self, row: Sequence[int]) -> int:
         """Return the maximum number of tokens of a translation."""

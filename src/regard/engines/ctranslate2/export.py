@@ -30,10 +30,10 @@ from regard.models.gpt import Encoder as GPTEncoder
 from regard.models.transformer import DecoderStack, Encoder, Transformer
 
 
-def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> None:
+def export(model: nn.Module, sizes: Any, folder: Path, *, key: str = "") -> None:
     """Write a Transformer, a GPT or the encoder of a BERT as a CTranslate2 model to `folder`, atomically.
 
-    The seal of the export contains `weights`, the checksum of the weights file. A head on an encoder is not exported.
+    The seal of the export contains `key`, its key in the cache. A head on an encoder is not exported.
     """
     if not is_supported(model):
         raise ConfigError(
@@ -49,7 +49,7 @@ def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> 
     spec.config.layer_norm_epsilon = next(module.eps for module in model.modules() if isinstance(module, nn.LayerNorm))
     spec.validate()
     spec.optimize()
-    cache.create_export(folder, weights, lambda draft: spec.save(str(draft)))
+    cache.create_export(folder, key, lambda draft: spec.save(str(draft)))
 
 
 def is_supported(model: nn.Module) -> bool:

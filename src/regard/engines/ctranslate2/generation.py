@@ -88,7 +88,7 @@ def ct2_generation(decoding: DecodingStrategy | None, factory: GeneratorFactory)
     if decoding is None or decoding.name not in (*search.SUPPORTED_STRATEGIES, "sample"):
         name = "a task without decoding" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2: supports greedy, beam and sample, not {name}; use engine native")
-    return CT2Generation(decoding.name, decoding.config, factory)
+    return CT2Generation(decoding.name, decoding.config, factory, request_indices=decoding.request_indices)
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,11 @@ from regard.training.load_run import LoadedRun
 
 
 def ensure_export(parts: LoadedRun) -> Path:
-    """Return the export of a run's weights; it is created now unless it is complete."""
-    folder, weights = cache.cache_path(parts.folder)
-    if not cache.is_complete(folder, weights):
-        export(parts.model, parts.task.spec, folder, weights=weights)
+    """Return the export of a loaded run; it is created now unless it is complete."""
+    folder, key = cache.cache_path(parts.folder, trusted=parts.trusted)
+    parts.check_unchanged()  # else the weights in memory would be stored under the key of other files
+    if not cache.is_complete(folder, key):
+        export(parts.model, parts.task.spec, folder, key=key)
     return folder
 
 

@@ -44,7 +44,7 @@ export const textColorOn = (share) => ((share > 0.5) === (currentTheme() === "li
 export const headColor = (head) => (currentTheme() === "dark" ? HEADS_DARK : HEADS_LIGHT)[head % 8];
 
 // Position on a scale of a share of the largest value. A root scale keeps small weights visible next to large ones.
-const SCALE_POSITION = { sequential: (share) => share, root: (share) => Math.sqrt(Math.max(0, share)), signed: (share) => (share + 1) / 2 };
+const SCALE_POSITION = { sequential: (share) => share, linear: (share) => share, row: (share) => share, root: (share) => Math.sqrt(Math.max(0, share)), signed: (share) => (share + 1) / 2 };
 
 // Numbers (any length) -> RGBA bytes, 0 .. top on a scale. Entries whose index is `hidden` are drawn in grey.
 export function paint(values, top, { scale = "sequential", hidden = null } = {}) {

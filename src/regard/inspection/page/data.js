@@ -94,6 +94,29 @@ class AttentionMap {
     return head >= 0 ? allowedBy(head) : Array.from({ length: this.heads }, (_, i) => allowedBy(i)).some(Boolean);
   }
 
+  // Return true if the mask leaves the query a single key, whose weight is then always 1.
+  isForced(head, row) {
+    if (!this.mask || this.columns === 1) return false;
+    let count = 0;
+    for (let column = 0; column < this.columns && count < 2; column++) count += this.allows(head, row, column) ? 1 : 0;
+    return count === 1;
+  }
+
+  // Return the largest weight of a head that is not forced: the value of the darkest color.
+  colorTop(head) {
+    let top = 0;
+    for (let row = 0; row < this.rows; row++) if (!this.isForced(head, row)) top = Math.max(top, maximum(this.row(head, row)));
+    return top || maximum(this.weights(head));
+  }
+
+  // Weights as drawn: with the scale "row", each row relative to its largest weight.
+  drawnWeights(head, scale) {
+    const weights = this.weights(head);
+    if (scale !== "row") return weights;
+    const tops = Array.from({ length: this.rows }, (_, row) => maximum(this.row(head, row)) || 1);
+    return weights.map((weight, i) => weight / tops[Math.floor(i / this.columns)]);
+  }
+
   // Short maps: rows x columns weights of a head; head -1 is the mean of all heads.
   weights(head) {
     if (head >= 0) return this.headWeights[head];

@@ -88,6 +88,12 @@ export function announce(text) {
 export const formatNumber = (value, digits = 4) =>
   Number.isFinite(value) ? value.toFixed(digits).replace("-", "−") : value === -Infinity ? "−∞" : "–";
 
+// Log probability -> percent, with one decimal where a whole number would say too little.
+export const percent = (score) => {
+  const share = 100 * Math.exp(score);
+  return `${formatNumber(share, share >= 99.95 || (share >= 10 && share < 99) ? 0 : 1)}%`;
+};
+
 // Widths of texts in pixels, in the font of the page; font: "500 17px".
 const ruler = document.createElement("canvas").getContext("2d");
 export function textWidths(texts, font) {

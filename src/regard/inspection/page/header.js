@@ -1,6 +1,6 @@
 // Header of the page: input, output, facts about the model, and the switch between light and dark.
 
-import { make, formatNumber } from "./dom.js";
+import { make, formatNumber, percent } from "./dom.js";
 import { currentTheme } from "./color.js";
 import { tokenLine } from "./tokens.js";
 import { translateTerm, t } from "./i18n.js";
@@ -29,11 +29,17 @@ function runPicker(page) {
       page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
 }
 
+// Return the address of another run of the server; a text input is kept.
+function servedAddress(page, run) {
+  const text = page.raw.opens ? undefined : page.state.text;
+  return `/?run=${encodeURIComponent(run)}${text === undefined ? "" : `#${new URLSearchParams({ text })}`}`;
+}
+
 // A server may have several runs; choosing another run opens another page.
 function servedPicker(page) {
   if (!page.raw.choices) return null;
   return make("label", { class: "choice" }, make("span", { class: "choice-label" }, t`Run`),
-    make("select", { "data-key": "served", onchange: (event) => location.assign(`/?run=${encodeURIComponent(event.target.value)}`) },
+    make("select", { "data-key": "served", onchange: (event) => location.assign(servedAddress(page, event.target.value)) },
       page.raw.choices.map((choice) => make("option", { value: choice.name, selected: choice.shown }, choice.name))));
 }
 
@@ -68,13 +74,20 @@ function textForm(page) {
   return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, t`Inspect`), errorMessage(page));
 }
 
+// The probability of an output; of a long output, whose probability is nearly zero, the mean probability of a token.
+function chance({ score, tokens = [] }) {
+  return Math.exp(score) >= 0.0005 || tokens.length < 2 ? percent(score) : t`${percent(score / tokens.length)} per token`;
+}
+
 function summary(data, compared) {
   const line = (kind, label, value, extra) => value !== undefined
     ? make("p", { class: `spoken ${kind}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, EMPTY)), extra) : null;
   const best = compared ? null : data.outputs?.[0];
+  const remarks = compared ? [] : data.remarks || [];
   return make("div", { class: "sentences" },
     line("input", t`input`, data.title),
-    line("output", t`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: t`sum of log probabilities` }, ` log p ${formatNumber(best.score, 2)}`) : null),
+    ...remarks.map((remark) => make("p", { class: "wrong remark", role: "note" }, remark)),
+    line("output", t`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: t`probability of the output, log p ${formatNumber(best.score, 3)}` }, ` ${chance(best)}`) : null),
     tokenLine(best));
 }
 

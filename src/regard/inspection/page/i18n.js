@@ -33,6 +33,8 @@ export function translateSummary(line) {
 }
 
 export const TERMS = {
+  "transcript": "전사",
+  "time": "시간",
   "answer": "답",
   "cells": "칸",
   "gaps": "빈칸",

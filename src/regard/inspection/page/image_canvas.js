@@ -1,12 +1,36 @@
 // An image on a canvas with an attention overlay: items have boxes (left, top, right, bottom as shares of the image).
-// Attended items are bright in proportion to their weight, all others are dimmed.
+// Cells without attention are dimmed, so that the image stays recognizable; a line surrounds the cells with half of the weight.
 
 import { textColorOn } from "./color.js";
-import { make, sharpCanvas } from "./dom.js";
+import { make, formatNumber, sharpCanvas } from "./dom.js";
 import { t } from "./i18n.js";
 
 const THUMBNAIL_PIXELS = 104; // CSS pixels of the image of a single head
-const DIMMING = 0.72; // opacity of the shadow on cells that get no attention
+const DIMMING = 0.55; // opacity of the shadow on cells that get no attention
+const SHADOW = "60, 62, 70"; // grey, so that both dark and light images are dimmed
+const HALF_COLOR = "#ff8c1a";
+
+// The fewest items that have half of the weight.
+function halfOfWeight(items, weights) {
+  const order = Array.from(weights, (_, i) => i).filter((i) => items[i].box).sort((a, b) => weights[b] - weights[a]);
+  const total = order.reduce((sum, i) => sum + weights[i], 0);
+  let sum = 0;
+  return order.filter((i) => {
+    const isNeeded = sum < total / 2;
+    sum += weights[i];
+    return isNeeded;
+  }).map((i) => items[i]);
+}
+
+// Legend of `highlight`: the brightness scale with its largest weight, and the line.
+export function highlightLegend(weights) {
+  const top = Math.max(0, ...weights);
+  return make("div", { class: "legend" },
+    make("span", { class: "figure" }, "0"),
+    make("span", { class: "legend-bar", style: { background: `linear-gradient(to right, rgba(${SHADOW}, ${DIMMING}), rgba(${SHADOW}, 0))` } }),
+    make("span", { class: "figure" }, formatNumber(top, 2)), make("span", { class: "quiet" }, t`weight of a cell, by brightness`),
+    make("span", { class: "quiet" }, make("span", { class: "legend-line", "aria-hidden": "true" }), t`cells with half of the weight`));
+}
 
 // {height, width, pixels: [[grey] or [red, green, blue], …]} -> canvas with one pixel each.
 function pixelCanvas({ height, width, pixels }) {
@@ -40,14 +64,14 @@ export class ImageCanvas {
     return [left * this.width, top * this.height, (right - left) * this.width, (bottom - top) * this.height];
   }
 
-  // Dim the image except for attended items (weights: one per item); the item with the largest weight keeps its brightness.
+  // Keep the colors of the image; dim a cell the less, the more weight it gets. A line surrounds the cells with half of the weight.
   highlight(items, weights) {
+    const top = Math.max(1e-9, ...weights);
     const shadow = document.createElement("canvas");
     [shadow.width, shadow.height] = [this.width, this.height];
     const context = shadow.getContext("2d");
-    context.fillStyle = `rgba(8, 10, 24, ${DIMMING})`;
+    context.fillStyle = `rgba(${SHADOW}, ${DIMMING})`;
     context.fillRect(0, 0, this.width, this.height);
-    const top = Math.max(1e-9, ...weights);
     context.globalCompositeOperation = "destination-out";
     items.forEach((item, i) => {
       if (!item.box || !weights[i]) return;
@@ -55,13 +79,7 @@ export class ImageCanvas {
       context.fillRect(...this.toPixels(item.box));
     });
     this.context.drawImage(shadow, 0, 0);
-    this.context.fillStyle = "rgba(255, 170, 40, 0.5)";
-    items.forEach((item, i) => {
-      if (!item.box || weights[i] < 0.1 * top) return;
-      this.context.globalAlpha = weights[i] / top;
-      this.context.fillRect(...this.toPixels(item.box));
-    });
-    this.context.globalAlpha = 1;
+    this.outline(halfOfWeight(items, weights), HALF_COLOR, { width: 2 });
   }
 
   frame(box, color, { width = 2, dash = [] } = {}) {

@@ -69,7 +69,7 @@ class Page {
   }
 
   async replace(raw) {
-    this.setData(raw);
+    this.setData({ ...raw, choices: raw.choices ?? this.raw.choices }); // only the first page lists the runs of the server
     await this.load();
     this.draw();
   }
@@ -125,7 +125,7 @@ class Page {
     }, view.title));
     const nav = document.getElementById("tabs");
     nav.replaceChildren(...tabs);
-    tabs[this.availableViews.indexOf(this.view)]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    scrollStripTo(nav, tabs[this.availableViews.indexOf(this.view)]);
     nav.onkeydown = (event) => {
       const offset = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!offset) return;
@@ -135,6 +135,14 @@ class Page {
       announce(next.title);
     };
   }
+}
+
+// Scroll a strip sideways until an element is in sight. scrollIntoView would scroll the page around an embedded frame too.
+function scrollStripTo(strip, element) {
+  if (!element) return;
+  const [start, end] = [element.offsetLeft - strip.offsetLeft, element.offsetLeft - strip.offsetLeft + element.offsetWidth];
+  if (start < strip.scrollLeft) strip.scrollLeft = start;
+  else if (end > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = end - strip.clientWidth;
 }
 
 // Use the theme chosen by the user, now or on an earlier visit; otherwise follow the system's theme.

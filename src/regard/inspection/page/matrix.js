@@ -77,7 +77,7 @@ function paintCells(options, layout) {
   canvas.style.left = `${layout.left}px`;
   canvas.style.top = `${layout.top}px`;
   context.imageSmoothingEnabled = false;
-  context.drawImage(pixels(options.values, options.rows, options.columns, options.top, { scale: options.scale }), 0, 0, layout.width, layout.height);
+  context.drawImage(pixels(options.drawn ?? options.values, options.rows, options.columns, options.top, { scale: options.scale }), 0, 0, layout.width, layout.height);
   hatch(context, options, layout);
   if (layout.cellWidth >= 16) {
     context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--cell-gap");
@@ -92,7 +92,7 @@ function paintCells(options, layout) {
 
 // options: rows, columns, values, rowLabels, columnLabels, rowItems, columnItems, title, rowTitle, columnTitle,
 // cursor [row, column], markers [[row, column]], minCell and maxCell (pixels of a cell), allows(row, column),
-// scale ("sequential" or "signed"), top (value of the darkest color), point(row, column), pick(row, column)
+// drawn (the numbers behind the colors, if they are not `values`), scale ("sequential", "root", "row" or "signed"), top (value of the darkest color), point(row, column), pick(row, column)
 export function matrix(options, room) {
   options.top ??= maximum(options.values.map ? options.values.map(Math.abs) : options.values);
   const layout = computeLayout(options, room);

@@ -1,6 +1,6 @@
 // Side panel: the two faithfulness metrics of the selected map, and the what-if controls if the page has a server.
 
-import { make, formatNumber, select, visible } from "./dom.js";
+import { make, formatNumber, percent, select, visible } from "./dom.js";
 import { mapGroups } from "./data.js";
 import { EMPTY } from "./header.js";
 import { t } from "./i18n.js";
@@ -13,20 +13,16 @@ function meter(share, text, signed = false) {
     make("span", { class: `meter-track ${signed ? "signed" : ""}`, "aria-hidden": "true" }, make("span", { class: `meter-bar ${share < 0 ? "below" : ""}`, style })));
 }
 
-// The metric of one head, or the mean over the heads that have one.
-function figure(values, head) {
-  if (head >= 0) return values[head];
-  const finite = values.filter((value) => Number.isFinite(value));
-  return finite.reduce((sum, value) => sum + value, 0) / finite.length;
-}
-
 function faithfulness(page) {
   const { map, head } = page.selection || {};
   if (!map?.honesty) return null;
-  const [agreement, removal] = [figure(map.honesty.gradient, head), figure(map.honesty.removal, head)];
+  const { honesty } = map;
+  const isMean = head < 0 && map.heads > 1; // the map that is drawn: the mean of the heads, or one head
+  const index = Math.max(0, head);
+  const [agreement, removal] = isMean ? [honesty.gradient_of_mean, honesty.removal_of_mean] : [honesty.gradient[index], honesty.removal[index]];
   return make("section", { class: "card faithfulness", "aria-label": t`Faithfulness metrics` },
     make("h2", {}, t`How far to trust this map`),
-    make("p", { class: "quiet" }, `${map.title}, ${head < 0 ? t`mean of all heads` : t`head ${head + 1}`}`),
+    make("p", { class: "quiet" }, `${map.title}, ${isMean ? t`mean of all heads` : t`head ${index + 1}`}`),
     Number.isFinite(agreement) ? [meter(agreement, formatNumber(agreement, 2), true),
       make("p", {}, t`rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated, −1 = the opposite order)`)] : null,
     Number.isFinite(removal) ? [meter(removal, `${Math.round(100 * removal)}%`),
@@ -73,16 +69,25 @@ function temperature(page) {
       onchange: (event) => { server.changes = { ...server.changes, temperature: Number(event.target.value) }; server.run(); } }));
 }
 
+// One sentence about the effect of a change: the output, and its probability if the text stays the same.
+function verdict(before, after) {
+  if (before.text !== after.text) return t`The output changed.`;
+  const isScored = Number.isFinite(before.score) && Number.isFinite(after.score);
+  if (!isScored || percent(before.score) === percent(after.score)) return t`The output did not change.`;
+  return t`The output is the same, its probability changed from ${percent(before.score)} to ${percent(after.score)}.`;
+}
+
 function outcome(page) {
   const { server } = page;
   if (server.busy) return make("p", { class: "quiet", role: "status" }, t`Running again …`);
   const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, t`Undo all`);
   if (!server.before || !server.hasChanges) return server.hasChanges ? undo : null;
   const [before, after] = [server.before.outputs[0], page.data.outputs[0]];
+  const chance = (output) => (Number.isFinite(output.score) ? ` ${percent(output.score)}` : "");
   return make("div", { class: "outcome", role: "status" },
-    make("p", {}, make("span", { class: "spoken-label" }, t`before`), before.text || EMPTY),
-    make("p", {}, make("span", { class: "spoken-label" }, t`now`), after.text || EMPTY),
-    make("p", { class: before.text === after.text ? "quiet" : "warm" }, before.text === after.text ? t`The output did not change.` : t`The output changed.`),
+    make("p", {}, make("span", { class: "spoken-label" }, t`before`), before.text || EMPTY, make("span", { class: "figure quiet" }, chance(before))),
+    make("p", {}, make("span", { class: "spoken-label" }, t`now`), after.text || EMPTY, make("span", { class: "figure quiet" }, chance(after))),
+    make("p", { class: before.text === after.text ? "quiet" : "warm" }, verdict(before, after)),
     undo);
 }
 

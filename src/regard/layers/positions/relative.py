@@ -42,7 +42,12 @@ class Relative(nn.Module):
         )  # from the farthest past on
 
     def score(
-        self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
+        self,
+        score: ScoreFunction,
+        q: Tensor,
+        k: Tensor,
+        query_offset: int,
+        start: Tensor | None = None,
     ) -> Tensor:
         s = k.shape[-2]
         scaled = q * q.shape[-1] ** -0.5

@@ -17,8 +17,17 @@ from regard.core.errors import CheckpointError, DataError, did_you_mean
 from regard.core.files import write_bytes, write_text
 from regard.core.protocols import Indices
 from regard.core.seed import combine_seeds
+from regard.data.images import arrays
 from regard.data.images.dataset import HoldOut, ImageSource
-from regard.data.images.image_files import SUFFIXES, Pixels, encode_png, open_image
+from regard.data.images.image_files import (
+    SUFFIXES,
+    LoadedImage,
+    Pixels,
+    convert_image,
+    encode_png,
+    open_image,
+    to_image,
+)
 from regard.data.images.loader import TargetShape
 from regard.data.images.resize import ImageShape
 from regard.tasks._shared import data_summary
@@ -70,17 +79,41 @@ class InputImage(NamedTuple):
     name: str
     pixels: Pixels  # (h w c)
     remarks: tuple[str, ...]
+    original: Pixels | None = None  # (h w c) before it was resized; None: it was not
+
+    @property
+    def full_size(self) -> Pixels:
+        """The image as the user gave it, in the channels of the model."""
+        return self.pixels if self.original is None else self.original
 
 
-def read_image(text: str, channels: int) -> InputImage:
-    """Read an image file in grey (1 channel) or colour (3 channels)."""
-    path = Path(text.strip())
-    if not text.strip():
-        raise DataError("there is no image; give the path of an image file")
-    opened = open_image(path)
+def read_image(source: Any, channels: int) -> InputImage:
+    """Read an image in grey (1 channel) or colour (3 channels): the path of a file, a Pillow image, or an array."""
+    if is_image_object(source):
+        name, opened = "image", _open_object(source)
+    else:
+        text = str(source).strip()
+        if not text:
+            raise DataError("there is no image; give the path of an image file")
+        name, opened = Path(text).name, open_image(Path(text))
     image = opened.image.convert("L" if channels == 1 else "RGB")
     pixels = np.asarray(image, np.uint8).reshape(image.height, image.width, channels)
-    return InputImage(path.name, pixels, opened.remarks)
+    return InputImage(name, pixels, opened.remarks)
+
+
+def is_image_object(value: Any) -> bool:
+    """Return True for a Pillow image or a NumPy array."""
+    return isinstance(value, np.ndarray) or (hasattr(value, "convert") and hasattr(value, "getexif"))
+
+
+def _open_object(value: Any) -> LoadedImage:
+    """Convert a Pillow image, or an array (h w), (h w 1) or (h w 3), to an 8-bit image."""
+    if not isinstance(value, np.ndarray):
+        return convert_image(value, "the image")
+    if value.ndim not in (2, 3) or not value.size:
+        raise DataError(f"an array of shape {value.shape} is not an image; give (height, width) or (height, width, 3)")
+    where = f"the array of shape {value.shape}"
+    return LoadedImage(to_image(arrays.to_bytes(value if value.ndim == 3 else value[..., None], where)))
 
 
 def resize_image(image: InputImage, shape: ImageShape) -> InputImage:
@@ -89,7 +122,8 @@ def resize_image(image: InputImage, shape: ImageShape) -> InputImage:
     if size == (shape.height, shape.width):
         return image
     remark = f"{size[0]}x{size[1]} pixels: resized to {shape.height}x{shape.width}"
-    return InputImage(image.name, shape.apply_array(image.pixels[None])[0], (*image.remarks, remark))
+    pixels = shape.apply_array(image.pixels[None])[0]
+    return InputImage(image.name, pixels, (*image.remarks, remark), image.full_size)
 
 
 def format_remarks(image: InputImage | None) -> tuple[str, ...]:

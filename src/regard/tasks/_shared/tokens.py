@@ -1,9 +1,10 @@
-"""Tokens for display: readable names, and a sample of a vocabulary for the embedding plot."""
+"""Tokens for display: readable names, raw texts, and a sample of a vocabulary for the embedding plot."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from regard.core.data_specs import SpecialTokens
 from regard.core.inspectable import Vocabulary
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 
@@ -16,6 +17,14 @@ def token_name(token: int, tokenizer: Tokenizer) -> str:
     """Return the text of a token for display; whitespace is replaced by a visible character."""
     text = tokenizer.token_text(token)
     return VISIBLE_WHITESPACE.get(text, text)
+
+
+def raw_text(token: int, tokenizer: Tokenizer) -> str:
+    """Return the characters of a token with the space before it; "" for a special token."""
+    if token < len(SPECIAL_TOKENS):
+        return ""
+    pair = tokenizer.decode([[SpecialTokens.unk, token]])[0]  # after another token nothing is stripped
+    return pair[1:]
 
 
 def vocabulary_sample(

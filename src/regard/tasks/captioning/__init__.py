@@ -13,7 +13,7 @@ VERB = "caption"
 SPEC = CaptioningSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "captioner"},
-    "decoding": {"name": "beam", "beam_width": 5},
+    "decoding": {"name": "beam", "beam_width": 5, "no_repeat_ngram_size": 6},
     "training": {"optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},
 }
 DEMO = [

@@ -79,7 +79,7 @@ def attention_over_grid(model: Any, images: Tensor, captions: Tensor, *, pad: in
 def pointing_accuracy(
     model: CaptionModel, split: CaptionedImages, caption_vocab: CaptionVocab, *, image_encoder: EncodeImages
 ) -> float | None:
-    """Return the percentage of content words whose most attended cell has its center in the true region of the word.
+    """Return the share of content words whose most attended cell has its center in the true region of the word.
 
     Each image is scored on the most likely of its true captions, because the model may choose which object to name
     first. None for a model without attention.
@@ -101,7 +101,7 @@ def pointing_accuracy(
             for (image, words), score, cells in zip(batch, attention.scores.tolist(), most_attended, strict=True):
                 if image not in best or score > best[image][0]:
                     best[image] = score, list(_hits(words, cells, vocabulary, grid_size(model)))
-    return 100 * float(np.mean([hit for _, hits in best.values() for hit in hits]))
+    return float(np.mean([hit for _, hits in best.values() for hit in hits]))
 
 
 def _hits(words: Sequence[Word], cells: list[int], vocabulary: Tokenizer, grid: tuple[int, int]) -> Iterator[bool]:
@@ -117,8 +117,8 @@ def _hits(words: Sequence[Word], cells: list[int], vocabulary: Tokenizer, grid: 
 def signatures(extra_scenes: str) -> dict[str, str]:
     """Return how the metrics of scenes are computed; `extra_scenes` describes those with more objects than training."""
     return {
-        "exact": "percentage of captions that match a true caption word for word",
-        "pointing": "percentage of content words (size, colour, shape, relation) whose most attended cell has its "
+        "exact": "share of captions that match a true caption word for word",
+        "pointing": "share of content words (size, colour, shape, relation) whose most attended cell has its "
         "center in the true region of the word; on the most likely true caption, teacher-forced, mean of heads",
         "more_exact, more_bleu4": f"the same on {extra_scenes}",
     }

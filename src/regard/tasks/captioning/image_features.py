@@ -106,7 +106,9 @@ class PretrainedFeatures:
 
     def _store(self, pixels: Pixels) -> NDArray[np.float16]:
         """Return the features of all images, memory-mapped from a cache file that is written if it does not exist."""
-        digest = blake2b(f"{self.name} {checksums.hash_files([self.weights])}".encode(), digest_size=16)
+        version = getattr(require("timm", extra="timm"), "__version__", "")
+        weights = checksums.hash_files([self.weights])
+        digest = blake2b(f"{self.name} {weights} {version} {pixels.dtype} {pixels.shape}".encode(), digest_size=16)
         for image in pixels:
             digest.update(image.tobytes())
         path = cache_folder() / "features" / f"{digest.hexdigest()}.f16"

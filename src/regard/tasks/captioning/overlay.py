@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from regard.core.extras import require
 from regard.core.inference_mode import eval_mode
-from regard.data.images.image_files import Pixels
+from regard.data.images.drawing import load_font
+from regard.data.images.image_files import Pixels, to_image
+from regard.data.images.resize import ImageShape
 from regard.layers.fuse_for_decoding import original_model
+from regard.tasks._shared.image_inputs import InputImage
 from regard.tasks.captioning.grounding import CaptionVocab, EncodeImages, attention_over_grid, grid_size
 
 TILE_PIXELS = 168  # longer side of the image in a tile
@@ -24,23 +27,22 @@ FONT_SIZE = 15
 MIN_BRIGHTNESS = 0.25  # brightness of cells without attention
 TINT_COLOUR = np.array([255, 170, 40])  # of the most attended cell
 TINT_STRENGTH = 0.35
-# Font files with Hangul in order of preference; fonts that are not installed are skipped.
-FONTS = ("NanumGothic.ttf", "NanumSquareRoundR.ttf", "NotoSansCJK-Regular.ttc", "NotoSansKR-Regular.ttf", "malgun.ttf")
 
 
 def render_overlay(
-    model: Any, pixels: Pixels, tokens: Sequence[int], caption_vocab: CaptionVocab, *, image_encoder: EncodeImages
+    model: Any, image: InputImage, tokens: Sequence[int], caption_vocab: CaptionVocab, *, image_encoder: EncodeImages
 ) -> bytes:
-    """An image (h w c) and the tokens of its caption -> a PNG file with the attention of each token."""
+    """An image and the tokens of its caption -> a PNG file with the attention of each token over the image as the user
+    gave it."""
     vocabulary, special_tokens = caption_vocab
     model = original_model(model)
     with eval_mode(model) as device:
         captions = torch.tensor([[special_tokens.bos, *tokens, special_tokens.eos]], device=device)
-        images = image_encoder(pixels[None]).to(device)
+        images = image_encoder(image.pixels[None]).to(device)
         attention = attention_over_grid(model, images, captions, pad=special_tokens.pad)
     words = [span.text for span in vocabulary.decode_with_offsets(list(tokens))]
     weights = None if attention is None else attention.weights[0, : len(words)].double().cpu().numpy()
-    return render_tiles(pixels, words, weights, grid_size(model))
+    return render_tiles(image.full_size, words, weights, grid_size(model))
 
 
 def render_tiles(
@@ -51,7 +53,7 @@ def render_tiles(
     The first tile is the image, followed by one tile per word. Without weights there is one tile with the caption.
     """
     drawing, library = require("PIL.ImageDraw", extra="vision"), require("PIL.Image", extra="vision")
-    image = _enlarge(pixels)
+    image = _fit_tile(pixels)
     tiles = [(image, "" if weights is not None else " ".join(words))]
     if weights is not None:
         tiles += [(tint_by_attention(image, row.reshape(grid)), word) for row, word in zip(weights, words, strict=True)]
@@ -59,7 +61,7 @@ def render_tiles(
     num_rows = -(-len(tiles) // TILES_PER_ROW)
     num_columns = max(1, min(TILES_PER_ROW, len(tiles)))
     canvas = library.new("RGB", (num_columns * width + GAP, num_rows * height + GAP), (255, 255, 255))
-    draw, font = drawing.Draw(canvas), _font("".join(words))
+    draw, font = drawing.Draw(canvas), load_font("".join(words), FONT_SIZE)
     for index, (tile, word) in enumerate(tiles):
         left, top = GAP + index % TILES_PER_ROW * width, GAP + index // TILES_PER_ROW * height
         canvas.paste(library.fromarray(tile), (left, top))
@@ -69,10 +71,15 @@ def render_tiles(
     return buffer.getvalue()
 
 
-def _enlarge(pixels: Pixels) -> Pixels:
-    """(h w c) -> (h w 3), enlarged by an integer factor to at most TILE_PIXELS."""
-    scale = max(1, TILE_PIXELS // max(pixels.shape[:2]))
-    return np.repeat(pixels.repeat(scale, axis=0).repeat(scale, axis=1), 3 // pixels.shape[2], axis=2)
+def _fit_tile(pixels: Pixels) -> Pixels:
+    """(h w c) -> (h w 3): enlarged by an integer factor to at most TILE_PIXELS, or reduced to them."""
+    height, width, channels = pixels.shape
+    if max(height, width) > TILE_PIXELS:
+        factor = TILE_PIXELS / max(height, width)
+        shape = ImageShape(max(1, round(height * factor)), max(1, round(width * factor)), 3)
+        return shape.apply(to_image(pixels))
+    scale = TILE_PIXELS // max(height, width)
+    return np.repeat(pixels.repeat(scale, axis=0).repeat(scale, axis=1), 3 // channels, axis=2)
 
 
 def tint_by_attention(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
@@ -86,16 +93,3 @@ def tint_by_attention(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
         (bright * (1 - TINT_STRENGTH * share) + TINT_COLOUR * TINT_STRENGTH * share).clip(0, 255).astype(np.uint8)
     )
     return tinted
-
-
-def _font(text: str) -> Any:
-    """Return Pillow's font, or for text that is not ASCII an installed font with Hangul."""
-    fonts = require("PIL.ImageFont", extra="vision")
-    if text.isascii():
-        return fonts.load_default(FONT_SIZE)
-    for name in FONTS:
-        try:
-            return fonts.truetype(name, FONT_SIZE)
-        except OSError:
-            continue
-    return fonts.load_default(FONT_SIZE)

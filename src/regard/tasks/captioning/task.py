@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,7 +67,7 @@ class Config:
     captions: int = 5  # captions of an image in one batch; if it has more, this many are sampled
     batch_size: int = 32  # images in a batch
     flip: float = 0.0  # probability of flipping a training image; not if captions distinguish left from right
-    crop: int = 0  # maximum shift of a training image to each side, in pixels
+    crop: int = 0  # maximum shift of a training image to each side, in pixels; like flip and grey not with a backbone
     grey: float = 0.0  # probability of converting a training image to grey, so that shape does not depend on colour
     smoothing: float = 0.0  # label smoothing: share of the probability that is spread over all tokens
     seed: int = 1  # of the built-in data and of generated splits
@@ -77,6 +78,13 @@ class Config:
         if self.path is None:
             dataset.check_source(self.dataset)
         build_image_encoder(self.backbone, self.backbone_weights)
+        augmentations = {name: getattr(self, name) for name in ("crop", "flip", "grey")}
+        used = ", ".join(f"{name}={value}" for name, value in augmentations.items() if value)
+        if self.backbone and used:
+            raise ConfigError(
+                f"{used}: augmentation changes pixels, but the features of backbone={self.backbone!r} are computed "
+                "once from the original images; set data.crop=0 data.flip=0 data.grey=0"
+            )
 
 
 TINY = Config(scenes=24, height=24, width=24, batch_size=4, objects_per_scene=(1, 2), max_length=16)  # for tests
@@ -118,7 +126,11 @@ class Captioning(Task):
         self.spec = CaptioningSpec(
             *self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens
         )
-        self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "exact", "pointing"], True)
+        self.higher_is_better = dict.fromkeys(
+            [*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "chrf", "exact", "pointing"], True
+        )
+        self.higher_is_better["loss"] = False
+        self.noise_floor = {f"bleu{n}": metrics.NOISE_FLOOR for n in metrics.NGRAM_ORDERS}
         self.target_metric = TargetMetric("exact" if config.path is None else "bleu4", higher_is_better=True)
         self.examples, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
         self.caption_vocab = grounding.CaptionVocab(vocabulary, self.special_tokens)
@@ -187,21 +199,36 @@ class Captioning(Task):
     def evaluate(self, model: CaptionModel, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """Return bleu1 … bleu4 of free-running captions over all references.
 
-        Scenes also have `exact`, the percentage of captions that match word for word, and `pointing`. The latter is
-        the percentage of content words whose attention is in the right region.
+        Scenes also have `exact`, the share of captions that match word for word, and `pointing`. The latter is
+        the share of content words whose attention is in the right region.
         """
         part = self.collection.split(split)
         scores = self._score_captions(model, part, decoding)
-        if not part.regions:
-            return scores
-        pointing = grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder)
-        return scores if pointing is None else scores | {"pointing": pointing}
+        if part.regions:
+            pointing = grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder)
+            scores |= {} if pointing is None else {"pointing": pointing}
+        loss = self._loss_per_word(model, part)
+        return scores if loss is None else scores | {"loss": loss}
+
+    def _loss_per_word(self, model: CaptionModel, part: CaptionedImages) -> float | None:
+        """Return the mean -log p of the words of the first caption of each image; None if all captions are too long."""
+        rows = self.vocabulary.encode([texts[0] if texts else "" for texts in part.captions])
+        fitting = [i for i, row in enumerate(rows) if 0 < len(row) < self.config.max_length]
+        total, count, pad = 0.0, 0, self.special_tokens.pad
+        with eval_mode(model) as device:
+            for low in range(0, len(fitting), MAX_BATCH_IMAGES):
+                batch = fitting[low : low + MAX_BATCH_IMAGES]
+                captions = dataset.pad_captions([[rows[i]] for i in batch], 1, self.special_tokens).tokens.to(device)
+                images = self.image_encoder(part.images(np.array(batch))).to(device)
+                total += model.losses(images, captions, pad=pad)["words"].item()
+                count += int((captions[:, 1:] != pad).sum())
+        return total / count if count else None
 
     def _score_captions(
         self, model: CaptionModel, part: CaptionedImages, decoding: DecodingStrategy
     ) -> dict[str, float]:
         captions = self.best_captions(model, part.images(np.arange(len(part))), decoding)
-        scores = metrics.bleu(captions, part.captions)
+        scores = {"chrf": metrics.chrf(captions, part.captions), **metrics.bleu(captions, part.captions)}
         return scores | ({"exact": metrics.exact_match(captions, part.captions)} if part.regions else {})
 
     def extra_metrics(self, model: CaptionModel, split: str, decoding: DecodingStrategy) -> dict[str, float]:
@@ -252,7 +279,7 @@ class Captioning(Task):
             batches,
             load_batch,
             special_tokens=self.special_tokens,
-            sample_indices=range(len(pixels)),
+            sample_indices=decoding.sample_indices(len(pixels)),
         )
 
     def best_captions(self, model: CaptionModel, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:
@@ -270,6 +297,10 @@ class Captioning(Task):
         first = np.zeros(1, np.int64)
         example = image_inputs.example_png(self._folder, lambda: self.collection.split("valid").images(first)[0])
         self.data_info.save(folder, example)
+
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
 
     def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image, resized to the input size of the model."""
@@ -293,7 +324,7 @@ class Captioning(Task):
         render_png = partial(
             overlay.render_overlay,
             model,
-            image.pixels,
+            image,
             hypothesis.tokens,
             self.caption_vocab,
             image_encoder=self.image_encoder,
@@ -326,7 +357,10 @@ class Captioning(Task):
 
 def _occlude(image: InputImage, options: Options) -> InputImage:
     box = options.box()
-    return image if box is None else image._replace(pixels=grounding.occlude(image.pixels, box))
+    if box is None:
+        return image
+    original = None if image.original is None else grounding.occlude(image.original, box)
+    return image._replace(pixels=grounding.occlude(image.pixels, box), original=original)
 
 
 def _load_collection(config: Config) -> CaptionCollection:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from regard.core.data_specs import DocumentSpec
-from regard.tasks.classification.task import TINY, Classification, Config, Options, build, load
+from regard.tasks.classification.task import TINY, Classification, Config, Options, build, load, measure
 
-__all__ = ["TINY", "Classification", "Config", "Options", "build", "load"]
+__all__ = ["TINY", "Classification", "Config", "Options", "build", "load", "measure"]
 
 VERB = "classify"
 SPEC = DocumentSpec

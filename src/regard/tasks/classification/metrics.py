@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from regard.attention.record import AttentionMap, attention_modules, record
+from regard.core.example_statistics import Rows, record_mean, record_statistics
 from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
 from regard.data import batching
@@ -46,18 +47,27 @@ def compute_metrics(logits: Tensor, labels: Tensor, *, num_blank: int, multi_lab
     """Logits (n v) and labels (n) or (n v) -> metrics; `num_blank` further documents are empty and count as wrong."""
     total = len(labels) + num_blank
     if not multi_label:
-        num_correct = int((logits.argmax(dim=1) == labels).sum())
-        return {"accuracy": num_correct / total, "loss": float(cross_entropy(logits, labels))}
+        is_correct = logits.argmax(dim=1) == labels
+        record_mean("accuracy", is_correct.tolist() + [False] * num_blank)
+        return {"accuracy": int(is_correct.sum()) / total, "loss": float(cross_entropy(logits, labels))}
     predicted, true = logits >= 0, labels == 1
     loss = binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum") / len(labels)
-    num_exact = int((predicted == true).all(dim=1).sum())
+    is_exact = (predicted == true).all(dim=1)
+    record_mean("accuracy", is_exact.tolist() + [False] * num_blank)
+    record_statistics("f1", torch.stack([x.sum(dim=1) for x in (predicted & true, predicted, true)], dim=1), _row_f1)
     hits, num_predicted, num_true = (x.sum(dim=0) for x in (predicted & true, predicted, true))
     return {
         "f1": _f1(hits.sum(), num_predicted.sum(), num_true.sum()),
         "f1_macro": sum(map(_f1, hits, num_predicted, num_true)) / len(hits),
-        "accuracy": num_exact / total,
+        "accuracy": int(is_exact.sum()) / total,
         "loss": float(loss),
     }
+
+
+def _row_f1(rows: Rows) -> float:
+    """Hits, predicted and true labels of documents (n 3) -> micro F1."""
+    hits, num_predicted, num_true = rows.sum(axis=0)
+    return float(2 * hits / (num_predicted + num_true)) if num_predicted + num_true else 0.0
 
 
 def _f1(hits: Tensor, num_predicted: Tensor, num_true: Tensor) -> float:

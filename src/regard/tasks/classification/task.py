@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from regard.core.config import check_fields
+from regard.core.data_size import DataSize, measure_texts
 from regard.core.data_specs import DocumentSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
@@ -38,6 +39,7 @@ from regard.data.text.document_files import Document, Layout
 from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.sentence_splitter import Splitter
 from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.unknown_words import find_unknown_words
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
 from regard.tasks.classification import inspect, metrics
@@ -178,7 +180,7 @@ class Classification(Task):
     def data_warnings(self) -> list[str]:
         train = self.training_documents
         total = train.size + train.blank
-        warnings = text_files.split_encoding_remarks(self.documents.values())
+        warnings = text_files.file_remarks(self.documents.values())
         if train.blank:
             warnings.append(f"{train.blank} of {total} training documents are empty and are left out")
         if train.shortened:
@@ -286,13 +288,15 @@ class Classification(Task):
                 batch = document_corpus.collate_documents([documents[i] for i in indices])
                 logits = model.readout(model(map_tensors(batch, lambda x: x.to(device)))).float().cpu()
                 for i, row in zip(indices.tolist(), logits, strict=True):
-                    predictions[i] = to_predictions(
+                    words = find_unknown_words(inputs[i], self.tokenizer)
+                    found = to_predictions(
                         row,
                         self.label_names,
                         top=options.n,
                         threshold=options.threshold if self.multi_label else None,
                         remarks=_truncation_remarks(documents[i]),
                     )
+                    predictions[i] = [prediction.with_unknown_tokens(words) for prediction in found]
         return predictions
 
     def inspect(self, model: DocumentModel, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
@@ -302,7 +306,7 @@ class Classification(Task):
         classified = ClassifiedDocument(
             parsed_input,
             self._tokenize([parsed_input])[0],
-            [Output(prediction.text, prediction.score, prediction.rank) for prediction in predictions],
+            [Output(prediction.text, prediction.score, prediction.ranking_score) for prediction in predictions],
             predictions[0].value,
             seconds,
             labelled_sources.find_review(self.config.data_source, parsed_input),
@@ -354,6 +358,12 @@ def _truncation_remarks(document: TokenizedDocument) -> tuple[str, ...]:
     if num_read >= document.num_tokens:
         return ()
     return (f"only the first {num_read} of {document.num_tokens} tokens are read",)
+
+
+def measure(config: Config) -> DataSize:
+    """Return the size of the training documents."""
+    documents = labelled_sources.open_documents(config.data_source, config.layout)["train"]
+    return measure_texts("document", ((document.text,) for document in documents))
 
 
 def build(config: Config, folder: Path | None = None) -> Classification:

@@ -78,7 +78,7 @@ def _area(is_correct: NDArray[np.bool_], num_objects: int) -> float:
     hits = np.cumsum(is_correct)
     recall, precision = hits / num_objects, hits / np.arange(1, len(is_correct) + 1)
     interpolated = np.maximum.accumulate(precision[::-1])[::-1]  # the best precision at this recall or more
-    indices = np.searchsorted(recall, RECALL_POINTS - 1e-12)
+    indices = np.searchsorted(recall, RECALL_POINTS)
     return float(np.mean([interpolated[index] if index < len(interpolated) else 0.0 for index in indices]))
 
 

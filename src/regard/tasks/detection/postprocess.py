@@ -6,15 +6,13 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 from torch import Tensor
 
 from regard.core.task import Prediction
-from regard.data.images import drawing
-from regard.data.images.image_files import Pixels, encode_png
 from regard.tasks._shared.image_inputs import InputImage, format_remarks
 from regard.tasks.detection.matching import box_cxcywh_to_xyxy
 from regard.tasks.detection.metrics import DetectedObject
+from regard.tasks.detection.overlay import LabelledBox, render_boxes
 
 COLOURS = ((255, 64, 64), (64, 220, 64), (80, 140, 255), (255, 210, 40), (220, 90, 255), (60, 220, 220))
 
@@ -35,36 +33,46 @@ def decode_detections(logits: Tensor, boxes: Tensor) -> list[list[DetectedObject
 def to_prediction(
     input_image: InputImage, detections: Sequence[DetectedObject], *, classes: Sequence[str], threshold: float
 ) -> Prediction:
-    """Detections of an image -> one prediction: a line of text, and the image with boxes as a file."""
+    """Detections of an image -> one prediction: a line of text, and the image with boxes as a file.
+
+    Pixels are those of the image as the user gave it, not of the resized copy that the model reads.
+    """
     objects = tuple(detected for detected in detections if detected.score >= threshold)
-    height, width = input_image.pixels.shape[:2]
+    image = input_image.full_size
+    boxes = [pixel_box(detected.box, *image.shape[:2]) for detected in objects]
     texts = [
-        f"{classes[detected.label]} {detected.score:.2f} at {_box_text(detected, height, width)}"
-        for detected in objects
+        f"{classes[detected.label]} {detected.score:.2f} at {left},{top}-{right},{bottom}"
+        for detected, (left, top, right, bottom) in zip(objects, boxes, strict=True)
     ]
     table = [
-        {"class": classes[detected.label], "score": detected.score, "box": list(detected.box)} for detected in objects
+        {
+            "class": classes[detected.label],
+            "probability": detected.score,
+            "box": list(detected.box),
+            "pixels": list(box),
+        }
+        for detected, box in zip(objects, boxes, strict=True)
     ]
+    labels = [
+        LabelledBox(box, f"{classes[detected.label]} {detected.score:.2f}", _colour(detected.label))
+        for detected, box in zip(objects, boxes, strict=True)
+    ]
+    legend = [(classes[label], _colour(label)) for label in sorted({detected.label for detected in objects})]
     return Prediction(
         "; ".join(texts) or "nothing",
-        score=sum(math.log(max(detected.score, 1e-9)) for detected in objects),
+        score=sum(math.log(max(detected.score, 1e-9)) for detected in objects) if objects else None,
         value=objects,
         remarks=format_remarks(input_image),
         data={"objects": table},
-        files={".png": partial(_draw_boxes, input_image.pixels, objects)},
+        files={".png": partial(render_boxes, image, labels, legend)},
     )
 
 
-def _box_text(detected: DetectedObject, height: int, width: int) -> str:
-    sides = (width, height) * 2
-    left, top, right, bottom = (round(edge * side) for edge, side in zip(detected.box, sides, strict=True))
-    return f"{left},{top}-{right},{bottom}"
+def pixel_box(box: tuple[float, float, float, float], height: int, width: int) -> tuple[int, int, int, int]:
+    """Edges of a box as shares of the image -> left, top, right, bottom in pixels."""
+    left, top, right, bottom = box
+    return round(left * width), round(top * height), round(right * width), round(bottom * height)
 
 
-def _draw_boxes(pixels: Pixels, detections: Sequence[DetectedObject]) -> bytes:
-    """Return a PNG file: the enlarged image with a frame around every object in the colour of its class."""
-    scale = drawing.display_scale(*pixels.shape[:2])
-    canvas = np.repeat(pixels.repeat(scale, axis=0).repeat(scale, axis=1), 3 // pixels.shape[2], axis=2)
-    for detected in detections:
-        canvas = drawing.draw_box(canvas, detected.box, COLOURS[detected.label % len(COLOURS)])
-    return encode_png(canvas)
+def _colour(label: int) -> tuple[int, int, int]:
+    return COLOURS[label % len(COLOURS)]

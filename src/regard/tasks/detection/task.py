@@ -15,13 +15,15 @@ from torch import Tensor
 from regard.core.config import check_fields
 from regard.core.data_specs import DetectionSpec
 from regard.core.errors import ConfigError
+from regard.core.example_statistics import record_statistics
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
 from regard.core.protocols import Indices, Loss, TargetMetric
+from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.images import detection_dataset
-from regard.data.images.detection_dataset import DetectionCollection
+from regard.data.images.detection_dataset import DetectionCollection, DetectionImages
 from regard.data.images.image_files import Pixels
 from regard.data.images.resize import ImageShape
 from regard.tasks._shared import image_inputs
@@ -160,17 +162,30 @@ class Detection(Task):
         return Loss(torch.stack(list(parts.values())).sum(), len(batch.images), parts)
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Return `ap50`, average precision at IoU 0.5, and `ap`, the mean over IoU 0.5 … 0.95; both in percent."""
+        """Return `ap50`, average precision at IoU 0.5, `ap`, the mean over IoU 0.5 … 0.95, both 0 to 1, and `loss`."""
         data = self.collection.split(split)
         ground_truth = [
             [GroundTruthObject(int(label), tuple(box.tolist())) for label, box in zip(labels, boxes, strict=True)]
             for labels, boxes in zip(data.labels, data.boxes, strict=True)
         ]
         detections = self.detect(model, data.pixels)
-        precisions = [
-            100 * average_precision(detections, ground_truth, threshold=threshold) for threshold in IOU_THRESHOLDS
-        ]
-        return {"ap50": precisions[0], "ap": float(np.mean(precisions))}
+        precisions = [average_precision(detections, ground_truth, threshold=threshold) for threshold in IOU_THRESHOLDS]
+        images = np.empty((len(detections), 2), dtype=object)  # detections and ground truth of each image
+        images[:, 0], images[:, 1] = detections, ground_truth
+        threshold = IOU_THRESHOLDS[0]
+        record_statistics("ap50", images, lambda rows: average_precision(*rows.T.tolist(), threshold=threshold))
+        return {"ap50": precisions[0], "ap": float(np.mean(precisions)), "loss": self._split_loss(model, data)}
+
+    def _split_loss(self, model: Any, data: DetectionImages) -> float:
+        """Return the loss per image of a split, without flips."""
+        total = 0.0
+        with eval_mode(model) as device:
+            for low in range(0, len(data.pixels), BATCH_IMAGES):
+                rows = slice(low, low + BATCH_IMAGES)
+                targets = pad_targets(data.labels[rows], data.boxes[rows])
+                batch = map_tensors(ObjectBatch(to_tensor(data.pixels[rows]), targets), lambda x: x.to(device))
+                total += self.loss(model, batch).total.item()
+        return total / max(1, len(data.pixels))
 
     def detect(self, model: Any, pixels: Pixels) -> list[list[DetectedObject]]:
         """Images (n h w c) of 0 … 255 -> the objects of all queries, most confident first."""
@@ -183,13 +198,17 @@ class Detection(Task):
 
     def signatures(self) -> dict[str, str]:
         method = "mean over classes of interpolated precision at 101 recalls, every query with its most likely class"
-        return {"ap50": f"{method}, IoU 0.5, percent", "ap": f"{method}, mean over IoU 0.50:0.05:0.95, percent"}
+        return {"ap50": f"{method}, IoU 0.5", "ap": f"{method}, mean over IoU 0.50:0.05:0.95"}
 
     def save(self, folder: Path) -> None:
         """Write the image shape, the classes and an example image."""
         self.data_info.save(
             folder, image_inputs.example_png(self._folder, lambda: self.collection.split("valid").pixels[0])
         )
+
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
 
     def parse_input(self, text: str) -> InputImage:
         """Read an image file and resize it to the model's input size."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regard.core.ranks import middle_ranks
 from regard.data.builtin import word_lists
 from regard.tasks.embeddings.word_space import WordSpace
 
@@ -20,7 +20,7 @@ def similarity(space: WordSpace) -> dict[str, float]:
     if len(covered) < MIN_COVERED:
         return scores
     cosines = [float(space.unit_vectors[space.index[a]] @ space.unit_vectors[space.index[b]]) for a, b, _ in covered]
-    agreement = np.corrcoef(_ranks(cosines), _ranks([rating for _, _, rating in covered]))[0, 1]
+    agreement = np.corrcoef(middle_ranks(cosines), middle_ranks([rating for _, _, rating in covered]))[0, 1]
     return {"similarity": float(agreement)} | scores
 
 
@@ -43,10 +43,3 @@ def analogy(space: WordSpace) -> dict[str, float]:
             cosines[rows[inside], query_words[inside]] = -np.inf
         num_correct += int((cosines.argmax(axis=1) == d).sum())
     return {"analogy": num_correct / len(covered)} | scores
-
-
-def _ranks(values: list[float]) -> NDArray[np.float64]:
-    """Return the ranks of values; equal values share their mean rank."""
-    _, group, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[group], dtype=np.float64)

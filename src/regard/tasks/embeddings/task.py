@@ -17,6 +17,7 @@ from torch import Tensor
 from regard.core.config import check_fields
 from regard.core.data_specs import EmbeddingSpec, SpecialTokens
 from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
@@ -182,6 +183,7 @@ class Embeddings(Task):
     def evaluate(self, model: EmbeddingModel, split: str, decoding: Any) -> dict[str, float]:
         """Return the loss per pair of neighbours, and scores on the built-in word lists if their words are known."""
         text, total, num_pairs = self.stream(split), 0.0, 0
+        batch_losses: list[tuple[float, int]] = []
         num_tokens, batch_size = min(len(text.tokens), self.config.eval_tokens), self.config.batch_size
         positions = np.arange(0, num_tokens - self.config.length + 1, self.config.length)
         with eval_mode(model) as device:
@@ -190,6 +192,10 @@ class Embeddings(Task):
                 batch = map_tensors(batch, lambda x: x.to(device))
                 loss, count = model.loss(*batch, negatives_per_pair=self.config.negatives)
                 total, num_pairs = total + float(loss), num_pairs + count
+                batch_losses.append((float(loss), count))
+        if num_pairs:
+            losses, counts = zip(*batch_losses, strict=True)
+            record_mean("loss", losses, weights=counts, num_examples=num_pairs)
         space = self.word_space(model)
         return {"loss": total / max(1, num_pairs)} | similarity(space) | analogy(space)
 
@@ -239,7 +245,10 @@ class Embeddings(Task):
         vectors = WordVectors(space.words, self._vectors(model))
         files = {".vec": partial(word_vectors.to_text, vectors), ".bin": partial(word_vectors.to_binary, vectors)}
         return [
-            [Prediction(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.n)]
+            [
+                Prediction(near.word, ranking_score=near.cosine, files=files, data={"cosine": near.cosine})
+                for near in space.nearest(terms, options.n)
+            ]
             for terms in (self._terms(space, text) for text in inputs)
         ]
 

@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 from regard.core.config import check_fields
 from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import DataError
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
@@ -70,7 +71,7 @@ TINY = Config(batch_size=8)  # for tests
 class Options:
     """Options of a request."""
 
-    n: int = 3  # number of classes per image, most likely first
+    n: int = 1  # number of classes per image, most likely first
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("n",))
@@ -147,12 +148,16 @@ class ImageClassification(Task):
         return Loss((batch.weight * first + (1 - batch.weight) * second).sum(), len(batch.labels))
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Return `accuracy` in percent, and `loss` in nats per image."""
+        """Return `accuracy`, 0 to 1, and `loss` in nats per image."""
         pixels, all_labels = self.collection.split(split).all()
         labels = torch.from_numpy(all_labels[all_labels >= 0])
         scores = self.log_probabilities(model, pixels[all_labels >= 0])
-        accuracy = (scores.argmax(dim=1) == labels).double().mean().item()
-        return {"accuracy": 100 * accuracy, "loss": -scores.gather(1, labels[:, None]).mean().item()}
+        is_correct = scores.argmax(dim=1) == labels
+        record_mean("accuracy", is_correct)
+        return {
+            "accuracy": is_correct.double().mean().item(),
+            "loss": -scores.gather(1, labels[:, None]).mean().item(),
+        }
 
     def log_probabilities(self, model: Any, pixels: Pixels) -> Tensor:
         """Images (n h w c) of 0 … 255 -> log p of every class (n v)."""
@@ -164,7 +169,7 @@ class ImageClassification(Task):
         return torch.cat(parts)
 
     def signatures(self) -> dict[str, str]:
-        return {"accuracy": "share of images whose most likely class is the true one, percent, one view of each image"}
+        return {"accuracy": "share of images whose most likely class is the true one, one view of each image"}
 
     def save(self, folder: Path) -> None:
         """Write the image shape, the classes and an example image."""
@@ -173,6 +178,10 @@ class ImageClassification(Task):
     def _example(self) -> Pixels:
         image: Pixels = self.collection.split("valid").take(np.arange(1))[0][0]
         return image
+
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
 
     def parse_input(self, text: str) -> InputImage:
         """Read an image file and resize it to the model's input size."""
@@ -191,7 +200,10 @@ class ImageClassification(Task):
             ranked = [(self.classes[index], score) for index, score in zip(indices, values, strict=True)]
             remarks = image_inputs.format_remarks(image)
             predictions.append(
-                [Prediction(name, score=score, rank=score, value=name, remarks=remarks) for name, score in ranked]
+                [
+                    Prediction(name, score=score, ranking_score=score, value=name, remarks=remarks)
+                    for name, score in ranked
+                ]
             )
         return predictions
 

@@ -54,7 +54,13 @@ def generate(
             batch = ImageCondition(*(x[rows] for x in condition)), known_levels[rows]
             part, part_levels = map_tensors(batch, lambda x: x.to(device))
             images = generate_batch(
-                model, part, part_levels, num_levels=sizes.levels, sampling=sampling, on_step=on_step
+                model,
+                part,
+                part_levels,
+                num_levels=sizes.levels,
+                sampling=sampling,
+                first_index=low,
+                on_step=on_step,
             )
             parts.append(images.levels)
     return torch.cat(parts)
@@ -68,17 +74,19 @@ def generate_batch(
     *,
     num_levels: int,
     sampling: sample.Config | None,
+    first_index: int = 0,
     on_step: StepCallback = lambda: None,
 ) -> GeneratedImages:
     """Known levels (b n), UNKNOWN elsewhere -> all levels; without `sampling` the most likely level is taken.
 
-    Samples depend on the image's index in the batch and the seed only, not on the other images.
+    Samples depend on the seed and the image's index in the request only, not on the batch. `first_index` is the index
+    of the first image of this batch.
     """
     model = cast("ImageGenerator", optimize_for_decoding(cast("nn.Module", model)))
     order = _as_matrix(model.order)  # (t c)
     images = known_levels.clone()
     scores = torch.zeros(len(known_levels), dtype=torch.float64, device=known_levels.device)
-    noise = _sampling_noise(known_levels, sampling)
+    noise = _sampling_noise(known_levels, sampling, first_index)
     position = _first_unknown(known_levels, order)
     feature, state = _encode_prefix(model, condition, images, position=position, num_levels=num_levels)
     while True:
@@ -132,12 +140,13 @@ def _first_unknown(known_levels: Tensor, order: Tensor) -> int:
     return int(is_unknown.int().argmax()) if bool(is_unknown.any()) else len(order) - 1
 
 
-def _sampling_noise(known_levels: Tensor, sampling: sample.Config | None) -> Tensor:
+def _sampling_noise(known_levels: Tensor, sampling: sample.Config | None, first_index: int) -> Tensor:
     """Return uniform random numbers (b n) of [0, 1), each image with its own seed."""
     if sampling is None:
         return torch.zeros(known_levels.shape, device=known_levels.device)
-    size = known_levels.shape[1]
-    generators = [torch.Generator().manual_seed(combine_seeds(sampling.seed, row)) for row in range(len(known_levels))]
+    count, size = known_levels.shape
+    seeds = [combine_seeds(sampling.seed, index) for index in range(first_index, first_index + count)]
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     noise = [torch.rand(size, generator=generator, dtype=torch.float64) for generator in generators]
     return torch.stack(noise).to(known_levels.device)
 

@@ -1,4 +1,7 @@
-"""Inputs of image generation: images to complete or to upscale, converted to levels and conditions."""
+"""Inputs of image generation: images to complete or to upscale, converted to levels and conditions.
+
+An image that is larger than the model's low-resolution input is upscaled in tiles (tiles.py).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from regard.data.images.resize import ImageShape, to_levels
 from regard.tasks._shared.image_inputs import InputImage, resize_image
 from regard.tasks.image_generation.generate import UNKNOWN
 from regard.tasks.image_generation.levels import downscale, image_condition
+from regard.tasks.image_generation.tiles import TileGrid, tile_grid
 
 
 class PreparedRequest(NamedTuple):
@@ -26,6 +30,7 @@ class PreparedRequest(NamedTuple):
     condition: ImageCondition
     known_levels: Tensor | None = None  # levels (b n), UNKNOWN at positions to generate
     ground_truth: Pixels | None = None  # (h w c) the true image, if a downscaled image is upscaled again
+    tiles: TileGrid | None = None  # the tiles of a large image to upscale; each is one row of the condition
 
 
 def prepare(
@@ -33,7 +38,8 @@ def prepare(
 ) -> PreparedRequest:
     """Prepare an image to complete or to upscale, or no image.
 
-    For upscaling, an image of the output size is downscaled first, so that the result can be compared with it.
+    For upscaling, an image of the output size is downscaled first, so that the result can be compared with it. Any
+    other image is resized to the low-resolution input of the model.
     """
     if image is None or not min(sizes.low_res_size):
         used, levels = (None, None) if image is None else prepare_completion(image, sizes, keep_rows=keep_rows)
@@ -47,6 +53,26 @@ def prepare(
         )
     used = resize_image(image, ImageShape(*sizes.low_res_size, channels))
     return PreparedRequest(used, image_condition(labels, to_levels(used.pixels[None], sizes.levels), sizes))
+
+
+def prepare_tiles(image: InputImage, sizes: ImageGenerationSpec, *, label: int) -> PreparedRequest | None:
+    """Prepare an image for upscaling in tiles; None if it is no larger than the model's input, or of its output size.
+
+    A side that is shorter than a tile is stretched to the tile, and the other side with it.
+    """
+    (height, width, channels), (rows, columns) = image.pixels.shape, sizes.low_res_size
+    if (height, width) == (sizes.height, sizes.width) or (height <= rows and width <= columns):
+        return None
+    factor = max(1.0, rows / height, columns / width)
+    if factor > 1:
+        image = resize_image(
+            image, ImageShape(max(rows, round(height * factor)), max(columns, round(width * factor)), channels)
+        )
+    grid = tile_grid(image.name, image.pixels.shape[:2], sizes)
+    remark = f"upscaled in {len(grid)} tiles of {rows}x{columns} pixels"
+    used = image._replace(remarks=(*image.remarks, remark))
+    low_res = to_levels(grid.cut(image.pixels), sizes.levels)
+    return PreparedRequest(used, image_condition(np.full(len(grid), label), low_res, sizes), tiles=grid)
 
 
 def prepare_completion(image: InputImage, sizes: ImageGenerationSpec, *, keep_rows: int) -> tuple[InputImage, Tensor]:

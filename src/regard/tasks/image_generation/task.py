@@ -15,6 +15,7 @@ import torch
 from regard.core.config import check_fields
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError, DataError
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
@@ -34,8 +35,9 @@ from regard.tasks.image_generation import inspect
 from regard.tasks.image_generation.generate import generate, prediction_title, teacher_forcing_loss, to_prediction
 from regard.tasks.image_generation.levels import ImageBatch, decode, encode, upscale_bicubic
 from regard.tasks.image_generation.metrics import histogram_bits, quality
-from regard.tasks.image_generation.prompts import PreparedRequest, prepare
+from regard.tasks.image_generation.prompts import PreparedRequest, prepare, prepare_tiles
 
+DEFAULT_IMAGES = 16  # on one sheet
 MAX_UPSCALED_IMAGES = 64  # images of a split that are upscaled and compared with bicubic interpolation
 
 
@@ -91,7 +93,7 @@ class Options:
     """Options of a request. An input image is completed, or upscaled by a run that was trained to upscale."""
 
     class_: str = ""  # class of the images; none: any
-    n: int = 16  # number of images without an input; one per input image
+    n: int | None = None  # number of images without an input, 16 by default; one per input image
     rows: int = 0  # rows of the input image to keep; 0: all, or half of an image as high as the canvas
     temperature: float | None = None  # above 1: more diverse, 0: the most likely level; none: 1, or 0 for upscaling
     top_k: int = 0  # sample from the k most likely levels; 0: from all
@@ -100,7 +102,16 @@ class Options:
     scale: int = 0  # pixels of the file per pixel of the image, along each axis; 0: large enough to see single pixels
 
     def __post_init__(self) -> None:
-        check_fields(self, at_least_1=("n",), at_least_0=("rows", "scale"))
+        check_fields(self, at_least_0=("rows", "scale"))
+        if self.n is not None and self.n < 1:
+            raise ConfigError(f"n={self.n} must be at least 1")
+        if self.temperature == 0 and (self.n or 1) > 1:
+            raise ConfigError(f"n={self.n}: all images are identical at temperature=0; use n=1")
+
+    @property
+    def num_images(self) -> int:
+        """The number of images without an input: at temperature 0 one, as all are identical."""
+        return self.n or (1 if self.temperature == 0 else DEFAULT_IMAGES)
 
     def sampling_config(self, *, upscaling: bool) -> sample.Config | None:
         """Return the sampling settings; None: take the most likely level."""
@@ -139,6 +150,12 @@ class ImageGeneration(Task):
             shape.height, shape.width, shape.channels, config.num_levels, len(classes), low_res_size
         )
         self.verbs = ("upscale",) if self.is_upscaling else ("generate", "complete")
+        no_upscaling = "data.low_resolution=[0, 0]"
+        self.verb_settings = (
+            {"generate": no_upscaling, "complete": no_upscaling}
+            if self.is_upscaling
+            else {"upscale": f"data.low_resolution=[{max(1, shape.height // 4)}, {max(1, shape.width // 4)}]"}
+        )
         self.examples = (*image_inputs.example_paths(folder), *(() if self.is_upscaling else ("",)))
 
     @property
@@ -191,13 +208,20 @@ class ImageGeneration(Task):
         """Return `bits` per dimension (one channel of a pixel), and `nats` per image."""
         pixels, labels = self.split(split)
         total, random = 0.0, np.random.default_rng(0)  # random rounding is the same in every evaluation
+        batch_nats: list[float] = []
         with eval_mode(model) as device:
             for low in track(range(0, len(pixels), self.config.batch_size), -(-len(pixels) // self.config.batch_size)):
                 part = pixels[low : low + self.config.batch_size]
                 draws = random.random(part.shape, dtype=np.float32) if self.config.rounding == "random" else None
                 batch = encode(part, labels[low : low + self.config.batch_size], self.spec, draws=draws)
                 batch = map_tensors(batch, lambda x: x.to(device))
-                total += self.loss(model, batch).total.item()
+                batch_nats.append(self.loss(model, batch).total.item())
+                total += batch_nats[-1]
+        starts = np.arange(0, len(pixels), self.config.batch_size)
+        sizes = np.diff(np.append(starts, len(pixels)))
+        bits_scale = len(pixels) / pixels.size / math.log(2)  # bits per dimension of a nat per image
+        record_mean("bits", batch_nats, weights=sizes, scale=bits_scale, num_examples=len(pixels))
+        record_mean("nats", batch_nats, weights=sizes, num_examples=len(pixels))
         return {"bits": total / pixels.size / math.log(2), "nats": total / len(pixels)}
 
     def extra_metrics(self, model: ImageGenerator, split: str, decoding: Any) -> dict[str, float]:
@@ -232,26 +256,35 @@ class ImageGeneration(Task):
         first: Pixels = image[0]
         return first
 
+    def parse_object(self, value: Any) -> Any:
+        """Return a Pillow image or a NumPy array as an input; other objects are inputs already."""
+        return self.parse_input(value) if image_inputs.is_image_object(value) else value
+
     def parse_input(self, text: str) -> InputImage | None:
         """Read an image file; an empty text is None: generation without an input image."""
-        return image_inputs.read_image(text, self.shape.channels) if text.strip() else None
+        return image_inputs.read_image(text, self.shape.channels) if str(text).strip() else None
 
     def predict(
         self, model: ImageGenerator, inputs: Sequence[InputImage | None], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
         """Images -> completed or upscaled images; None -> `options.n` new images on one sheet."""
         sampling = options.sampling_config(upscaling=self.is_upscaling)
-        label = self._class_index(options.class_)
         predictions = []
         for image in inputs:
-            count = options.n if image is None else 1
-            if image is None and self.is_upscaling:
-                raise DataError("this run upscales images; give the path of a small image")
-            request = prepare(image, self.spec, keep_rows=options.rows, labels=np.full(count, label))
+            request = self._prepare(image, options)
             levels = generate(model, request.condition, request.known_levels, sizes=self.spec, sampling=sampling)
             images = decode(levels, self.spec)
+            images = images if request.tiles is None else request.tiles.join(images)[None]
             predictions.append([to_prediction(images, request.image, scale=options.scale, label=options.class_)])
         return predictions
+
+    def _prepare(self, image: InputImage | None, options: Options) -> PreparedRequest:
+        label = self._class_index(options.class_)
+        if image is None and self.is_upscaling:
+            raise DataError("this run upscales images; give the path of a small image")
+        tiled = prepare_tiles(image, self.spec, label=label) if image is not None and self.is_upscaling else None
+        count = options.num_images if image is None else 1
+        return tiled or prepare(image, self.spec, keep_rows=options.rows, labels=np.full(count, label))
 
     def _class_index(self, name: str) -> int:
         return image_inputs.class_index(name, self.data_info.classes[: self.spec.num_classes])

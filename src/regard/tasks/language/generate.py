@@ -100,13 +100,15 @@ def generate(
 ) -> list[list[Continuation]]:
     """Prompts -> their continuations by up to `count` tokens, as many per prompt as the decoding strategy returns."""
     decoder = optimize_for_decoding(model)
-    decoding = decoding.with_settings(suppress_tokens=(*decoding.config.suppress_tokens, sizes.special_tokens.unk))
+    decoding = decoding.with_constraints(
+        suppress_tokens=(*decoding.constraints.suppress_tokens, sizes.special_tokens.unk)
+    )
     active = [Continuation(index, (), sample) for index, sample in enumerate(decoding.sample_indices(len(prompts)))]
     done: list[list[Continuation]] = [[] for _ in prompts]
     while active:
         extended: list[Continuation] = []
         for group, search, grammar in _searches(active, decoding, sizes):
-            windows = [_window((*prompts[text.prompt_index], *text.tokens), sizes.max_length) for text in group]
+            windows = [context_window((*prompts[text.prompt_index], *text.tokens), sizes.max_length) for text in group]
             # A BOS token precedes the window; the last token is an input too, to predict whether the text ends there.
             limits = [
                 min(count - len(text.tokens), sizes.max_length - 1 - len(window))
@@ -136,14 +138,14 @@ def _searches(
 
     `min_length` and `no_repeat_ngram_size` hold for the entire text, not for each window.
     """
-    min_length, ngram_size = decoding.config.min_length, decoding.config.no_repeat_ngram_size
+    min_length, ngram_size = decoding.constraints.min_length, decoding.constraints.no_repeat_ngram_size
     groups: dict[tuple[int, TokenIds], list[Continuation]] = {}
     for text in texts:
         remaining = max(0, min_length - len(text.tokens))
         groups.setdefault((remaining, text.tokens if ngram_size else ()), []).append(text)
     for (remaining, previous), group in groups.items():
         grammar = NoRepeatGrammar(previous, ngram_size, sizes) if previous else None
-        yield group, decoding.with_settings(min_length=remaining), grammar
+        yield group, decoding.with_constraints(min_length=remaining), grammar
 
 
 class NoRepeatGrammar(NamedTuple):
@@ -166,7 +168,7 @@ class NoRepeatGrammar(NamedTuple):
         return scores == 0
 
 
-def _window(tokens: TokenIds, max_length: int) -> TokenIds:
+def context_window(tokens: TokenIds, max_length: int) -> TokenIds:
     """Return the tokens that the model attends to: all, or the last half of the context if the text fills it."""
     return tokens if len(tokens) < max_length - 1 else tokens[len(tokens) - (max_length - 1) // 2 :]
 

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from regard.core.data_specs import SpecialTokens
-from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Vocabulary
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.protocols import Decoder, Padded
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from regard.tasks._shared.teacher_forcing import (
@@ -17,10 +17,10 @@ from regard.tasks._shared.teacher_forcing import (
     log_probabilities,
     with_alternatives,
 )
+from regard.tasks._shared.tokens import raw_text, token_name, vocabulary_sample
 from regard.tasks.language.generate import Continuation, TokenIds
 
 NUM_ALTERNATIVES = 8  # alternatives listed per position
-MAX_VOCABULARY_POINTS = 120  # tokens of the vocabulary shown as points
 
 
 def build_inspectable(
@@ -31,6 +31,7 @@ def build_inspectable(
     tokenizer: Tokenizer,
     special_tokens: SpecialTokens,
     source: Padded,
+    remarks: tuple[str, ...] = (),
 ) -> Inspectable:
     """A prompt and its continuation -> axes, every token with its alternatives, and a replay."""
     new_tokens = (*continuation.tokens, special_tokens.eos) if continuation.finished else continuation.tokens
@@ -42,7 +43,7 @@ def build_inspectable(
     seconds = time.perf_counter() - start_time
     alternatives = log_probs[0].topk(min(NUM_ALTERNATIVES, log_probs.shape[-1]), dim=-1).indices
     items = tuple(
-        Item(display_name(token, tokenizer), special=token < len(SPECIAL_TOKENS)) for token in (*prompt, *new_tokens)
+        Item(token_name(token, tokenizer), special=token < len(SPECIAL_TOKENS)) for token in (*prompt, *new_tokens)
     )
     score = float(target_log_probs[len(prompt) :].sum())
     return Inspectable(
@@ -63,7 +64,7 @@ def build_inspectable(
                 tokens=with_alternatives(
                     targets.tolist(),
                     log_probs[0],
-                    lambda token, _: display_name(token, tokenizer),
+                    lambda token, _: token_name(token, tokenizer),
                     count=NUM_ALTERNATIVES,
                 ),
             ),
@@ -74,16 +75,11 @@ def build_inspectable(
         answer_axis="output",
         ablations={"read": partial(ablate_tokens, model, source, inputs, unk=special_tokens.unk)},
         inputs={"read": inputs},
-        vocabularies=(sample_vocabulary(tokenizer, (*prompt, *new_tokens)),),
+        vocabularies=(vocabulary_sample(tokenizer, (*prompt, *new_tokens)),),
         views=("next_token",),
+        remarks=remarks,
         extra={"next_token": _raw_texts(targets.tolist(), alternatives.tolist(), len(prompt), tokenizer)},
     )
-
-
-def display_name(token: int, tokenizer: Tokenizer) -> str:
-    """Return the text of a token with a visible character in place of white space."""
-    name = tokenizer.token_text(token)
-    return {"\n": "↵", "\t": "⇥", " ": "␣"}.get(name, name)
 
 
 def _raw_texts(
@@ -95,19 +91,3 @@ def _raw_texts(
         "pieces": [raw_text(token, tokenizer) for token in tokens],
         "alternatives": [[raw_text(token, tokenizer) for token in row] for row in alternatives],
     }
-
-
-def raw_text(token: int, tokenizer: Tokenizer) -> str:
-    """Return the characters of a token with the space before it; "" for a special token."""
-    if token < len(SPECIAL_TOKENS):
-        return ""
-    pair = tokenizer.decode([[SpecialTokens.unk, token]])[0]  # after another token nothing is stripped
-    return pair[1:]
-
-
-def sample_vocabulary(tokenizer: Tokenizer, first_tokens: TokenIds) -> Vocabulary:
-    """Return the tokens of the text, then others, taken evenly from frequent and rare tokens."""
-    samples = range(len(SPECIAL_TOKENS), tokenizer.vocab_size, max(1, tokenizer.vocab_size // MAX_VOCABULARY_POINTS))
-    text_tokens = [token for token in first_tokens if token >= len(SPECIAL_TOKENS)]
-    tokens = tuple(dict.fromkeys([*text_tokens, *samples]))[:MAX_VOCABULARY_POINTS]
-    return Vocabulary("text", tokenizer.vocab_size, tokens, tuple(display_name(token, tokenizer) for token in tokens))

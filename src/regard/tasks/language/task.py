@@ -16,6 +16,7 @@ from torch import Tensor
 from regard.core.config import check_fields
 from regard.core.data_specs import LanguageSpec, SpecialTokens
 from regard.core.errors import ConfigError
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.protocols import Decoder, Indices, Loss, TargetMetric
@@ -24,12 +25,13 @@ from regard.data.text import plain_text, token_stream
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.plain_text import PlainTextSource
 from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.unknown_words import find_unknown_words
 from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks.language import inspect
-from regard.tasks.language.generate import Continuation, TokenIds, empty_source, generate, token_nats
+from regard.tasks.language.generate import Continuation, TokenIds, context_window, empty_source, generate, token_nats
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,10 @@ class Language(Task):
         text = self.corpus.stream(split)
         tokens = text.tokens[: self.config.eval_tokens]
         with eval_mode(model) as device:
-            total = float(token_nats(model, [tokens], self.spec, device)[0].sum())
+            nats = token_nats(model, [tokens], self.spec, device)[0]
+        total, starts = float(nats.sum()), np.arange(0, len(tokens), self.config.context)
+        window_sizes = np.diff(np.append(starts, len(tokens)))
+        record_mean("nats", np.add.reduceat(nats, starts), weights=window_sizes, num_examples=len(tokens))
         mean = total / len(tokens)
         num_characters = text.num_characters * len(tokens) / len(text.tokens)
         return {
@@ -183,8 +188,9 @@ class Language(Task):
             prompt = prompts[index]
             text = _restore_prompt(inputs[index] or options.prompt, decoded_prompts[index], decoded)
             score = -float(values[len(prompt) :].sum())
-            predictions[index].append(self._prediction(prompt, continuation, score, text))
-        return [sorted(row, key=lambda prediction: -(prediction.rank or 0)) for row in predictions]
+            words = find_unknown_words(inputs[index] or options.prompt, self.tokenizer, prompt)
+            predictions[index].append(self._prediction(prompt, continuation, score, text).with_unknown_tokens(words))
+        return [sorted(row, key=lambda prediction: -(prediction.ranking_score or 0)) for row in predictions]
 
     def _prompt(self, text: str, options: Options) -> TokenIds:
         if text and options.prompt:
@@ -203,8 +209,7 @@ class Language(Task):
         return generate(model, prompts, count=options.tokens, sizes=self.spec, decoding=strategy, device=device)
 
     def _prediction(self, prompt: TokenIds, continuation: Continuation, score: float, text: str) -> Prediction:
-        unknown = prompt.count(self.special_tokens.unk)
-        remarks = (f"{unknown} of the {len(prompt)} input tokens are unknown to the model",) if unknown else ()
+        remarks = self._cut_remarks(len(prompt), len(context_window(prompt, self.spec.max_length)))
         files = {".txt": partial(str.encode, f"{text}\n")}
         return Prediction(text, score, score, value=continuation.tokens, files=files, remarks=remarks)
 
@@ -221,12 +226,13 @@ class Language(Task):
     ) -> Inspectable:
         """A text -> the attention with which each of its tokens and of its continuation was predicted.
 
-        If text and continuation exceed the context, only the last part of the text is shown.
+        The continuation is as long as the context allows, at least one token. Text that exceeds the context is cut at
+        its start, and a remark says so.
         """
-        prompt = self._prompt(parsed_input, options)
+        whole = self._prompt(parsed_input, options)
         room = self.spec.max_length - 1
-        num_new = min(options.tokens, max(room - len(prompt), room // 2, 1))
-        prompt = prompt[max(0, len(prompt) + num_new - room) :]
+        num_new = min(options.tokens, max(room - len(whole), 1))
+        prompt = whole[max(0, len(whole) + num_new - room) :]
         options = replace(options, prompt="", tokens=num_new, n=None if options.n is None else 1)
         with eval_mode(model) as device:
             continuation = self._generate(model, [prompt], options, decoding, device)[0][0]
@@ -237,7 +243,15 @@ class Language(Task):
                 tokenizer=self.tokenizer,
                 special_tokens=self.special_tokens,
                 source=empty_source(1, device),
+                remarks=self._cut_remarks(len(whole), len(prompt)),
             )
+
+    def _cut_remarks(self, length: int, kept: int) -> tuple[str, ...]:
+        """Return a remark if the model attends to only the last `kept` tokens of a text."""
+        if kept == length:
+            return ()
+        context = self.spec.max_length
+        return (f"the context has {context} tokens: only the last {kept:,} of the {length:,} input tokens are used",)
 
 
 def _restore_prompt(raw_prompt: str, decoded_prompt: str, decoded: str) -> str:

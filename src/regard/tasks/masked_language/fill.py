@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,9 +16,10 @@ from regard.core.errors import CheckpointError
 from regard.core.protocols.masked_lm import MaskedBatch, MaskedLM
 from regard.core.task import Prediction
 from regard.data import batching
-from regard.data.text.masking import MaskedText, special_tokens_of
+from regard.data.text.masking import MASK_PATTERN, MaskedText, special_tokens_of
 from regard.data.text.tokenizer import Tokenizer
-from regard.tasks.language.inspect import display_name
+from regard.data.text.unknown_words import find_unknown_words
+from regard.tasks._shared.tokens import token_name
 
 
 class Candidate(NamedTuple):
@@ -65,10 +67,17 @@ def predict_masks(
 def to_predictions(text: MaskedText, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Prediction]:
     """Log p (masks v) -> the `top` most likely ways to fill all masks; `value` has the candidates of each mask."""
     candidates = best_candidates(scores, top)
-    words = [[(display_name(token, tokenizer), score) for token, score in row] for row in candidates]
-    data = {"gaps": [[{"text": word, "score": score} for word, score in row] for row in words]}
+    unknown = find_unknown_words(MASK_PATTERN.sub(" ", text.text), tokenizer)
+    words = [[(token_name(token, tokenizer), score) for token, score in row] for row in candidates]
+    data = {
+        "gaps": [
+            [{"text": word, "probability": math.exp(score), "score": score} for word, score in row] for row in words
+        ]
+    }
     return [
-        Prediction(fill_text(text, filling, tokenizer), score, score, value=words, data=data)
+        Prediction(fill_text(text, filling, tokenizer), score, score, value=words, data=data).with_unknown_tokens(
+            unknown
+        )
         for score, filling in best_fillings(candidates, top)
     ]
 

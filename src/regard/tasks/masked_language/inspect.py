@@ -12,7 +12,7 @@ from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, To
 from regard.core.protocols.masked_lm import MaskedBatch, MaskedLM
 from regard.data.text.masking import MASK_PATTERN, MaskedText, special_tokens_of
 from regard.data.text.tokenizer import Tokenizer
-from regard.tasks.language.inspect import display_name, sample_vocabulary
+from regard.tasks._shared.tokens import token_name, vocabulary_sample
 from regard.tasks.masked_language.fill import (
     Candidate,
     best_candidates,
@@ -37,7 +37,7 @@ def build_inspectable(
     candidates = best_candidates(scores, max(top, MIN_CANDIDATES))
     best = [row[0].token for row in candidates]
     items = [
-        Item("[MASK]" if position in text.mask_positions else display_name(token, tokenizer))
+        Item("[MASK]" if position in text.mask_positions else token_name(token, tokenizer))
         for position, token in enumerate(text.tokens)
     ]
     bos, eos = (Item(tokenizer.token_text(token), special=True) for token in (special_tokens.bos, special_tokens.eos))
@@ -60,14 +60,14 @@ def build_inspectable(
         answer_axis="gaps",
         ablations={"text": lambda: _ablate_tokens(model, batch, tokenizer)},
         inputs={"text": batch.input_tokens},
-        vocabularies=(sample_vocabulary(tokenizer, (*best, *text.tokens)),),
+        vocabularies=(vocabulary_sample(tokenizer, (*best, *text.tokens)),),
         views=("masked",),
         extra={"masked": {"gaps": [position + 1 for position in text.mask_positions]}},  # on the axis, after BOS
     )
 
 
 def _with_alternatives(candidates: list[Candidate], tokenizer: Tokenizer) -> Token:
-    words = tuple((display_name(token, tokenizer), score) for token, score in candidates)
+    words = tuple((token_name(token, tokenizer), score) for token, score in candidates)
     return Token(*words[0], words)
 
 

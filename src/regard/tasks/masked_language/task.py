@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.core.config import check_fields
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError, DataError
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
@@ -150,19 +151,23 @@ class MaskedLanguage(Task):
         """Return `nats` per masked token of a split and its accuracy; with pairs, their accuracy."""
         rows, total, num_correct, count = self.masked_rows(split), 0.0, 0, 0
         pairs_correct: list[bool] = []
+        batch_nats: list[tuple[float, int, int]] = []  # nats, correct and predicted tokens of each batch
         with eval_mode(model) as device:
             batches = rows.sequential_batches(self.config.batch_size, max_tokens=self.config.eval_tokens)
             for examples in track(batches, total=len(batches)):
                 masked, is_next = map_tensors(rows.collate(examples), lambda x: x.to(device))
                 output = model(masked)
                 logits, labels = model.readout(output.features).float(), masked.tokens[masked.prediction_mask]
-                total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
-                num_correct += int((logits.argmax(dim=-1) == labels).sum())
-                count += len(labels)
+                nats = float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
+                batch_nats.append((nats, int((logits.argmax(dim=-1) == labels).sum()), len(labels)))
+                total, num_correct, count = total + nats, num_correct + batch_nats[-1][1], count + len(labels)
                 if model.pairs is not None and output.cls_features is not None and len(is_next):
                     pairs_correct += (model.pairs(output.cls_features).argmax(dim=-1) == is_next).tolist()
         if not count:
             raise DataError(f"the split {split!r} is shorter than data.context={self.config.context}; give more text")
+        nats_column, hits, counts = zip(*batch_nats, strict=True)
+        record_mean("nats", nats_column, weights=counts, num_examples=count)
+        record_mean("accuracy", hits, weights=counts, num_examples=count)
         scores = {"nats": total / count, "accuracy": num_correct / count}
         return scores | ({"pairs_accuracy": sum(pairs_correct) / len(pairs_correct)} if pairs_correct else {})
 

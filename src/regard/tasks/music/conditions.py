@@ -31,6 +31,10 @@ class ConditionClasses:
         """Names -> their tokens; no names -> one padding token."""
         return [FIRST_CLASS_ID + self.names.index(name) for name in names] or [SpecialTokens.pad]
 
+    def encode_known(self, names: Sequence[str]) -> list[int]:
+        """Names -> tokens of those that exist: a held-out piece may be by a composer that training never had."""
+        return self.encode([name for name in names if name in self.names])
+
     def encode_request(self, requested: Sequence[str]) -> Padded:
         """Values of a request ('Bach', 'minor', 'G minor') -> one row of class tokens."""
         full_names = {name.partition(":")[2].lower(): name for name in self.names}
@@ -53,6 +57,12 @@ def _check_consistent(names: Sequence[str]) -> None:
             previous = values.setdefault(key, new)
             if previous != new:
                 raise ConfigError(f"condition: a piece has one {key}, not both {previous} and {new}; give one of them")
+
+
+def piece_classes(conditions: Sequence[Condition], *, composer: str, key: str) -> list[str]:
+    """Return the class names of a piece; conditions whose value is unknown ("") are left out."""
+    values = {"composer": composer, "key": key, "mode": mode_of(key) if key else ""}
+    return [f"{name}:{values[name]}" for name in conditions if values[name]]
 
 
 def build_classes(conditions: Sequence[Condition], composers: Iterable[str]) -> ConditionClasses:

@@ -22,8 +22,8 @@ from regard.core.seed import combine_seeds
 from regard.data import batching
 from regard.data.music.dataset import Piece
 from regard.data.music.encoding import Encoding, TokenArray
-from regard.data.music.key import find_key, mode_of, shift_key
-from regard.tasks.music.conditions import Condition, ConditionClasses
+from regard.data.music.key import find_key, shift_key
+from regard.tasks.music.conditions import Condition, ConditionClasses, piece_classes
 
 MAX_STARTS, MAX_SHIFTS, MAX_TEMPI, MAX_DROPS = 2**20, 2**8, 2**4, 2**4  # ranges of the fields of an example id
 TEMPO_STEPS = 5  # tempi from slowest to fastest; the middle one is the original tempo
@@ -135,10 +135,7 @@ class TrainingPieces:
 
     @cached_property
     def _keys(self) -> list[str]:
-        """The key of each piece; "" if no condition needs it."""
-        if not {"key", "mode"} & set(self.spec.conditions):
-            return [""] * len(self.pieces)
-        return [find_key(self.encoding.notes(piece.content)) for piece in self.pieces]
+        return find_keys(self.pieces, self.encoding, self.spec.conditions)
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """Return the epoch's batches of crops, as example ids."""
@@ -166,12 +163,17 @@ class TrainingPieces:
         return visible_tokens(labels, random, voices=self.spec.voices, bar=self.spec.bar)
 
     def _class_tokens(self, crop: Crop) -> list[int]:
-        key, values = self._keys[crop.piece], {"composer": self.pieces[crop.piece].composer}
-        if key:
-            shifted = shift_key(key, crop.shift)
-            values |= {"key": shifted, "mode": mode_of(shifted)}
-        names = [name for i, name in enumerate(self.spec.conditions) if not crop.dropped_conditions >> i & 1]
-        return self.classes.encode([f"{name}:{values[name]}" for name in names if values[name]])
+        key = self._keys[crop.piece]
+        conditions = [name for i, name in enumerate(self.spec.conditions) if not crop.dropped_conditions >> i & 1]
+        shifted = shift_key(key, crop.shift) if key else ""
+        return self.classes.encode(piece_classes(conditions, composer=self.pieces[crop.piece].composer, key=shifted))
+
+
+def find_keys(pieces: Sequence[Piece], encoding: Encoding, conditions: Sequence[Condition]) -> list[str]:
+    """Return the key of each piece; "" if no condition needs it."""
+    if not {"key", "mode"} & set(conditions):
+        return [""] * len(pieces)
+    return [find_key(encoding.notes(piece.content)) for piece in pieces]
 
 
 def add_special_tokens(tokens: TokenArray) -> TokenArray:

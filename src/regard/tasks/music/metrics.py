@@ -41,12 +41,22 @@ def excerpts(length: int, size: int, bar: int) -> list[Excerpt]:
     return parts
 
 
-def no_condition(tokens: Tensor) -> Padded:
+# tokens (b t+1) and the index of the piece of each row -> the condition of the rows
+RowCondition = Callable[[Tensor, Sequence[int]], Padded | MusicCondition]
+
+
+def no_condition(tokens: Tensor, pieces: Sequence[int] = ()) -> Padded:
     """Return the empty condition for rows of tokens."""
     return Padded(tokens.new_full((len(tokens), 1), SpecialTokens.pad), tokens.new_ones(len(tokens)))
 
 
-def melody_condition(tokens: Tensor, *, voices: int) -> MusicCondition:
+def class_condition(tokens: Tensor, pieces: Sequence[int], *, classes: Sequence[Sequence[int]]) -> Padded:
+    """Return the class tokens of the pieces of rows; `classes` are those of all pieces."""
+    padded = batching.pad([list(classes[piece]) for piece in pieces])
+    return Padded(padded.tokens.to(tokens.device), padded.lengths.to(tokens.device))
+
+
+def melody_condition(tokens: Tensor, pieces: Sequence[int] = (), *, voices: int) -> MusicCondition:
     """Rows (b t+1) of tokens, BOS first -> a condition without classes whose fixed tokens are the highest voice."""
     labels = tokens[:, 1:]
     is_melody = (torch.arange(labels.shape[1], device=tokens.device) % voices == 0) & (labels > SpecialTokens.eos)
@@ -61,11 +71,11 @@ def note_nats(
     window: int,
     bar: int,
     budget: int,
-    condition: Callable[[Tensor], Padded | MusicCondition] = no_condition,
+    condition: RowCondition = no_condition,
 ) -> list[NDArray[np.float64]]:
     """Rows `BOS n1 … nn EOS` -> -log p of their note tokens.
 
-    `window` 0 reads entire pieces; `condition` returns the condition of rows of tokens.
+    `window` 0 reads entire pieces; `condition` returns the condition of rows of tokens and of their pieces.
     """
     nats = [np.zeros(len(row) - 2) for row in rows]
     parts = [(i, part) for i, row in enumerate(rows) for part in excerpts(len(row) - 1, window or len(row), bar)]
@@ -74,7 +84,8 @@ def note_nats(
         for batch in track(batching.batches_by_length(lengths, budget=budget), total=len(parts), size=len):
             chosen = [parts[index] for index in batch]
             tokens = batching.pad([rows[i][part.start : part.end + 1] for i, part in chosen]).tokens.to(device)
-            log_probs = gather_log_probs(log_probabilities(model, condition(tokens), tokens), tokens)
+            source = condition(tokens, [i for i, _ in chosen])
+            log_probs = gather_log_probs(log_probabilities(model, source, tokens), tokens)
             for (i, part), row in zip(chosen, log_probs.double().cpu().numpy(), strict=True):
                 last = min(part.end, len(nats[i]))  # EOS is not a note
                 nats[i][part.score_start : last] = -row[part.score_start - part.start : last - part.start]

@@ -16,7 +16,7 @@ from regard.core.errors import ConfigError, DataError, did_you_mean, pluralize
 from regard.core.protocols import Grammar
 from regard.data.music.encoding import Encoding, LoadedPiece, TokenArray
 from regard.data.music.grid_encoding import SILENT, VOICE_NAMES, GridEncoding, GridGrammar
-from regard.data.music.melody import CHORALE_PARTS, extract_melody
+from regard.data.music.melody import CHORALE_PARTS, extract_melody, is_one_line
 from regard.data.music.notes import Note, in_seconds
 
 MAX_GRID_OFFSET = 0.1  # in steps: a note that starts farther from the grid was not meant to be on it
@@ -68,9 +68,12 @@ def continuation_prompt(
         content = (
             file.parsed.content if prompt_seconds is None else encoding.crop_start(file.parsed.content, prompt_seconds)
         )
-        tokens, onsets, remarks = encoding.encode(content), file.parsed.onsets, file.parsed.remarks
+        tokens, onsets = encoding.encode(content), file.parsed.onsets
+        remarks = file.parsed.remarks + file.parsed.loss_remarks
         duration = max((note.end for note in encoding.notes(content)), default=0.0)
         remarks += _off_grid_remarks(file, encoding)
+        if isinstance(encoding, GridEncoding):
+            remarks += _silent_remarks(file, content, "--harmonise gives them notes")
         encoding = encoding.with_timing(encoding.timing.truncate(duration * (encoding.timing.tempo or 0.0) / 60))
     seconds = length.seconds or encoding.default_seconds
     grammar = encoding.grammar(tokens, seconds=seconds, min_seconds=seconds if length.exact else 0.0)
@@ -109,7 +112,14 @@ def infilling_prompt(file: MusicFile, encoding: Encoding, *, voices: Sequence[st
     free = np.zeros(content.shape, dtype=bool)
     free[np.ix_(_steps_of(bars, encoding, len(content)), _voice_indices(voices))] = True
     prompt = _fill_prompt(content, free, encoding)
-    remarks = (*file.parsed.remarks, *_off_grid_remarks(file, encoding), *_replaced_note_remarks(file, free))
+    visible = np.where(free.any(axis=0), 0, content)  # a voice of which a part is generated is not silent
+    remarks = (
+        *file.parsed.remarks,
+        *file.parsed.loss_remarks,
+        *_off_grid_remarks(file, encoding),
+        *_silent_remarks(file, visible, "name them in --voices to generate them"),
+        *_replaced_note_remarks(file, free),
+    )
     return prompt._replace(onsets=file.parsed.onsets & ~free, remarks=remarks)
 
 
@@ -125,14 +135,30 @@ def _off_grid_remarks(file: MusicFile, encoding: Encoding) -> tuple[str, ...]:
     return (f"{file.path}: {pluralize(count, 'note')} between two 16ths moved to the nearest",)
 
 
+def _silent_remarks(file: MusicFile, content: NDArray[np.int16], remedy: str) -> tuple[str, ...]:
+    """Report voices without any note in the content (steps voices) of a file."""
+    silent = [name for name, line in zip(VOICE_NAMES, content.T, strict=True) if (line == SILENT).all()]
+    num_parts = len({note.voice for note in file.parsed.parsed.notes})
+    if not silent or len(silent) == len(VOICE_NAMES) or num_parts == CHORALE_PARTS:
+        return ()
+    start = "one voice, read as the soprano; " if is_one_line(file.parsed.parsed.notes) else ""
+    *first, last = (name.lower() for name in silent)
+    names = f"{', '.join(first)} and {last}" if first else last
+    verb, remedy = ("are", remedy) if first else ("is", remedy.replace("them", "it"))
+    return (f"{file.path}: {start}{names} {verb} silent; {remedy}",)
+
+
 def _replaced_note_remarks(file: MusicFile, free: NDArray[np.bool_]) -> tuple[str, ...]:
     """Report notes that are replaced in a file without four parts, whose voices were assigned by pitch."""
     num_parts = len({note.voice for note in file.parsed.parsed.notes})
     num_steps = int((free & (file.parsed.content != SILENT)).any(axis=1).sum())
     if num_parts == CHORALE_PARTS or free.all(axis=1).any() or not num_steps:
         return ()
+    assigned = "voices are assigned by pitch"
+    if is_one_line(file.parsed.parsed.notes):
+        assigned = "it is the soprano"
     return (
-        f"{file.path}: {pluralize(num_parts, 'part')}, not four, so voices are assigned by pitch; in "
+        f"{file.path}: {pluralize(num_parts, 'part')}, not four, so {assigned}; in "
         f"{pluralize(num_steps, 'step')} a note of the file is in a voice to generate and is replaced",
     )
 

@@ -6,26 +6,26 @@ Request options that have no effect are rejected.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from regard.core import checksums, files
 from regard.core.config import check_fields
 from regard.core.data_specs import MusicSpec, SpecialTokens
 from regard.core.errors import CheckpointError, ConfigError, DataError, did_you_mean
+from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
-from regard.core.protocols import Decoder, Indices, Loss, Padded, TargetMetric
-from regard.core.protocols.music import MusicCondition
+from regard.core.protocols import Decoder, Indices, Loss, TargetMetric
 from regard.core.task import Prediction, Task
 from regard.data.music import dataset
+from regard.data.music.choose_encoding import EncodingChoice, choose_encoding
 from regard.data.music.dataset import MusicCollection, Piece
 from regard.data.music.encoding import Encoding
 from regard.data.music.event_encoding import EventEncoding
@@ -34,10 +34,17 @@ from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import data_summary
 from regard.tasks.music import crops, inspect
-from regard.tasks.music.conditions import Condition, ConditionClasses, build_classes
+from regard.tasks.music.conditions import Condition, ConditionClasses, build_classes, piece_classes
 from regard.tasks.music.crops import CropSpec, PieceBatch, TrainingPieces, add_special_tokens
 from regard.tasks.music.generate import PieceGenerator
-from regard.tasks.music.metrics import compare_statistics, melody_condition, no_condition, note_nats
+from regard.tasks.music.metrics import (
+    RowCondition,
+    class_condition,
+    compare_statistics,
+    melody_condition,
+    no_condition,
+    note_nats,
+)
 from regard.tasks.music.piece import to_midi, to_prediction
 from regard.tasks.music.prompts import (
     Length,
@@ -61,7 +68,7 @@ class Config:
     """Pieces, encoding and crops. Without a path, the Bach chorales of music21 are used."""
 
     path: Path | None = None  # chorales as JSON, or a folder of MIDI or MusicXML files
-    encoding: Literal["grid", "events"] = "grid"  # four voices in equal steps, or performed notes
+    encoding: Literal["auto", "grid", "events"] = "auto"  # four voices in equal steps, performed notes, or by the data
     limit: int | None = None  # maximum number of pieces, sampled from each split of the data
     crop: int = 512  # tokens of a training example
     window: int = 512  # context of evaluation in tokens; 0: entire pieces
@@ -86,7 +93,7 @@ class Config:
         for name in ("condition_dropout", "visible_prob"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be between 0 and 1")
-        if self.visible_prob and self.encoding != "grid":
+        if self.visible_prob and self.encoding == "events":
             raise ConfigError(
                 f"visible_prob={self.visible_prob}: only the grid has voices and bars; use visible_prob=0"
             )
@@ -257,10 +264,28 @@ class Music(Task):
         """Return `nats`: mean -log p of every note token of a split, without special tokens and padding.
 
         Pieces are complete and untransposed, and no condition is given. They are scored in windows of `window` tokens
-        that overlap by half: after the first window, every token has at least half a window of context.
+        that overlap by half: after the first window, every token has at least half a window of context. A model with
+        conditions also has `nats_conditioned`, given the true classes of each piece.
         """
-        nats = self.token_nats(model, split, window=self.config.window)
-        return {"nats": sum(float(values.sum()) for values in nats) / sum(map(len, nats))}
+        scores = {"nats": self._mean_nats(model, split, no_condition, name="nats")}
+        if self.classes.names:
+            condition = partial(class_condition, classes=self._class_tokens(split))
+            scores["nats_conditioned"] = self._mean_nats(model, split, condition, name="nats_conditioned")
+        return scores
+
+    def _mean_nats(self, model: Decoder, split: str, condition: RowCondition, *, name: str) -> float:
+        nats = self.token_nats(model, split, window=self.config.window, condition=condition)
+        record_mean(name, [float(values.sum()) for values in nats], weights=list(map(len, nats)))
+        return sum(float(values.sum()) for values in nats) / sum(map(len, nats))
+
+    def _class_tokens(self, split: str) -> list[list[int]]:
+        """Return the class tokens of each piece of a split; classes that training does not have are left out."""
+        pieces, conditions = self.split(split), self.config.conditions
+        keys = crops.find_keys(pieces, self.encoding, conditions)
+        return [
+            self.classes.encode_known(piece_classes(conditions, composer=piece.composer, key=key))
+            for piece, key in zip(pieces, keys, strict=True)
+        ]
 
     def token_nats(
         self,
@@ -268,7 +293,7 @@ class Music(Task):
         split: str,
         *,
         window: int,
-        condition: Callable[[Tensor], Padded | MusicCondition] = no_condition,
+        condition: RowCondition = no_condition,
     ) -> list[NDArray[np.float64]]:
         """Return -log p of the note tokens of each piece of a split; `window` 0 reads entire pieces."""
         rows = [add_special_tokens(self.encoding.encode(piece.content)) for piece in self.split(split)]
@@ -283,11 +308,23 @@ class Music(Task):
             model, decoders.build("sample", num_samples=8), seconds=self.encoding.default_seconds
         )
         statistics = compare_statistics(pieces, [piece.content for piece in self.split(split)], self.encoding)
+        statistics |= self.wrong_condition_nats(model, split)
         return statistics | (self.lower_voice_nats(model, split) if self.encoding.tokens_per_step else {})
+
+    def wrong_condition_nats(self, model: Decoder, split: str) -> dict[str, float]:
+        """Return nats given the classes of another piece of the split; empty if all pieces have the same classes."""
+        classes = self._class_tokens(split) if self.classes.names else []
+        wrong = [
+            next((other for other in classes[i:] + classes[:i] if other != own), own) for i, own in enumerate(classes)
+        ]
+        if wrong == classes:
+            return {}
+        condition, name = partial(class_condition, classes=wrong), "nats_wrong_condition"
+        return {name: self._mean_nats(model, split, condition, name=name)}
 
     def lower_voice_nats(self, model: Decoder, split: str) -> dict[str, float]:
         """Return nats per token of the lower voices; for a model with fixed tokens, also given the highest voice."""
-        conditions: dict[str, Callable[[Tensor], Padded | MusicCondition]] = {"lower_voices": no_condition}
+        conditions: dict[str, RowCondition] = {"lower_voices": no_condition}
         if self.spec.has_fixed_tokens:
             conditions["lower_voices_tune_in_sight"] = partial(melody_condition, voices=self.encoding.tokens_per_step)
         scores = {}
@@ -300,7 +337,13 @@ class Music(Task):
     def signatures(self) -> dict[str, str]:
         context = f"windows of {self.config.window} overlapping by half" if self.config.window else "entire pieces"
         counted = "rests included; special tokens and padding not"
-        return {"nats": f"mean -log p per note token ({counted}), {context}, untransposed"}
+        text = f"mean -log p per note token ({counted}), {context}, untransposed"
+        given = ", ".join(self.config.conditions)
+        return {
+            "nats": f"{text}; no condition given" if given else text,
+            "nats_conditioned": f"as nats, given the true {given} of each piece",
+            "nats_wrong_condition": f"as nats, given the {given} of another piece",
+        }
 
     def save(self, folder: Path) -> None:
         """Write the encoding and the classes, which `load` reads, and the start of a piece as an example."""
@@ -382,12 +425,23 @@ def build(config: Config, folder: Path | None = None) -> Music:
     """Return the task with the classes of the training data, or those of a run folder."""
     if folder is not None:
         return load(config, folder)
+    choice = _choose_encoding(config)
+    config = replace(config, encoding=choice.name)
     encoding: Encoding = GridEncoding() if config.encoding == "grid" else EventEncoding()
     collection = dataset.load_collection(config.path, encoding, limit=config.limit, seed=config.seed)
     composers = {piece.composer for piece in collection.splits["train"]}
     task = Music(config, encoding, build_classes(config.conditions, composers))
-    task.collection = collection
+    task.collection = collection._replace(remarks=(*filter(None, [choice.reason]), *collection.remarks))
     return task
+
+
+def _choose_encoding(config: Config) -> EncodingChoice:
+    """Return the encoding of the settings; for auto the one that other settings need, or that suits the data."""
+    if config.encoding != "auto":
+        return EncodingChoice(config.encoding)
+    if config.visible_prob or config.tempo:
+        return EncodingChoice("grid" if config.visible_prob else "events")
+    return choose_encoding(config.path)
 
 
 def load(config: Config, folder: Path) -> Music:
@@ -404,4 +458,4 @@ def load(config: Config, folder: Path) -> Music:
         raise CheckpointError(
             f"{path}: its encoding had {size} tokens, this one has {encoding.size}; install the miditok of that run"
         )
-    return Music(config, encoding, classes, folder=folder)
+    return Music(replace(config, encoding=encoding.name), encoding, classes, folder=folder)

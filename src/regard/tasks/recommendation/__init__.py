@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from regard.core.data_specs import RecommendationSpec
-from regard.tasks.recommendation.task import TINY, Config, Options, Recommendation, build, load
+from regard.tasks.recommendation.task import TINY, Config, Options, Recommendation, build, load, measure
 
-__all__ = ["TINY", "Config", "Options", "Recommendation", "build", "load"]
+__all__ = ["TINY", "Config", "Options", "Recommendation", "build", "load", "measure"]
 
 VERB = "recommend"
 SPEC = RecommendationSpec

@@ -30,8 +30,8 @@ class Config:
     split: Split = "leave_one_out"  # held-out events: each user's last two, the latest (time), random, or by files
     cold_users: float = 0.0  # share of users that are held out entirely, to test cold start
     cold_items: float = 0.0  # share of items that are held out entirely
-    objective: Literal["next", "clicks", "ratings"] = (
-        "next"  # prediction target: the next item, liked or not, the rating
+    objective: Literal["next", "any", "clicks", "ratings"] = (
+        "next"  # prediction target: the next item, any other item of the user (order hidden), liked or not, the rating
     )
     liked: float = 4.0  # clicks: ratings of at least this are liked
     disliked: float = 2.0  # clicks: ratings of at most this are not liked; those between are left out
@@ -55,8 +55,13 @@ class Config:
             raise ConfigError(f"items={self.items} must be at least 20")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
             raise ConfigError(f"scale={list(self.scale)}: give the lowest rating, then the highest")
-        if self.objective != "next" and not self.rating:
+        if not self.ranks_items and not self.rating:
             raise ConfigError(f"objective={self.objective} needs a column of ratings; give data.rating=…")
+
+    @property
+    def ranks_items(self) -> bool:
+        """True if the model predicts items, and not ratings of given items."""
+        return self.objective in ("next", "any")
 
     @property
     def dataset_options(self) -> DatasetOptions:
@@ -70,6 +75,7 @@ class Config:
             cold_users=self.cold_users,
             cold_items=self.cold_items,
             seed=self.seed,
+            ordered=self.objective != "any",
             excluded_ratings=(self.disliked, self.liked) if self.objective == "clicks" else None,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from regard.core.errors import DataError, MissingExtra
 from regard.core.extras import require
 from regard.core.inference_mode import eval_mode
 from regard.core.protocols.recommender import ItemCatalog, RecommenderModel
+from regard.core.ranks import rank_among
 from regard.core.state_tree import map_tensors
 from regard.data.builtin import films
 from regard.data.ratings.dataset import RatingsCollection
@@ -30,8 +32,10 @@ Array = NDArray[np.float64]
 CaseScorer = Callable[[Sequence[TestCase]], Tensor]  # test cases -> scores of all items (m n)
 BATCH_CASES = 256  # test cases scored at a time
 MAX_MATRIX_CELLS = 2**27  # users × items up to which baselines are computed
+MAX_DENSE_ITEMS = 2**13  # items up to which baselines with a matrix of items × items are computed
 NUM_NEGATIVES = 100  # items of a sampled list, without the target
 FACTORS = (2, 4, 8, 16, 32)
+LIST_METRICS = ("hr", "precision", "recall", "ndcg", "coverage", "novelty")  # of the first items of a list
 VARIANT_DESCRIPTIONS = {
     "sampled": "ranked among 100 items sampled uniformly, which is not comparable with a full ranking; otherwise",
     "new_users": "users held out entirely, their last item predicted from their history",
@@ -40,6 +44,8 @@ VARIANT_DESCRIPTIONS = {
     "new_items_popularity": "popularity, which has no information on items held out entirely",
     "truth": "by the true preferences of the built-in users",
     "popularity": "by the items chosen most often",
+    "sequence_knn": "by items chosen near the user's last items in other histories, the distance chosen on valid",
+    "ease": "by EASE, a linear item-item model, its regularization chosen on valid",
     "item_knn": "by cosine neighbours of items (implicit), their number chosen on valid",
     "factorisation": "by alternating least squares (implicit), for ratings SVD (scipy); chosen on valid",
 }
@@ -60,13 +66,13 @@ def check_held_out(data: RatingsCollection, config: Config) -> None:
         )
 
 
-def signatures(*, top: int, liked: float, disliked: float) -> dict[str, str]:
+def signatures(config: Config) -> dict[str, str]:
     """Return how each score is computed."""
+    texts = metrics.SIGNATURES | (metrics.SET_SIGNATURES if config.objective == "any" else {})
+    values = {"top": config.eval_k, "liked": config.liked, "disliked": config.disliked}
     basic = {
-        f"{name}@{top}" if name in ("hr", "ndcg", "coverage", "novelty") else name: text.format(
-            top=top, liked=liked, disliked=disliked
-        )
-        for name, text in metrics.SIGNATURES.items()
+        f"{name}@{config.eval_k}" if name in LIST_METRICS else name: text.format(**values)
+        for name, text in texts.items()
     }
     variants = VARIANT_DESCRIPTIONS.items()
     return basic | {f"{variant}_{name}": f"{text}, as {name}" for variant, text in variants for name in basic}
@@ -93,9 +99,11 @@ class RecommendationEvaluation:
         return metrics.concat_rankings(results)
 
     def ranking_scores(self, model: RecommenderModel, test_cases: Sequence[TestCase]) -> dict[str, float]:
-        """Return HR, NDCG, MRR, loss, coverage and novelty of the lists of test cases."""
+        """Return the ranking metrics, loss, coverage and novelty of the lists of test cases."""
         ranking, top = self.rank_cases(model, test_cases), self.config.eval_k
-        scores = metrics.ranking_metrics(ranking.ranks, top=top) | {"loss": float(ranking.losses.mean())}
+        scores = self._summarize(ranking.ranks, test_cases) | {"loss": float(ranking.losses.mean())}
+        if self.config.objective != "any":
+            metrics.record_ranking(ranking.ranks, top=top)
         return scores | metrics.coverage_and_novelty(ranking.top_items, self.data.item_counts, top=top)
 
     def rating_metrics(self, model: RecommenderModel, test_cases: Sequence[TestCase]) -> dict[str, float]:
@@ -104,28 +112,30 @@ class RecommendationEvaluation:
         ratings = self.data.events.ratings[[case.row for case in test_cases]]
         if self.config.objective == "clicks":
             liked = ratings >= self.config.liked
+            metrics.record_auc(logits, liked)
             return {"auc": metrics.auc(logits, liked), "log_loss": metrics.log_loss(logits, liked)}
         low, high = self.data.scale
         predictions = low + (high - low) / (1 + np.exp(-logits))
         is_clear = (ratings >= self.config.liked) | (ratings <= self.config.disliked)
         auc = metrics.auc(logits[is_clear], ratings[is_clear] >= self.config.liked)
+        metrics.record_rmse(predictions, ratings)
         return {"rmse": metrics.rmse(predictions, ratings)} | ({} if np.isnan(auc) else {"auc": auc})
 
     def extra_metrics(self, model: RecommenderModel, split_id: int) -> dict[str, float]:
         """Return all scores that `regard evaluate` prints in addition to the task's own."""
-        predicts_next = self.config.objective == "next"
-        scores: dict[str, float] = {}
-        if predicts_next:
-            scores = (
-                self.sampled_metrics(model, split_id)
+        if self.config.ranks_items:
+            sampled = self.sampled_metrics(model, split_id) if self.config.objective == "next" else {}
+            return (
+                sampled
                 | self.cold_start_metrics(model)
                 | self.oracle_metrics(split_id)
                 | self.popularity_metrics(split_id)
+                | self.baseline_metrics(split_id)
             )
         try:
-            return scores | (self.baseline_metrics(split_id) if predicts_next else self._svd_metrics(split_id))
-        except MissingExtra:  # the other baselines need other libraries
-            return scores
+            return self._svd_metrics(split_id)
+        except MissingExtra:
+            return {}
 
     def sampled_metrics(self, model: RecommenderModel, split_id: int) -> dict[str, float]:
         """Return ranking metrics among a hundred items sampled uniformly, as in many papers.
@@ -145,9 +155,8 @@ class RecommendationEvaluation:
                 noise[rows[:, None].expand_as(previous)[previous >= 0], previous[previous >= 0]] = -1
                 sampled = noise.topk(min(NUM_NEGATIVES, num_items), dim=1)
                 negatives = scores.gather(1, sampled.indices).masked_fill(sampled.values < 0, -torch.inf)
-                target_scores = scores[rows, targets]
-                ranks.append(1 + (negatives > target_scores[:, None]).sum(dim=1).float())
-        return self._ranking_metrics("sampled", torch.cat(ranks))
+                ranks.append(rank_among(scores[rows, targets], negatives))
+        return self._ranking_metrics("sampled", torch.cat(ranks), self.histories.test_cases(split_id))
 
     def cold_start_metrics(self, model: RecommenderModel) -> dict[str, float]:
         """Return ranking metrics of users and items that are held out entirely, and those of popularity."""
@@ -164,8 +173,8 @@ class RecommendationEvaluation:
             ranks = self.rank_cases(model, cases, candidates).ranks
             counts = popularity if candidates is None else popularity.masked_fill(~candidates, -torch.inf)
             baseline = self.baseline_ranks(cases, partial(_same_scores, counts))
-            scores |= self._ranking_metrics(name, ranks)
-            scores |= self._ranking_metrics(f"{name}_popularity", baseline)
+            scores |= self._ranking_metrics(name, ranks, cases)
+            scores |= self._ranking_metrics(f"{name}_popularity", baseline, cases)
         return scores
 
     def oracle_metrics(self, split_id: int) -> dict[str, float]:
@@ -177,41 +186,49 @@ class RecommendationEvaluation:
 
         def score(cases: Sequence[TestCase]) -> Tensor:
             histories = [self.histories.history_before(case) for case in cases]
+            if self.config.objective == "any":  # the last item is hidden
+                return torch.from_numpy(truth.taste[[case.user for case in cases]])
             moods = [
                 truth.mood[self.data.events.items[rows[-1]]] if len(rows) else 0.0 * truth.mood[0] for rows in histories
             ]
             return torch.from_numpy(truth.taste[[case.user for case in cases]] + np.stack(moods))
 
-        return self._ranking_metrics("truth", self.baseline_ranks(self.histories.test_cases(split_id), score))
+        cases = self.histories.test_cases(split_id)
+        return self._ranking_metrics("truth", self.baseline_ranks(cases, score), cases)
 
     def popularity_metrics(self, split_id: int) -> dict[str, float]:
         """Return ranking metrics of the items chosen most often in earlier splits."""
         observed = self._interactions(split_id - 1)
         counts = torch.from_numpy(np.bincount(observed.items, minlength=observed.shape[1])).float()
-        ranks = self.baseline_ranks(self.histories.test_cases(split_id), partial(_same_scores, counts))
-        return self._ranking_metrics("popularity", ranks)
+        cases = self.histories.test_cases(split_id)
+        return self._ranking_metrics("popularity", self.baseline_ranks(cases, partial(_same_scores, counts)), cases)
 
     def baseline_metrics(self, split_id: int) -> dict[str, float]:
-        """Return ranking metrics of item neighbours and factorisation on the same test cases."""
-        if len(self.data.users.ids) * len(self.data.items.ids) > MAX_MATRIX_CELLS:
+        """Return ranking metrics of baselines on the same test cases; without those whose library is missing."""
+        num_users, num_items = len(self.data.users.ids), len(self.data.items.ids)
+        if num_users * num_items > MAX_MATRIX_CELLS:
             return {}
         scores: dict[str, float] = {}
         for name in baselines.BASELINES:
-            scores |= self._one_baseline_metrics(name, split_id)
+            if name in baselines.DENSE_BASELINES and num_items > MAX_DENSE_ITEMS:
+                continue
+            if name == "sequence_knn" and self.config.objective != "next":
+                continue
+            with suppress(MissingExtra):
+                scores |= self._one_baseline_metrics(name, split_id)
         return scores
 
     def _one_baseline_metrics(self, name: str, split_id: int) -> dict[str, float]:
         """Like a model, a baseline is fitted to all earlier splits: for testing, to the validation ratings too."""
         train, observed = self._interactions(TRAIN), self._interactions(split_id - 1)
-        valid_cases, metric = self.histories.test_cases(VALID), f"ndcg@{self.config.eval_k}"
+        valid_cases, cases = self.histories.test_cases(VALID), self.histories.test_cases(split_id)
 
         def ndcg(scores: baselines.Scores) -> float:
             ranks = self.baseline_ranks(valid_cases, partial(_user_rows, scores))
-            return metrics.ranking_metrics(ranks, top=self.config.eval_k)[metric]
+            return self._summarize(ranks, valid_cases)[f"ndcg@{self.config.eval_k}"]
 
         scores = baselines.baseline_scores(name, train, observed, metric=ndcg, seed=self.config.seed)
-        ranks = self.baseline_ranks(self.histories.test_cases(split_id), partial(_user_rows, scores))
-        return self._ranking_metrics(name, ranks)
+        return self._ranking_metrics(name, self.baseline_ranks(cases, partial(_user_rows, scores)), cases)
 
     def _svd_metrics(self, split_id: int) -> dict[str, float]:
         """Return the metrics of a matrix factorisation of the ratings.
@@ -284,6 +301,13 @@ class RecommendationEvaluation:
 
     def _log_probs(self, model: RecommenderModel, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
         """Test cases -> log p (m n) of all items, from the state of each user at that moment."""
+        if self.config.objective == "any":  # the cases of a user have the same history: it is read once
+            firsts = list({case.user: case for case in reversed(test_cases)}.values())
+            rows = {case.user: row for row, case in enumerate(firsts)}
+            return self._last_log_probs(model, firsts, catalog)[[rows[case.user] for case in test_cases]]
+        return self._last_log_probs(model, test_cases, catalog)
+
+    def _last_log_probs(self, model: RecommenderModel, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
         users = map_tensors(self.histories.test_inputs(test_cases), lambda x: x.to(catalog.ids.device))
         states = model.states(users, catalog)[torch.arange(len(test_cases)), users.lengths]
         return all_log_probabilities(model, states, catalog).float().cpu()
@@ -292,8 +316,14 @@ class RecommendationEvaluation:
         targets, previous = self.target_items(test_cases), self.seen_items(test_cases)
         return metrics.rank_targets(scores, targets, previous, top=self.config.eval_k)
 
-    def _ranking_metrics(self, variant: str, ranks: Tensor) -> dict[str, float]:
-        scores = metrics.ranking_metrics(ranks, top=self.config.eval_k)
+    def _summarize(self, ranks: Tensor, test_cases: Sequence[TestCase]) -> dict[str, float]:
+        """Ranks of the targets of test cases -> metrics: of each case, or for objective=any of each user's list."""
+        if self.config.objective == "any":
+            return metrics.set_metrics(ranks, np.array([case.user for case in test_cases]), top=self.config.eval_k)
+        return metrics.ranking_metrics(ranks, top=self.config.eval_k)
+
+    def _ranking_metrics(self, variant: str, ranks: Tensor, test_cases: Sequence[TestCase]) -> dict[str, float]:
+        scores = self._summarize(ranks, test_cases)
         return {f"{variant}_{name}": value for name, value in scores.items()}
 
     def _interactions(self, last_split: int) -> Interactions:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.core.protocols.recommender import ItemCatalog, RecommenderModel, UserBatch
+from regard.core.ranks import rank_among
 from regard.layers.item_softmax import all_log_probabilities
 
 ItemScorer = Callable[[UserBatch], Tensor]  # users -> scores of all items (b n)
@@ -72,14 +73,14 @@ def explain(
         ablated = scorer(remove_evidence(users, index, model.fields))[0]
         item = index - 1 - len(model.fields)  # the removed item itself must not be recommended instead
         ablated[torch.cat([excluded, users.history[0, item : item + 1]]) if item >= 0 else excluded] = -torch.inf
-        ranks[index] = 1 + (ablated > ablated[items][:, None]).sum(dim=1)
+        ranks[index] = rank_among(ablated[items], ablated.expand(len(items), -1)) - 0.5  # an item ties with itself
     explanations = []
     for row_index, row in enumerate(shares):
         order = [int(i) for i in row.argsort(descending=True) if i > 0 and row[i] > 0]
         reasons = tuple(
             Reason(i, names[i], float(row[i]), None if weights is None else float(weights[i])) for i in order
         )
-        rank = int(ranks[strongest[row_index]][row_index]) if reasons else None
+        rank = round(float(ranks[strongest[row_index]][row_index])) if reasons else None
         explanations.append(Explanation(reasons, rank))
     return explanations
 

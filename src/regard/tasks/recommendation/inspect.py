@@ -46,14 +46,14 @@ def build_inspectable(
     start_time = time.perf_counter()
     result = recommender.recommend_items(model, query, options, catalog)
     seconds = time.perf_counter() - start_time
-    data, predicts_next = recommender.data, recommender.config.objective == "next"
+    data, predicts_items = recommender.data, recommender.config.ranks_items
     item_indices = _map_items(result, data)
     map_catalog = catalog.take(item_indices)
     other_states, other_names = _other_users(recommender, model, query, catalog)
     name = "a new user" if query.user is None else f"user {data.users.ids[query.user]}"
 
     def logits(users: UserBatch) -> Tensor:
-        if not predicts_next:
+        if not predicts_items:
             return model.rating_logits(users, catalog, item_indices[None])
         states = model.states(users, catalog)[:, -1]
         model.context(torch.cat([states, other_states]), map_catalog)  # so that attention to the items is recorded

@@ -9,6 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.core.example_statistics import record_mean, record_statistics
+from regard.core.ranks import middle_ranks, rank_among
+
 Array = NDArray[np.float64]
 
 
@@ -31,10 +34,9 @@ def rank_targets(scores: Tensor, targets: Tensor, excluded: Tensor, *, top: int)
     excluded_rows = rows[:, None].expand_as(excluded)[excluded >= 0]
     scores[excluded_rows, excluded[excluded >= 0]] = -torch.inf
     scores[rows, targets] = target_scores
-    above = (scores > target_scores[:, None]).sum(dim=1)
-    equal = (scores == target_scores[:, None]).sum(dim=1) - 1
+    ranks = rank_among(target_scores, scores) - 0.5  # the target ties with itself
     best = scores.topk(min(top, scores.shape[1]), dim=1).indices
-    return RankingResult(1 + above + equal / 2, best, -target_scores)
+    return RankingResult(ranks, best, -target_scores)
 
 
 def concat_rankings(parts: list[RankingResult]) -> RankingResult:
@@ -51,6 +53,43 @@ def ranking_metrics(ranks: Tensor, *, top: int) -> dict[str, float]:
         f"ndcg@{top}": float(gain.mean()),
         "mrr": float((1 / ranks.double()).mean()),
     }
+
+
+def set_metrics(ranks: Tensor, users: NDArray[np.int64], *, top: int) -> dict[str, float]:
+    """Ranks (m) of targets and their users (m) -> precision@k, recall@k and NDCG@k of the lists, mean over users.
+
+    A list is compared with all held-out items of its user; their order does not matter.
+    """
+    _, rows, counts = np.unique(users, return_inverse=True, return_counts=True)
+    hit = (ranks <= top).double().cpu().numpy()
+    gains = hit / np.log2(ranks.double().cpu().numpy() + 1)
+    hits, gain = np.bincount(rows, hit), np.bincount(rows, gains)
+    best_gains = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, top + 2)))])[np.minimum(counts, top)]
+    return {
+        f"precision@{top}": float((hits / top).mean()),
+        f"recall@{top}": float((hits / counts).mean()),
+        f"ndcg@{top}": float((gain / best_gains).mean()),
+    }
+
+
+def record_ranking(ranks: Tensor, *, top: int) -> None:
+    """Record HR@k, NDCG@k and 1/rank of each test case."""
+    hit = ranks <= top
+    record_mean(f"hr@{top}", hit.cpu())
+    record_mean(f"ndcg@{top}", torch.where(hit, 1 / torch.log2(ranks.double() + 1), 0.0).cpu())
+    record_mean("mrr", (1 / ranks.double()).cpu())
+
+
+def record_auc(scores: Array, liked: NDArray[np.bool_]) -> None:
+    """Record the score and the label of each test case, from which AUC is computed."""
+    record_statistics(
+        "auc", np.stack([scores, liked], axis=1), lambda rows: auc(rows[:, 0], rows[:, 1].astype(np.bool_))
+    )
+
+
+def record_rmse(predictions: Array, ratings: Array) -> None:
+    """Record the squared error of each rating."""
+    record_statistics("rmse", (predictions - ratings) ** 2, lambda rows: float(np.sqrt(rows.mean())))
 
 
 def coverage_and_novelty(top_items: Tensor, counts: NDArray[np.int64], *, top: int) -> dict[str, float]:
@@ -71,9 +110,7 @@ def auc(scores: Array, liked: NDArray[np.bool_]) -> float:
     positive, negative = int(liked.sum()), int((~liked).sum())
     if not positive or not negative:
         return float("nan")
-    _, group, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks = (last - (counts - 1) / 2)[group]
+    ranks = middle_ranks(scores)
     return float((ranks[liked].sum() - positive * (positive + 1) / 2) / (positive * negative))
 
 
@@ -87,6 +124,11 @@ def rmse(predictions: Array, ratings: Array) -> float:
     return float(np.sqrt(np.mean((predictions - ratings) ** 2)))
 
 
+SET_SIGNATURES = {
+    "precision": "share of a user's first {top} items, without items chosen before, that are held out; mean over users",
+    "recall": "share of a user's held-out items among the first {top}; mean over users",
+    "ndcg": "sum of 1/log2(1 + rank) of a user's held-out items among the first {top}, as a share of the best possible",
+}
 SIGNATURES = {
     "hr": "share of test cases whose item is among the first {top} of all items, without items chosen before",
     "ndcg": "1/log2(1 + rank) of the item if among the first {top}, mean; full ranking, without items chosen before",

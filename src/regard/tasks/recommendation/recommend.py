@@ -71,7 +71,8 @@ class ListRecommender:
             }
             value = RecommendedItem(item_id, title, score, explanation)
             text = f"{title}  ({because})" if because else title
-            predictions.append(Prediction(text, score, score, value=value, remarks=query.remarks, data=data))
+            log_p = score if self.config.objective == "next" else None  # otherwise the score is a rating
+            predictions.append(Prediction(text, log_p, score, value=value, remarks=query.remarks, data=data))
         return predictions
 
     def recommend_items(
@@ -83,16 +84,16 @@ class ListRecommender:
         excluded = torch.tensor([] if options.include_seen else chosen, dtype=torch.long)
         count = max(0, min(options.n, len(catalog.ids) - len(excluded)))
         if options.index == "approximate":
-            if self.config.objective != "next":
+            if not self.config.ranks_items:
                 raise ConfigError(
-                    f"index=approximate: it ranks next items, but this run was trained with data.objective="
+                    f"index=approximate: it ranks items, but this run was trained with data.objective="
                     f"{self.config.objective}; leave it out"
                 )
             states = model.states(users, catalog)[:, -1]
             nearest = approximate_top_items(model, states, catalog, count=count + len(excluded))
             is_allowed = ~torch.isin(nearest.indices[0], excluded)
             items, scores = nearest.indices[0][is_allowed][:count], nearest.scores[0][is_allowed][:count]
-        elif self.config.objective == "next":
+        elif self.config.ranks_items:
             states = model.states(users, catalog)[:, -1]
             best = top_items(model, states, catalog, count=count, excluded=excluded[None])
             items, scores = best.indices[0], best.scores[0]
@@ -121,9 +122,10 @@ class ListRecommender:
         chosen = query.history[-max_history:]
         encoded = torch.from_numpy(profiles.encode(data.users.fields, [query.profile]))
         history = torch.tensor([list(chosen)], dtype=torch.long)
-        rating = 0.0 if self.config.objective == "next" else 1.0  # a user who names an item likes it
+        rating = 0.0 if self.config.ranks_items else 1.0  # a user who names an item likes it
         ratings = torch.full((1, len(chosen)), rating)
-        times = torch.full((1, len(chosen)), self.span_days)
+        now = 0.0 if self.config.objective == "any" else self.span_days
+        times = torch.full((1, len(chosen)), now)
         ids = torch.zeros(1, dtype=torch.long)
         return UserBatch(ids, encoded, history, ratings, times, torch.tensor([len(chosen)])), query.history
 
@@ -136,8 +138,8 @@ class ListRecommender:
         return ("anyone", *fields, *(self.data.items.titles[item] for item in users.history[0].tolist()))
 
     def item_scorer(self, model: RecommenderModel, catalog: ItemCatalog) -> ItemScorer | StateScorer:
-        """Return the function that scores items: log p of the next choice, or the predicted rating as a logit."""
-        if self.config.objective == "next":
+        """Return the function that scores items: log p of a choice, or the predicted rating as a logit."""
+        if self.config.ranks_items:
             return StateScorer(model, catalog)
         items = torch.arange(len(catalog.ids), device=catalog.ids.device)
 

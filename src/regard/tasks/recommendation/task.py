@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
+from regard.core.data_size import DataSize
 from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import DataError, did_you_mean
 from regard.core.inference_mode import eval_mode
@@ -21,8 +22,8 @@ from regard.core.task import Prediction, Task
 from regard.data.builtin import films
 from regard.data.ratings import dataset, rating_files, user_query
 from regard.data.ratings.dataset import RatingsCollection
-from regard.data.ratings.history_batches import Histories, HistoryBatch
-from regard.data.ratings.splits import SPLIT_IDS, VALID
+from regard.data.ratings.history_batches import Histories, HistoryBatch, UnorderedHistories
+from regard.data.ratings.splits import SPLIT_IDS, TRAIN, VALID
 from regard.data.ratings.tables import Columns
 from regard.data.ratings.user_query import UserQuery
 from regard.data.text import document_corpus
@@ -48,7 +49,8 @@ class Recommendation(Task):
     def __init__(self, config: Config, data: RatingsCollection) -> None:
         self.config, self.data = config, data
         liked = config.liked if config.objective == "clicks" else None
-        self.histories = Histories(
+        histories = UnorderedHistories if config.objective == "any" else Histories
+        self.histories = histories(
             data, max_length=config.max_history, split=config.split, causal=config.objective == "next", liked=liked
         )
         self.spec = RecommendationSpec(
@@ -64,10 +66,16 @@ class Recommendation(Task):
         top = config.eval_k
         self.target_metric = {
             "next": TargetMetric(f"ndcg@{top}", True),
+            "any": TargetMetric(f"ndcg@{top}", True),
             "clicks": TargetMetric("auc", True),
             "ratings": TargetMetric("rmse", False),
         }[config.objective]
-        self.higher_is_better = {f"hr@{top}": True, "mrr": True, "loss": False, "log_loss": False}
+        self.higher_is_better = {
+            **{f"{name}@{top}": True for name in ("hr", "precision", "recall")},
+            "mrr": True,
+            "loss": False,
+            "log_loss": False,
+        }
         self.examples = example_users(data)
 
     @cached_property
@@ -93,7 +101,7 @@ class Recommendation(Task):
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """Return the epoch's batches of windows of similar length."""
         batch_size, lengths = self.config.batch_size, self.histories.lengths
-        if self.config.objective != "next":  # a batch of short histories only would count as much as one of long ones
+        if not self.config.ranks_items:  # a batch of short histories only would count as much as one of long ones
             lengths = np.ones_like(lengths)
         budget = batch_size * (self.config.max_history + 1)
         return document_corpus.epoch_batches(lengths, batch_size=batch_size, budget=budget, seed=seed, epoch=epoch)
@@ -103,9 +111,9 @@ class Recommendation(Task):
         return self.histories.batch(examples)
 
     def loss(self, model: RecommenderModel, batch: HistoryBatch) -> Loss:
-        """Return the loss of the next choices, or of their ratings, summed over all choices."""
+        """Return the loss of the next (or any other) choices, or of their ratings, summed over all choices."""
         targets, ratings = batch.targets[batch.target_mask], batch.ratings[batch.target_mask]
-        if self.config.objective == "next":
+        if self.config.ranks_items:
             states = model.states(batch.users, batch.catalog)[batch.target_mask]
             return Loss(self.criterion(model, states, batch.catalog, targets), len(targets))
         logits = model.rating_logits(batch.users, batch.catalog, batch.targets, batch.visible)[batch.target_mask]
@@ -116,7 +124,11 @@ class Recommendation(Task):
         return Loss(total, len(targets))
 
     def evaluate(self, model: RecommenderModel, split: str, decoding: Any) -> dict[str, float]:
-        """Return HR, NDCG, MRR, coverage and novelty of the lists; or AUC, log loss and RMSE of predicted ratings."""
+        """Return metrics of the lists, of predicted clicks or of predicted ratings.
+
+        Lists have HR, NDCG and MRR of the next item, or precision, recall and NDCG of all held-out items of a user
+        (with coverage and novelty). Clicks have AUC and log loss, ratings RMSE.
+        """
         if split not in SPLIT_IDS or split == "train":
             raise DataError(f"there is no split {split!r} to evaluate; {did_you_mean(split, ('valid', 'test'))}")
         cases = self.histories.test_cases(SPLIT_IDS[split])
@@ -124,7 +136,7 @@ class Recommendation(Task):
             raise DataError(
                 f"no rating is held out for {split!r}: users have too few ratings; give more, or choose split=time"
             )
-        if self.config.objective != "next":
+        if not self.config.ranks_items:
             return self.evaluation.rating_metrics(model, cases)
         return self.evaluation.ranking_scores(model, cases)
 
@@ -134,7 +146,7 @@ class Recommendation(Task):
 
     def signatures(self) -> dict[str, str]:
         config = self.config
-        return evaluation.signatures(top=config.eval_k, liked=config.liked, disliked=config.disliked)
+        return evaluation.signatures(config)
 
     def parse_input(self, text: str) -> UserQuery:
         """Parse '42', 'age=30, occupation=artist | Alien (1979); Blade Runner (1982)', or "": any user."""
@@ -190,6 +202,12 @@ def summarize_data(data: RatingsCollection) -> list[str]:
     titles = "; ".join(data.items.titles[item] for item in first_items)
     sizes = f"{len(data.users.ids):,} users, {len(data.items.ids):,} items"
     return [f"ratings: {counts}; {sizes}; {profiles}", f"first history: user {profile[:80]}: {titles[:160]} …"]
+
+
+def measure(config: Config) -> DataSize:
+    """Return the number of training ratings."""
+    data = build(config).data
+    return DataSize("rating", int((data.split_ids == TRAIN).sum()))
 
 
 def build(config: Config, folder: Path | None = None) -> Recommendation:

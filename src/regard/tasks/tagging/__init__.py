@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from regard.core.data_specs import TaggingSpec
-from regard.tasks.tagging.task import TINY, Config, Options, Tagging, build, load
+from regard.tasks.tagging.task import TINY, Config, Options, Tagging, build, load, measure
 
-__all__ = ["TINY", "Config", "Options", "Tagging", "build", "load"]
+__all__ = ["TINY", "Config", "Options", "Tagging", "build", "load", "measure"]
 
 VERB = "tag"
 SPEC = TaggingSpec
@@ -16,4 +16,5 @@ DEFAULTS: dict[str, Any] = {
     "training": {"epochs": 10, "optimizer": {"lr": 0.002}, "schedule": {"warmup": 100}, "evaluation": {"patience": 4}},
 }
 DEMO = ["data.examples=3000", "model.layers=1", "training.epochs=3", "training.optimizer.lr=0.003"]
+EVALUATION_IMPORTS = (("seqeval.metrics", "text"), ("seqeval.scheme", "text"))
 DATA_SETTINGS = ("path", "dataset", "format", "scheme")

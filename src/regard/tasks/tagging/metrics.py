@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from regard.core.example_statistics import Rows, record_mean, record_statistics
 from regard.core.extras import require
-from regard.data.text.tag_schemes import OUTSIDE, SEQEVAL_NAMES
+from regard.data.text.tag_schemes import OUTSIDE, SEQEVAL_NAMES, tags_to_entities
 
 Tags = Sequence[Sequence[str]]  # BIO tags of the units of each sentence
 SCHEME = SEQEVAL_NAMES["bio"]  # metrics are computed on tags in this scheme
@@ -39,8 +40,25 @@ def compute_metrics(references: Tags, predictions: Tags) -> dict[str, float]:
         for true_tags, predicted_tags in zip(references, predictions, strict=True)
         for pair in zip(true_tags, predicted_tags, strict=True)
     ]
+    _record(references, predictions)
     accuracy = sum(true_tag == predicted_tag for true_tag, predicted_tag in pairs) / max(1, len(pairs))
     return {**scores, "f1_macro": macro, "accuracy": accuracy}
+
+
+def _record(references: Tags, predictions: Tags) -> None:
+    """Record the numbers of correct, predicted and true entities of each sentence, and of correct tags."""
+    sides = [[set(tags_to_entities(tags, "bio")) for tags in side] for side in (references, predictions)]
+    rows = [(len(true & predicted), len(predicted), len(true)) for true, predicted in zip(*sides, strict=True)]
+    record_statistics("f1", rows, _row_f1)
+    pairs = list(zip(references, predictions, strict=True))
+    hits = [sum(map(str.__eq__, true_tags, predicted_tags)) for true_tags, predicted_tags in pairs]
+    record_mean("accuracy", hits, weights=[len(true_tags) for true_tags, _ in pairs])
+
+
+def _row_f1(rows: Rows) -> float:
+    """Correct, predicted and true entities of sentences (n 3) -> micro F1."""
+    hits, num_predicted, num_true = rows.sum(axis=0)
+    return float(2 * hits / (num_predicted + num_true)) if num_predicted + num_true else 0.0
 
 
 def metrics_by_type(references: Tags, predictions: Tags) -> dict[str, float]:

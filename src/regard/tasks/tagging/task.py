@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from regard.core.config import check_fields
+from regard.core.data_size import DataSize, measure_texts
 from regard.core.data_specs import TaggingSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
@@ -25,6 +26,7 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data import batching
 from regard.data import examples as example_splits
+from regard.data.builtin import entities
 from regard.data.examples import Examples, SplitFunction, add_missing_splits
 from regard.data.files import text_files
 from regard.data.text import (
@@ -41,6 +43,7 @@ from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.tagged_corpus import EncodedSentence, SentenceEncoder, TaggedBatch, UnitMode
 from regard.data.text.tagged_files import Format, Sentence
 from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
+from regard.data.text.unknown_words import MAX_WORDS, WORD, find_unknown_words
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
 from regard.tasks.tagging import inspect, metrics
@@ -152,7 +155,7 @@ class Tagging(Task):
         long = [f"long training sentences are split into {num_extra} additional parts ({limit})"] if num_extra else []
         types = {entity_type for tag in self.encoder.tags if (entity_type := tag.partition("-")[2])}
         return [
-            *text_files.split_encoding_remarks(self.sentences.values()),
+            *text_files.file_remarks(self.sentences.values()),
             *long,
             *tagged_corpus.unseen_type_warnings(self.sentences, types),
         ]
@@ -187,9 +190,13 @@ class Tagging(Task):
         return metrics.compute_metrics(references, predictions) | {"loss": loss}
 
     def extra_metrics(self, model: TaggingModel, split: str, decoding: Any) -> dict[str, float]:
-        """Return the metrics of each entity type."""
+        """Return the metrics of each entity type; for the built-in data also F1 on new templates."""
         references, predictions, _ = self._tag_split(model, split)
-        return metrics.metrics_by_type(references, predictions)
+        by_type = metrics.metrics_by_type(references, predictions)
+        if split != "test" or entities.TEMPLATES not in self.sentences:
+            return by_type
+        references, predictions, _ = self._tag_split(model, entities.TEMPLATES)
+        return by_type | {"f1_new_templates": metrics.compute_metrics(references, predictions)["f1"]}
 
     def signatures(self) -> dict[str, str]:
         return metrics.SIGNATURES
@@ -257,7 +264,22 @@ class Tagging(Task):
     ) -> list[list[Prediction]]:
         """Texts -> each text with its entities marked as <name:TYPE>."""
         results = self._tag(model, [self.encoder.split_units(text) for text in inputs])
-        return [[to_prediction(result, self._remarks(result.sentence))] for result in results]
+        return [
+            [to_prediction(result, self._remarks(result.sentence)).with_unknown_tokens(self._unknown_units(text))]
+            for text, result in zip(inputs, results, strict=True)
+        ]
+
+    def _unknown_units(self, text: str) -> tuple[str, ...]:
+        """Return the words of a text with an unknown token; characters that are units are joined to words."""
+        if self.config.units == "tokens":
+            return find_unknown_words(text, self.encoder.tokenizer)
+        spans = self.encoder.split_units(text).units
+        rows = self.encoder.tokenizer.encode([text[start:stop] for start, stop in spans])
+        unknown = [span for span, row in zip(spans, rows, strict=True) if self.special_tokens.unk in row]
+        words = (
+            match for match in WORD.finditer(text) if any(a < match.end() and b > match.start() for a, b in unknown)
+        )
+        return tuple(dict.fromkeys(match[0] for match in words))[:MAX_WORDS]
 
     def _remarks(self, sentence: Sentence) -> tuple[str, ...]:
         num_parts = len(self.encoder.encode(sentence))
@@ -279,6 +301,11 @@ class Tagging(Task):
         text_corpus.save(folder, encoder.tokenizer, self.examples)
         table = {"tags": list(encoder.tags), "units": encoder.data_unit, "alphabet": encoder.alphabet}
         write_text(folder / TAGS_FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+
+
+def measure(config: Config) -> DataSize:
+    """Return the size of the training sentences."""
+    return measure_texts("sentence", ((sentence.text,) for sentence in config.open_splits()["train"]))
 
 
 def build(config: Config, folder: Path | None = None) -> Tagging:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from regard.core.data_specs import Seq2SeqSpec
-from regard.tasks.translation.task import TINY, Config, Evaluation, Options, Translation, build, load
+from regard.tasks.translation.task import TINY, Config, Evaluation, Options, Translation, build, load, measure
 
-__all__ = ["TINY", "Config", "Evaluation", "Options", "Translation", "build", "load"]
+__all__ = ["TINY", "Config", "Evaluation", "Options", "Translation", "build", "load", "measure"]
 
 VERB = "translate"
 SPEC = Seq2SeqSpec

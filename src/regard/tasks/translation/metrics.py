@@ -14,6 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from regard.attention.record import attention_modules, record
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError, MissingExtra, did_you_mean
+from regard.core.example_statistics import record_statistics
 from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
 from regard.data import batching
@@ -23,16 +24,18 @@ from regard.data.text.pair_files import Pair
 from regard.data.text.tokenizer import TokenizerPair
 
 BLEU_TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}  # of languages whose words are not separated by spaces alone
+CHARACTER_TOKENIZERS = ("char", "zh", "ko-mecab", "ja-mecab")
 MECAB_PACKAGES = {"ko-mecab": ("mecab_ko", "ko"), "ja-mecab": ("MeCab", "ja")}  # required package, extra of sacreBLEU
 CROSS_ATTENTION_AXES = ("target", "source")  # query and key axis of attention from target to source
+NOISE_FLOOR = 1.0  # BLEU below this is noise: single matching n-grams, smoothed
 BATCH_PAIRS = 32  # pairs in a batch of the alignment error rate
 
 
 def bleu_tokenizer(language: str, requested: str = "") -> str:
     """Return the name of the BLEU tokenizer: the requested one, or the default of the target language.
 
-    Korean is split into morphemes by ko-mecab if it is installed (as sacreBLEU recommends), else into characters. Its
-    words between spaces are whole phrases, few of which match exactly; 13a is made for European languages.
+    Korean is split into characters, on every machine. Its words between spaces are whole phrases, few of which match
+    exactly; 13a is made for European languages. Morphemes (ko-mecab) need a package and must be requested.
     """
     if requested:
         if requested not in _TOKENIZERS:
@@ -46,20 +49,38 @@ def bleu_tokenizer(language: str, requested: str = "") -> str:
             )
         return requested
     code = language.partition("-")[0].partition("_")[0].lower()
-    return "ko-mecab" if code == "ko" and find_spec("mecab_ko") else BLEU_TOKENIZERS.get(code, "13a")
+    return BLEU_TOKENIZERS.get(code, "13a")
 
 
 def build_metrics(tokenize: str) -> dict[str, Any]:
-    """The name of a BLEU tokenizer -> the sacreBLEU metrics: cased BLEU, lowercased BLEU, chrF."""
+    """The name of a BLEU tokenizer -> the sacreBLEU metrics: cased BLEU, lowercased BLEU, chrF.
+
+    chrF comes first for languages without a word tokenizer, since it does not depend on one.
+    """
     # Texts are already detokenized; without `force`, sacreBLEU takes a " ." at the end as a sign that they are not.
     settings: dict[str, Any] = {"tokenize": tokenize, "force": True}
-    return {"bleu": BLEU(**settings), "bleu_lc": BLEU(lowercase=True, **settings), "chrf": CHRF()}
+    bleus = {"bleu": BLEU(**settings), "bleu_lc": BLEU(lowercase=True, **settings)}
+    return {"chrf": CHRF(), **bleus} if tokenize in CHARACTER_TOKENIZERS else {**bleus, "chrf": CHRF()}
 
 
 def compute_metrics(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str) -> dict[str, float]:
     """Translations and references -> bleu, bleu_lc and chrf, 0 … 100."""
+    if not hypotheses:
+        raise DataError("BLEU and chrF: there are no sentences; give at least one translation and its reference")
     metrics = build_metrics(tokenize)
+    for name, metric in metrics.items():
+        record_corpus_metric(name, metric, hypotheses, [references])
     return {name: float(metric.corpus_score(hypotheses, [references]).score) for name, metric in metrics.items()}
+
+
+def record_corpus_metric(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[Any]) -> None:
+    """Record the counts of each sentence, from whose sums a sacreBLEU metric is computed."""
+    if hypotheses:
+        record_statistics(
+            name,
+            metric._extract_corpus_statistics(hypotheses, references),
+            lambda rows: float(metric._aggregate_and_compute(rows.tolist()).score),
+        )
 
 
 def score_file(path: Path, pairs: Sequence[tuple[str, str]], *, tokenize: str) -> dict[str, float]:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.core.config import check_fields
+from regard.core.data_size import DataSize, measure_texts
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, write_text
@@ -33,6 +34,7 @@ from regard.data.text import mapped_corpus, pair_corpus, pair_files, pair_source
 from regard.data.text.pair_corpus import PairCorpus
 from regard.data.text.pair_files import Languages, Pair, Pairs
 from regard.data.text.tokenizer import Level, Tokenizer, TokenizerPair
+from regard.data.text.unknown_words import find_unknown_words
 from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.batch_search import SearchBatch, max_batch_size, search_batches
@@ -138,6 +140,7 @@ class Translation(Task):
             joint_vocab=config.joint,
         )
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
+        self.noise_floor = dict.fromkeys(("bleu", "bleu_lc"), metrics.NOISE_FLOOR)
         self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
         self.examples = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, DEFAULT_EXAMPLE),)
         self.comparison_inputs = tuple(comparison_inputs)
@@ -188,7 +191,7 @@ class Translation(Task):
         first = data_summary.format_first_example(
             f"pair, {self.config.source} -> {self.config.target}", *next(iter(self.pairs["train"]))
         )
-        return [f"{counts}; {sizes}", first, *text_files.split_encoding_remarks(self.pairs.values())]
+        return [f"{counts}; {sizes}", first, *text_files.file_remarks(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
         return {name: pairs.checksum() for name, pairs in self.pairs.items()}
@@ -295,11 +298,14 @@ class Translation(Task):
         nonblank = [i for i, text in enumerate(inputs) if text.strip()]
         predictions = [[translation_codec.EMPTY_PREDICTION] for _ in inputs]
         source = self.encode_sources([inputs[i] for i in nonblank])
-        search = partial(self.search_translations, model, source, sample_indices=nonblank)
+        indices = decoding.sample_indices(len(inputs))
+        search = partial(self.search_translations, model, source, sample_indices=[indices[i] for i in nonblank])
         for i, hypotheses in zip(nonblank, n_best(search, decoding, count=options.n), strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
+            words = find_unknown_words(inputs[i], self.vocabularies.source)
             predictions[i] = [
-                Prediction(text, score, rank) for text, (_, score, rank) in zip(texts, hypotheses, strict=True)
+                Prediction(text, score, rank).with_unknown_tokens(words)
+                for text, (_, score, rank) in zip(texts, hypotheses, strict=True)
             ]
         return predictions
 
@@ -338,6 +344,11 @@ class Translation(Task):
             vocabulary.save(folder / name)
         for name, texts in (("examples.json", self.examples), ("probes.json", self.comparison_inputs)):
             write_text(folder / name, json.dumps(texts, indent=1, ensure_ascii=False) + "\n")
+
+
+def measure(config: Config) -> DataSize:
+    """Return the size of the training pairs."""
+    return measure_texts("pair", pair_sources.open_pairs(config.data_source, count=config.pairs)["train"])
 
 
 def build(config: Config, folder: Path | None = None) -> Translation:

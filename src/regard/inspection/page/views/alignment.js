@@ -80,7 +80,7 @@ function alignmentSvg(data, map, head, { room, truth, onChoose }) {
   return svg;
 }
 
-function nbest(data) {
+export function nbest(data) {
   const outputs = data.outputs || [];
   if (!outputs.length) return null;
   const ranked = outputs.every((output) => Number.isFinite(output.rank)); // bars follow the displayed order

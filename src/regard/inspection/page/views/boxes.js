@@ -2,7 +2,8 @@
 
 import { announce, choice, make, formatNumber, select } from "../dom.js";
 import { headColor } from "../color.js";
-import { ImageCanvas, headThumbnails } from "../image_canvas.js";
+import { strongest } from "../data.js";
+import { ImageCanvas, headThumbnails, highlightLegend } from "../image_canvas.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
@@ -16,6 +17,7 @@ function rowWeights(map, head, row) {
 export const view = {
   name: "boxes",
   title: t`Boxes`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.boxes) && data.maps.some((map) => map.queries === "objects" && map.keys === "grid"),
   show(data, element, page) {
@@ -23,17 +25,20 @@ export const view = {
     const maps = data.maps.filter((map) => map.queries === "objects" && map.keys === "grid");
     const map = maps.find((candidate) => candidate.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
-    page.selection = { map, head: Math.max(0, head) };
+    page.selection = { map, head };
     const cells = data.items("grid");
     const confident = extra.queries.map((query, i) => ({ ...query, i })).filter((query) => query.share >= extra.least).sort((a, b) => b.share - a.share);
     const canvas = new ImageCanvas(extra, SIZE, { tabindex: 0, "data-key": "boxes", "aria-label": t`${confident.length} objects: ${confident.map((query) => query.label).join(", ")}` });
     const labels = [...new Set(extra.queries.map((query) => query.label))].sort();
     const color = (query) => headColor(labels.indexOf(query.label));
     const thumbnails = headThumbnails(extra, map, head, (index) => page.change({ head: index }));
-    let chosen = page.state.row === undefined ? null : clamp(page.state.row, extra.queries.length);
+    // The most confident object is selected first, so that its attention is visible at once.
+    let chosen = page.state.row === undefined ? strongest(extra.queries.map((query) => query.share)) : clamp(page.state.row, extra.queries.length);
+    const scale = make("div", {});
 
     const redraw = () => {
       canvas.reset();
+      scale.replaceChildren(chosen === null ? "" : highlightLegend(rowWeights(map, head, chosen)));
       if (chosen !== null) canvas.highlight(cells, rowWeights(map, head, chosen));
       thumbnails.canvases.forEach((thumbnail, i) => {
         thumbnail.reset();
@@ -41,9 +46,9 @@ export const view = {
         thumbnail.highlight(cells, map.row(i, chosen));
         thumbnail.frame(extra.queries[chosen].box, color(extra.queries[chosen]));
       });
-      const queries = chosen === null ? confident : extra.queries.map((query, i) => ({ ...query, i })).filter((query) => query.i === chosen);
+      const queries = [...confident.filter((query) => query.i !== chosen), ...extra.queries.map((query, i) => ({ ...query, i })).filter((query) => query.i === chosen)];
       queries.forEach((query) => {
-        canvas.frame(query.box, color(query), { width: 3, dash: query.share >= extra.least ? [] : [5, 4] });
+        canvas.frame(query.box, color(query), { width: query.i === chosen ? 4 : 2, dash: query.share >= extra.least ? [] : [5, 4] });
         canvas.label(query.box, `${query.label} ${formatNumber(query.share, 2)}`, color(query));
       });
       list.querySelectorAll("button").forEach((button) => button.setAttribute("aria-pressed", String(Number(button.dataset.query) === chosen)));
@@ -59,17 +64,15 @@ export const view = {
         make("li", { class: "share" }, make("button", { type: "button", class: "link share-label", "data-query": i, "data-key": `query:${i}`, onpointerenter: () => choose(i), onfocus: () => choose(i), onclick: () => choose(i) }, query.label),
           make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * query.share}%`, background: color(query) } })),
           make("span", { class: "figure share-value" }, formatNumber(query.share, 2))))));
-    list.addEventListener("pointerleave", () => choose(null));
     canvas.canvas.addEventListener("pointermove", (event) => {
       const boxIndex = canvas.itemAt(confident, event);
-      const next = boxIndex < 0 ? null : confident[boxIndex].i;
-      if (next !== chosen) choose(next);
+      if (boxIndex >= 0 && confident[boxIndex].i !== chosen) choose(confident[boxIndex].i);
     });
     const heads = [{ key: -1, label: t`mean` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
     element.append(
       make("div", { class: "controls" }, select(t`Map`, maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name })),
         choice(t`Head`, heads, head, (key) => page.change({ head: key }))),
-      make("section", { class: "card split" }, make("div", { class: "pictures" }, canvas.canvas, thumbnails.element), list),
+      make("section", { class: "card split" }, make("div", { class: "pictures" }, make("div", { class: "pictured" }, canvas.canvas, scale), thumbnails.element), list),
       make("p", { class: "quiet" }, t`Hover over a box or a query to see which cells of the image the query attends to.`));
     redraw();
   },

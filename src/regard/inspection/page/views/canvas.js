@@ -3,7 +3,7 @@
 
 import { announce, choice, make, formatNumber, select } from "../dom.js";
 import { distribution } from "../distribution.js";
-import { ImageCanvas, headThumbnails } from "../image_canvas.js";
+import { ImageCanvas, headThumbnails, highlightLegend } from "../image_canvas.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
@@ -51,6 +51,7 @@ function playButton(showStep, count) {
 export const view = {
   name: "canvas",
   title: t`Canvas`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.canvas) && data.maps.length > 0,
   show(data, element, page) {
@@ -58,14 +59,16 @@ export const view = {
     const map = data.map(page.state.map);
     const [generated, keys] = [data.items("made"), data.items(map.keys)];
     const head = clamp(page.state.head, map.heads, -1);
-    page.selection = { map, head: Math.max(0, head) };
+    page.selection = { map, head };
     const rows = data.items(map.queries);
     const image = new ImageCanvas(extra, MAIN_PIXELS, { role: "application", tabindex: 0, "data-key": "canvas", "aria-label": t`Image with ${generated.length} positions. Arrow keys move between positions in generation order.` });
     const small = extra.small ? new ImageCanvas(extra.small, SIDE_PIXELS, { "aria-label": t`the small image` }) : null;
     const panel = make("div", { class: "lines-side" });
     const inSmall = map.keys === "small";
     const thumbnails = headThumbnails(inSmall ? extra.small : extra, map, head, (index) => page.change({ head: index }));
-    let chosen = page.state.row === undefined ? null : clamp(page.state.row, map.rows);
+    // A position in the middle is selected first, so that its attention is visible at once.
+    let chosen = page.state.row === undefined ? Math.floor(map.rows / 2) : clamp(page.state.row, map.rows);
+    const scale = make("div", {});
 
     const choose = async (position) => {
       chosen = position;
@@ -80,6 +83,7 @@ export const view = {
       });
       image.reset();
       small?.reset();
+      scale.replaceChildren(highlightLegend(weights));
       if (rows === generated) {
         (inSmall ? small : image).highlight(keys, weights);
         const { block, memory } = blockOf(extra, position, generated);
@@ -125,13 +129,13 @@ export const view = {
       make("div", { class: "controls" }, play.button,
         select(t`Map`, data.maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name, row: undefined })),
         choice(t`Head`, headOptions, head, (key) => page.change({ head: key })),
+        make("span", { class: "quiet" }, t`Hover over a pixel, or move with the arrow keys, to see what the model attends to when it generates the pixel.`),
         make("span", { class: "quiet" }, extra.blocks.length ? t`red: the pixel; white: its block; blue: the memory it may attend to` : t`red: the pixel; blue: what it may attend to`)),
       make("section", { class: "card split" },
-        make("div", { class: "pictures" }, figure(t`generated`, image), thumbnails.element,
+        make("div", { class: "pictures" }, make("div", {}, figure(t`generated`, image), scale), thumbnails.element,
           small ? figure(t`input, ${extra.small.height}x${extra.small.width}`, small) : null,
           bicubic ? figure(t`bicubic`, bicubic) : null, truth ? figure(t`ground truth`, truth) : null), panel));
-    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, t`Hover over a pixel, or move with the arrow keys, to see what the model attends to when it generates the pixel.`));
-    else choose(chosen);
+    choose(chosen);
     return () => play.stop();
   },
 };

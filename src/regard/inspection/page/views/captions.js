@@ -3,7 +3,7 @@
 
 import { announce, choice, make, formatNumber, select, visible } from "../dom.js";
 import { headColor } from "../color.js";
-import { ImageCanvas } from "../image_canvas.js";
+import { ImageCanvas, highlightLegend } from "../image_canvas.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
@@ -32,6 +32,7 @@ class CaptionView {
     this.image = new ImageCanvas(run.extra.captions, size, { "data-key": `caption:${nameOf(run)}`, "aria-label": t`image with the model's attention highlighted` });
     this.buttons = this.words.map((word, i) => make("button", { type: "button", class: "chip word-chip", "data-word": i, "data-key": `word:${nameOf(run)}:${i}`, style: { "--chip": headColor(0) },
       "aria-pressed": "false", onpointerenter: () => choose(i), onfocus: () => choose(i), onclick: () => choose(i) }, visible(word.text)));
+    this.scale = make("div", {});
     this.readout = make("p", { class: "readout quiet" }, this.map ? t`Hover over a word to see what the model attends to when it generates the word.` : t`No attention: the entire image is one vector, the same for every word.`);
   }
 
@@ -42,6 +43,7 @@ class CaptionView {
     const weights = cellWeights(this.map, this.head, row);
     const best = weights.indexOf(Math.max(...weights));
     this.image.highlight(this.cells, weights);
+    this.scale.replaceChildren(highlightLegend(weights));
     this.image.frame(this.cells[best].box, "#ff5a36", { width: 3 });
     const token = this.run.outputs?.[0]?.tokens[row];
     const alternatives = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 2).map(([text, score]) => `${visible(text)} ${formatNumber(Math.exp(score), 2)}`);
@@ -52,7 +54,7 @@ class CaptionView {
   card(isComparison) {
     const words = make("div", { class: "chips caption-words", role: "group", "aria-label": t`The caption, word by word` }, this.buttons);
     return make("section", { class: "card caption-card", "data-run": nameOf(this.run) }, isComparison ? make("h2", {}, nameOf(this.run)) : null,
-      make("p", { class: "spoken-text" }, this.run.outputs?.[0]?.text || ""), this.image.canvas, words, this.readout);
+      make("p", { class: "spoken-text" }, this.run.outputs?.[0]?.text || ""), this.image.canvas, this.scale, words, this.readout);
   }
 }
 
@@ -98,7 +100,7 @@ export const view = {
     const runs = page.runs.filter((run) => run.extra?.captions);
     const isComparison = runs.length > 1;
     const wordCount = Math.max(...runs.map((run) => run.items("words").length));
-    let row = page.state.row === undefined ? null : clamp(page.state.row, wordCount);
+    let row = clamp(page.state.row, wordCount); // the first word is selected first, so that its attention is visible at once
     let timer = null;
     const choose = (i, { playing = false } = {}) => {
       if (!playing) stop();

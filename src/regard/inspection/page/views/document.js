@@ -67,10 +67,12 @@ function sentenceList(data, page) {
 export const view = {
   name: "document",
   title: t`Document`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.document) && ["sentences", ...WORD_AXES].some((keys) => labelMap(data, keys)),
   show(data, element, page) {
     const wordMap = WORD_AXES.map((keys) => labelMap(data, keys)).find(Boolean);
+    page.selection = { map: labelMap(data, "sentences") || wordMap, head: -1 };
     const decidingHint = data.extra.document.deciding ? make("p", { class: "quiet" }, t`Underlined: the deciding words.`) : null;
     const body = labelMap(data, "sentences") ? sentenceList(data, page)
       : make("p", { class: "document-flat", style: { "line-height": "2" } }, shadedWords(data, data.items(wordMap.keys), wordMap.row(-1, 0), true));

@@ -69,11 +69,13 @@ function attendedText(data, map, chosen) {
 export const view = {
   name: "entities",
   title: t`Entities`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.entities),
   show(data, element, page) {
     const maps = attentionMaps(data);
     const map = maps.find((candidate) => candidate.name === page.state.map) || maps.at(-1);
+    if (map) page.selection = { map, head: -1 };
     const first = unitsOf(data).findIndex((item) => entityOf(data, item.span));
     const chosen = page.state.row === undefined ? Math.max(0, first) : clamp(page.state.row, unitsOf(data).length);
     const token = data.outputs[0].tokens[chosen];

@@ -1,7 +1,7 @@
 // All layers x heads as thumbnails, and the selected map large with its tokens and the distribution of one row.
 
 import { make, choice, formatNumber, roving, sharpCanvas, visible } from "../dom.js";
-import { mapGroups, maximum, strongest } from "../data.js";
+import { mapGroups, strongest } from "../data.js";
 import { pixels } from "../color.js";
 import { matrix, legend } from "../matrix.js";
 import { tileMap, colorMaximum } from "../tiles.js";
@@ -10,16 +10,27 @@ import { axisTitles, levelChoices, opener } from "../attention_levels.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
+// Colors by weight, by its root, which shows small weights, or by its share of the largest weight of the row.
+const SCALES = [{ key: "linear", label: t`linear` }, { key: "root", label: t`root` }, { key: "row", label: t`per row` }];
+const LEGENDS = { linear: t`weight`, root: t`weight, on a root scale`, row: t`share of the largest weight of the row` };
+
+// The selected scale; maps of many keys have small weights and open with the root scale.
+const MANY_KEYS = 24;
+const scaleOf = (page, map) => (SCALES.some(({ key }) => key === page.state.scale) ? page.state.scale : map.columns > MANY_KEYS ? "root" : "linear");
+
 function thumbnail(data, map, head, page) {
   const chosen = map === data.map(page.state.map) && head === clamp(page.state.head, map.heads);
   const holder = make("button", {
     type: "button", class: "thumb", "data-key": `thumb:${map.name}:${head}`, "aria-pressed": String(chosen),
     "aria-label": t`${map.title}, head ${head + 1}`, title: t`${map.title}, head ${head + 1}`,
-    onclick: () => page.change({ map: map.name, head, heads: undefined, row: undefined, column: undefined }),
+    onclick: () => page.change({ map: map.name, head, heads: undefined, ...(map.queries === data.map(page.state.map).queries ? {} : { row: undefined, column: undefined }) }),
   });
   map.thumbnail(head).then(({ rows, columns, values }) => {
-    const options = map.long ? { scale: "root" } : { hidden: map.mask && ((i) => !map.allows(head, Math.floor(i / columns), i % columns)) };
-    const pixelCanvas = pixels(values, rows, columns, map.long ? colorMaximum(values, columns) : maximum(values), options);
+    const scale = map.long ? "root" : scaleOf(page, map);
+    const options = { scale, hidden: !map.long && map.mask && ((i) => !map.allows(head, Math.floor(i / columns), i % columns)) };
+    const drawn = map.long ? values : map.drawnWeights(head, scale);
+    const top = map.long ? colorMaximum(values, columns) : scale === "row" ? 1 : map.colorTop(head);
+    const pixelCanvas = pixels(drawn, rows, columns, top, options);
     const side = 84;
     const { canvas, context } = sharpCanvas(side, side, { "aria-hidden": "true" });
     canvas.style.width = canvas.style.height = "";
@@ -81,11 +92,11 @@ function largeMap(data, map, head, { page, element }) {
     body = make("div", {}, tileMap({ ...shared, map, head, point, cursor, onPainted }, side, Math.min(side, Math.max(320, window.innerHeight - 180))), scale);
     line.firstChild.textContent = t`Wheel or + and − zoom, dragging or arrow keys move.`;
   } else {
-    const values = map.weights(head);
-    const top = maximum(values);
+    const scale = scaleOf(page, map);
+    const top = scale === "row" ? 1 : map.colorTop(head);
     const cursor = [startRow, page.state.column >= 0 ? clamp(page.state.column, map.columns) : strongest(map.row(head, startRow))];
-    body = make("div", {}, matrix({ ...shared, rows: map.rows, columns: map.columns, values, top, cursor, point, rowItems: data.items(map.queries), columnItems: data.items(map.keys),
-      allows: (row, column) => map.allows(head, row, column), pick: (row, column) => page.change({ row, column }) }, room), legend(top, { masked: Boolean(map.mask) }));
+    body = make("div", {}, matrix({ ...shared, rows: map.rows, columns: map.columns, values: map.weights(head), drawn: map.drawnWeights(head, scale), scale, top, cursor, point, rowItems: data.items(map.queries), columnItems: data.items(map.keys),
+      allows: (row, column) => map.allows(head, row, column), pick: (row, column) => page.change({ row, column }) }, room), legend(top, { scale, label: LEGENDS[scale], masked: Boolean(map.mask) }));
     if (page.state.row >= 0) showCell(cursor[0], cursor[1], map.value(head, ...cursor));
   }
   showRow(startRow);
@@ -105,7 +116,8 @@ export const view = {
     const groups = mapGroups(data.mapsInside(map.parent));
     const first = (group) => data.maps.find((candidate) => candidate.group === group).name;
     const choices = levelChoices(data, map, page);
-    if (choices.length) element.append(make("div", { class: "controls" }, choices));
+    const scales = map.long ? null : choice(t`Scale`, SCALES, scaleOf(page, map), (scale) => page.change({ scale }));
+    element.append(make("div", { class: "controls" }, choices, scales));
     if (groups.length > 1) element.append(choice(t`Kind`, groups, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
     const isSingle = map.heads === 1 && data.maps.filter((candidate) => candidate.group === map.group).length === 1;
     const scaleHint = map.long ? t`Each thumbnail has its own root scale; its darkest color is the weight exceeded by one cell in a hundred.` : map.mask ? t`Each thumbnail has its own scale, from 0 to its largest weight; masked cells are grey.` : t`Each thumbnail has its own scale, from 0 to its largest weight.`;

@@ -1,11 +1,9 @@
 // Text token by token, colored by probability; the selected token with its alternatives. If the page has a server, a click on an
 // alternative generates a continuation from there.
 
-import { make, formatNumber, visible } from "../dom.js";
+import { make, formatNumber, percent, visible } from "../dom.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
-
-const percent = (score) => `${formatNumber(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
 
 // The prompt for a continuation: the text up to a position, followed by an alternative.
 const promptUpTo = (raw, position, alternative) => (raw.pieces.slice(0, position).join("") + raw.alternatives[position][alternative]).replace(/^ /, "");
@@ -39,7 +37,7 @@ export const view = {
   show(data, element, page) {
     const raw = data.extra.next_token;
     const { tokens } = data.outputs[0];
-    const chosen = clamp(page.state.row, tokens.length);
+    const chosen = page.state.row === undefined ? Math.min(raw.given, tokens.length - 1) : clamp(page.state.row, tokens.length); // the first generated token
     const pick = (row) => page.change({ row });
     const hint = make("p", { class: "quiet" }, t`${tokens.length} tokens, ${raw.given} of them from the prompt. The bluer the line below a token, the higher its probability.`,
       page.server ? ` ${t`Select a token, then one of its alternatives: the model continues the text from there.`}` : "");

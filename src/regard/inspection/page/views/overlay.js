@@ -3,7 +3,7 @@
 
 import { announce, choice, make, formatNumber, roving, select } from "../dom.js";
 import { distribution } from "../distribution.js";
-import { ImageCanvas } from "../image_canvas.js";
+import { ImageCanvas, highlightLegend } from "../image_canvas.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
@@ -53,6 +53,7 @@ function removals(extra, items) {
 export const view = {
   name: "overlay",
   title: t`Image`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.overlay?.rollout) && data.maps.some((map) => map.keys === "patches"),
   show(data, element, page) {
@@ -62,17 +63,18 @@ export const view = {
     const isRollout = page.state.map === ROLLOUT;
     const map = maps.find((candidate) => candidate.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
-    page.selection = isRollout ? null : { map, head: Math.max(0, head) };
+    page.selection = isRollout ? null : { map, head };
     const perPatch = !isRollout && map.rows > 1; // every patch is a query
     const image = new ImageCanvas(extra, IMAGE_PIXELS, { "data-key": "overlay", "aria-label": t`image with the model's attention highlighted`,
       ...(perPatch ? { role: "application", tabindex: 0, "aria-description": t`Arrow keys move over the patches, Escape clears the selection` } : {}) });
-    const panel = make("div", { class: "lines-side" });
+    const [panel, scale] = [make("div", { class: "lines-side" }), make("div", {})];
     const rollout = Float32Array.from(items, (_, i) => (i < extra.before ? 0 : extra.rollout[i - extra.before]));
 
     const draw = (row) => {
       const weights = isRollout ? rollout : patchWeights(map, head, row, extra.before);
       image.reset();
       image.highlight(items, weights);
+      scale.replaceChildren(highlightLegend(weights));
       if (row !== null && !isRollout) image.frame(items[row].box, "#ff5a36", { width: 3 });
       const queryName = row === null ? (extra.before ? t`the class token` : t`mean of all patches`) : t`patch ${items[row].text}`;
       const title = isRollout ? t`rollout` : map.rows === 1 ? t`the pooling query` : queryName;
@@ -105,7 +107,7 @@ export const view = {
     element.append(
       make("div", { class: "controls" }, select(t`Map`, names, isRollout ? ROLLOUT : map.name, (name) => page.change({ map: name })),
         isRollout ? null : choice(t`Head`, heads, head, (key) => page.change({ head: key }))),
-      make("section", { class: "card split" }, make("div", { class: "pictures" }, image.canvas,
+      make("section", { class: "card split" }, make("div", { class: "pictures" }, make("div", { class: "pictured" }, image.canvas, scale),
         headGrid(extra, maps, items, { head, chosen: isRollout ? null : map.name, pick: (name, index) => page.change({ map: name, head: index }) })), panel),
       make("section", { class: "card" }, make("h2", {}, t`Without the strongest patches`),
         make("p", { class: "quiet" }, t`The patches with the largest rollout weights are covered with grey, and the model predicts again.`),

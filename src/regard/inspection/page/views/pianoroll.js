@@ -131,6 +131,7 @@ function playButton(player) {
 export const view = {
   name: "pianoroll",
   title: t`Piano roll`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra.roll?.notes.length) && data.maps.length > 0,
   show(data, element, page) {

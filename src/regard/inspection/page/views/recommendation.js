@@ -77,6 +77,7 @@ function userItemMap(data, element, page) {
   const map = data.maps.find((candidate) => candidate.queries === "users" && candidate.keys === "items" && !candidate.long);
   if (!map) return null;
   const head = page.state.choice === undefined ? -1 : Number(page.state.choice);
+  page.selection = { map, head };
   const heads = [{ key: "-1", label: t`all` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: String(i + 1) }))];
   const picture = matrix({ rows: map.rows, columns: map.columns, values: map.weights(head), rowLabels: data.labels("users"), columnLabels: data.labels("items"), title: t`users × items` },
     Math.max(320, element.clientWidth - 60));
@@ -113,6 +114,7 @@ function itemScatter(raw, width) {
 export const view = {
   name: "recommendation",
   title: t`Recommendation`,
+  sidePanel: true,
   opensFirst: true, // the page opens with this view
   suits: (data) => Boolean(data.extra?.recommendation),
   show(data, element, page) {

@@ -1,0 +1,70 @@
+"""Trained runs that ship with the package: `pretrained:NAME` stands wherever a run folder is accepted.
+
+The folder `data/pretrained` of this package has one run folder per name, with float16 weights. The optional package
+`regard_models` adds larger runs in the same form. `pretrained.json` in each run describes its origin.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from regard.core.errors import ConfigError, did_you_mean
+
+PREFIX = "pretrained:"
+FOLDER = Path(__file__).parents[1] / "data" / "pretrained"
+CARD_FILE = "pretrained.json"
+LARGER_MODELS = "regard_models"  # package of the optional second wheel
+
+
+@dataclass(frozen=True)
+class PretrainedCard:
+    """Origin and quality of a shipped run."""
+
+    task: str
+    model: str
+    data: str  # training data, in words
+    license: str  # license of the training data
+    metric: str
+    score: float  # on held-out data
+    minutes: float  # training time
+    recipe: str  # name of the recipe that reproduces the run
+
+    @classmethod
+    def read(cls, run: Path) -> PretrainedCard:
+        """Read the card of a shipped run folder."""
+        table: dict[str, Any] = json.loads((run / CARD_FILE).read_text(encoding="utf-8"))
+        return cls(**{field.name: table[field.name] for field in fields(cls)})
+
+
+def pretrained_folders() -> dict[str, Path]:
+    """Return name -> run folder of all shipped runs, in alphabetical order."""
+    roots = [FOLDER]
+    if (spec := importlib.util.find_spec(LARGER_MODELS)) is not None:
+        roots += [Path(location) for location in spec.submodule_search_locations or ()]
+    paths = (path for root in roots if root.is_dir() for path in root.iterdir() if (path / CARD_FILE).is_file())
+    return dict(sorted((path.name, path) for path in paths))
+
+
+def locate_run(run: Path | str) -> Path:
+    """Return the folder of a run: a path as it is, `pretrained:NAME` as the folder of the shipped run."""
+    if not str(run).startswith(PREFIX):
+        return Path(run)
+    name, folders = str(run).removeprefix(PREFIX), pretrained_folders()
+    if name not in folders:
+        raise ConfigError(f"{run}: no such pretrained run; {did_you_mean(name, folders)}; see: regard list pretrained")
+    return folders[name]
+
+
+def is_pretrained(run: Path) -> bool:
+    """Return True for a run that ships with the package; such a run is read-only."""
+    return (run / CARD_FILE).is_file() and run.resolve() in {path.resolve() for path in pretrained_folders().values()}
+
+
+def check_writable(run: Path, remedy: str) -> None:
+    """Raise a ConfigError for a run that ships with the package."""
+    if is_pretrained(run):
+        raise ConfigError(f"{PREFIX}{run.name}: pretrained runs are read-only; {remedy}")

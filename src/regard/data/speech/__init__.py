@@ -1,0 +1,1 @@
+"""Recordings of speech with transcripts: audio files, layouts, features, augmentation and batches."""

@@ -1,0 +1,22 @@
+"""Speech recognition: transcribe recordings, and show for each token the part of the recording that it attends to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import SpeechSpec
+from regard.tasks.speech_recognition.task import TINY, Config, Options, SpeechRecognition, build, load
+
+__all__ = ["TINY", "Config", "Options", "SpeechRecognition", "build", "load"]
+
+VERB = "transcribe"
+SPEC = SpeechSpec
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "las"},
+    "decoding": {"name": "beam", "beam_width": 4},
+    "training": {"optimizer": {"lr": 2e-3}, "schedule": {"warmup": 200}},
+}
+DEMO = [
+    *("data.strings=4000", "data.digits=[1,4]", "model.preset=small"),
+    *("training.steps=450", "training.evaluation.every=450", "decoding=greedy"),
+]

@@ -1,0 +1,299 @@
+"""Settings that follow the data: vocabulary, batches, model size, dropout, epochs, and a schedule for training.minutes.
+
+`derive_settings` is the complete rule for data, model and epochs; `derive_schedule` is the one for warm-up, decay and
+steps. A plan changes only settings that the user did not give. The values used are written to config.json, so that a
+run is resumed and loaded without planning again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from regard.core.data_size import DataSize
+from regard.core.errors import pluralize
+from regard.core.progress import progress_callback
+from regard.core.seed import seed_all
+from regard.core.task import Task
+from regard.training import optimizer
+from regard.training.config import BUDGET_SETTINGS
+from regard.training.device import autocast, resolve_dtype
+from regard.training.load_run import build_model
+from regard.training.recipe import PlanRequest, Recipe
+from regard.training.step import move_to_device
+
+DEFAULT_EPOCHS = 30  # of a task whose defaults set no epochs, at REFERENCE_EXAMPLES
+REFERENCE_EXAMPLES = 5_000
+CHARACTERS_PER_TOKEN = 3.0  # of a subword, on average
+STEPS_PER_EPOCH = 20  # aimed at by batches that are measured in tokens
+SUBWORD_LEVELS = ("bpe", "unigram", "bytes")
+AUTO_PRESETS = {0: "small", 2_000: ""}  # of models that declare none; "": the default sizes
+SMALL_DATA = 20_000  # examples below which dropout is at least SMALL_DATA_DROPOUT, if the model has any
+SMALL_DATA_DROPOUT = 0.3
+BASE_LR, BASE_DIM = 3e-3, 128  # learning rate of models up to this width, if the task has no default
+MIN_PLANNED_S = 6.0  # shorter budgets are not planned: the measurement would take as long
+MAX_EVALUATIONS, EVALUATION_SHARE = 8, 0.25  # of a planned budget
+MEASURED_STEPS, MEASURED_S, MEASURED_SHARE = 12, 4.0, 0.05  # limits of the measurement
+WARMUP_SHARE, MIN_WARMUP, MAX_WARMUP = 0.1, 10, 400
+
+Derived = dict[str, Any]  # dotted setting -> value
+
+
+class Times(NamedTuple):
+    """Measured seconds of a step, and of an evaluation."""
+
+    step: float
+    evaluation: float
+
+
+class Plan(NamedTuple):
+    """A recipe with derived settings, and lines that describe them."""
+
+    recipe: Recipe
+    notes: tuple[str, ...] = ()
+
+
+def derive_settings(size: DataSize, recipe: Recipe) -> Derived:
+    """Size of the data -> settings of data, model and training.
+
+    - vocabulary of subwords: half the number of examples, 1,000 … 8,000, and always a quarter above the alphabet
+    - batch size: half the square root of the examples; of batches in tokens, a twentieth of the text
+    - model: the preset of the model for this number of examples (`AUTO_PRESETS` of its file)
+    - dropout: at least 0.3 below 20,000 examples, if the model uses dropout
+    - learning rate: 0.003 up to a width of 128, less for wider models, unless the task has a default
+    - epochs: the task's default at 5,000 examples, inversely proportional to the square root of the examples
+    """
+    data, settings = {field.name for field in fields(recipe.task.config)}, Derived()
+    count = max(1, size.examples)
+    if size.alphabet and "vocab_size" in data and getattr(recipe.task.config, "tokenizer", "") in SUBWORD_LEVELS:
+        vocab_size = max(1_000, min(8_000, _round_to(count / 2, 500)), _round_up(1.25 * size.alphabet + 100, 100))
+        settings["data.vocab_size"] = vocab_size
+    if "batch_size" in data:
+        settings["data.batch_size"] = _power_of_two(math.sqrt(count) / 2, 16, 256)
+    elif "max_batch_tokens" in data and size.characters:
+        tokens = size.characters / CHARACTERS_PER_TOKEN
+        settings["data.max_batch_tokens"] = _power_of_two(tokens / STEPS_PER_EPOCH, 1_024, 4_096)
+    return settings | _derive_model(count, recipe) | _derive_training(count, recipe)
+
+
+def _derive_model(count: int, recipe: Recipe) -> Derived:
+    module = recipe.model.module("models")
+    presets: Mapping[int, str] = getattr(module, "AUTO_PRESETS", AUTO_PRESETS)
+    name = presets[max(least for least in presets if least <= count)]
+    preset = getattr(module, "PRESETS", {}).get(name)
+    settings: Derived = {"model.preset": name} if preset is not None else {}
+    dropout = float(getattr(preset or recipe.model.config, "dropout", 0.0))
+    if 0 < dropout < SMALL_DATA_DROPOUT and count < SMALL_DATA:
+        settings["model.dropout"] = SMALL_DATA_DROPOUT
+    return settings
+
+
+def _derive_training(count: int, recipe: Recipe) -> Derived:
+    defaults = getattr(recipe.task.module("tasks"), "DEFAULTS", {}).get("training", {})
+    settings = Derived()
+    if "lr" not in defaults.get("optimizer", {}):
+        presets = getattr(recipe.model.module("models"), "PRESETS", {})
+        preset = presets.get(_derive_model(count, recipe).get("model.preset"), recipe.model.config)
+        settings["training.optimizer.lr"] = BASE_LR * min(1.0, BASE_DIM / getattr(preset, "dim", BASE_DIM))
+    if "minutes" not in defaults:
+        epochs = defaults.get("epochs", DEFAULT_EPOCHS) * math.sqrt(REFERENCE_EXAMPLES / count)
+        settings["training.epochs"] = round(max(2, min(100, epochs)))
+    return settings | {"training.schedule.name": "cosine", "training.schedule.min_lr_ratio": 0.02}
+
+
+def derive_schedule(recipe: Recipe, *, steps_per_epoch: int, times: Times | None) -> Derived:
+    """Steps of an epoch, and measured times if training.minutes is the limit -> steps, evaluations, warm-up and decay.
+
+    The planned steps fill the minutes, apart from at most a quarter for evaluations. Training still ends after
+    training.minutes if the steps take longer than measured.
+    """
+    config, settings = recipe.training, Derived()
+    if times is not None and config.minutes is not None:
+        budget = 60 * config.minutes
+        count = max(1, min(MAX_EVALUATIONS, int(EVALUATION_SHARE * budget / max(times.evaluation, 1e-9))))
+        reserved = min(count * times.evaluation, 0.5 * budget)
+        steps = max(MIN_WARMUP, int(0.95 * (budget - reserved) / max(times.step, 1e-9)))
+        settings |= {"training.steps": steps, "training.evaluation.every": max(1, math.ceil(steps / count))}
+        settings |= {"training.evaluation.patience": None}
+        settings |= {"training.schedule.name": "cosine", "training.schedule.min_lr_ratio": 0.02}
+    else:
+        limits = [config.steps, config.epochs and config.epochs * steps_per_epoch]
+        steps = min(limit for limit in limits if limit)
+        settings["training.evaluation.every"] = max(steps_per_epoch, math.ceil(steps / 20))
+    warmup = max(1, min(MAX_WARMUP, max(MIN_WARMUP, round(WARMUP_SHARE * steps)), steps // 2))
+    return settings | {"training.schedule.warmup": warmup}
+
+
+def plan_data(recipe: Recipe) -> Plan:
+    """Derive the settings of data, model and epochs from the size of the data, before the task is built."""
+    request = recipe.plan
+    if request is None or not request.follows_data:
+        return Plan(recipe)
+    size = measure_data(recipe)
+    derived = _keep_explicit(derive_settings(size, recipe), request)
+    planned = _apply(recipe, derived)
+    used = planned.to_dict()
+    parts = [
+        f"preset {derived['model.preset']}" if derived.get("model.preset") else "default sizes of the model",
+        *(f"{label} {_get(used, name):,}" for name, label in _LABELS.items() if name in derived),
+    ]
+    if planned.training.epochs is not None and "training.epochs" in derived:
+        parts.append(pluralize(planned.training.epochs, "epoch"))
+    return Plan(planned, (f"{pluralize(size.examples, size.unit)}: {', '.join(parts)}",))
+
+
+_LABELS = {
+    "data.vocab_size": "vocabulary",
+    "data.batch_size": "batch size",
+    "data.max_batch_tokens": "tokens in a batch",
+    "model.dropout": "dropout",
+    "training.optimizer.lr": "learning rate",
+}
+
+
+def plan_schedule(recipe: Recipe, task: Task, device: torch.device) -> Plan:
+    """Derive steps, evaluations, warm-up and decay, after the task is built. The result has no plan left to make."""
+    request, config = recipe.plan, recipe.training
+    if request is None:
+        return Plan(recipe)
+    has_other_limit = config.steps is not None or config.epochs is not None
+    is_timed = config.minutes is not None and not has_other_limit and 60 * config.minutes >= MIN_PLANNED_S
+    if not is_timed and (not request.follows_data or not has_other_limit):
+        return Plan(replace(recipe, plan=None))
+    times = measure_times(recipe, task, device) if is_timed else None
+    steps_per_epoch = len(task.epoch_batches(0, recipe.seed))
+    derived = _keep_explicit(derive_schedule(recipe, steps_per_epoch=steps_per_epoch, times=times), request)
+    planned = replace(_apply(recipe, derived), plan=None)
+    notes = [_describe_schedule(planned)]
+    if times is not None:
+        notes.append(
+            f"planned from {times.step:.3g} s for a step and {times.evaluation:.3g} s for an evaluation, as measured"
+        )
+    return Plan(planned, tuple(notes))
+
+
+def _describe_schedule(recipe: Recipe) -> str:
+    config = recipe.training
+    limit = pluralize(config.steps, "step") if config.steps is not None else pluralize(config.epochs or 0, "epoch")
+    every = f", evaluated every {pluralize(config.evaluation.every, 'step')}" if config.evaluation.every else ""
+    return f"planned: {limit}, warm-up {pluralize(config.schedule.warmup, 'step')}, then {config.schedule.name}{every}"
+
+
+def measure_data(recipe: Recipe) -> DataSize:
+    """Return the size of the training data: by the task's `measure`, or else by counting the examples of an epoch."""
+    module = recipe.task.module("tasks")
+    if hasattr(module, "measure"):
+        size: DataSize = module.measure(recipe.task.config)
+        return size
+    task: Task = module.build(recipe.task.config)
+    return DataSize("example", sum(map(len, task.epoch_batches(0, recipe.seed))))
+
+
+class _Measured(Exception):
+    """Ends an evaluation whose duration is known well enough."""
+
+
+def measure_times(recipe: Recipe, task: Task, device: torch.device) -> Times:
+    """Measure a step and an evaluation with a model that is then discarded."""
+    limit_s = min(MEASURED_S, MEASURED_SHARE * 60 * (recipe.training.minutes or 0.0))
+    model = build_model(recipe, task).to(device)
+    step_s = _time_step(recipe, task, model=model, limit_s=limit_s)
+    return Times(step_s, _time_evaluation(recipe, task, model=model, limit_s=limit_s))
+
+
+def _time_step(recipe: Recipe, task: Task, *, model: nn.Module, limit_s: float) -> float:
+    """Return the mean seconds of a step. The first one, which allocates memory, counts only if it is the only one."""
+    update = optimizer.build(recipe.training.optimizer, model)
+    device = next(model.parameters()).device
+    dtype = resolve_dtype(recipe.training.hardware.precision, device)
+    started_at, seconds = time.monotonic(), list[float]()
+    model.train()
+    for step, examples in enumerate(task.epoch_batches(0, recipe.seed)[: MEASURED_STEPS + 1]):
+        step_started_at = time.monotonic()
+        seed_all(recipe.seed, step, 0)
+        batch = move_to_device(task.collate(examples), device)
+        with autocast(device, dtype):
+            loss = task.loss(model, batch)
+        (loss.total / max(1, loss.count)).backward()
+        update.step()
+        update.zero_grad(set_to_none=True)
+        seconds.append(time.monotonic() - step_started_at)
+        if time.monotonic() - started_at > limit_s and len(seconds) > 1:
+            break
+    timed = seconds[1:] or seconds
+    return sum(timed) / len(timed)
+
+
+def _time_evaluation(recipe: Recipe, task: Task, *, model: nn.Module, limit_s: float) -> float:
+    """Return the seconds of an evaluation, extrapolated from its first part if it takes longer than the limit."""
+    started_at, done = time.monotonic(), [0.0]
+
+    def stop_if_known(fraction: float) -> None:
+        done[0] = fraction
+        if fraction < 1 and time.monotonic() - started_at > limit_s:
+            raise _Measured
+
+    model.eval()
+    try:
+        with torch.no_grad(), progress_callback(stop_if_known):
+            task.evaluate(model, "valid", recipe.decoding)
+    except _Measured:
+        return (time.monotonic() - started_at) / max(done[0], 1e-3)
+    return time.monotonic() - started_at
+
+
+def _keep_explicit(derived: Derived, request: PlanRequest) -> Derived:
+    """Leave out settings that the user gave, and limits if the user gave another limit."""
+    has_limit = any(f"training.{name}" in request.explicit for name in BUDGET_SETTINGS)
+    return {
+        name: value
+        for name, value in derived.items()
+        if name not in request.explicit and not (name == "training.epochs" and has_limit)
+    }
+
+
+def _apply(recipe: Recipe, derived: Derived) -> Recipe:
+    """Return the recipe with derived settings; a preset sets all sizes of the model, explicit ones excepted."""
+    request = recipe.plan
+    settings = {name: value for name, value in derived.items() if name != "model.preset"}
+    preset = recipe.model.module("models").PRESETS[derived["model.preset"]] if derived.get("model.preset") else None
+    for field in fields(preset) if preset is not None else ():
+        name = f"model.{field.name}"
+        if request is None or name not in request.explicit:
+            settings.setdefault(name, getattr(preset, field.name))
+    return replace(recipe.with_settings(settings), plan=request)
+
+
+def _get(table: Mapping[str, Any], name: str) -> Any:
+    section, _, rest = name.partition(".")
+    return _get(table[section], rest) if rest else table[section]
+
+
+def _round_to(value: float, unit: int) -> int:
+    return unit * round(value / unit)
+
+
+def _round_up(value: float, unit: int) -> int:
+    return unit * math.ceil(value / unit)
+
+
+def _power_of_two(value: float, low: int, high: int) -> int:
+    """Return the nearest power of two between two bounds."""
+    return max(low, min(high, 2 ** round(math.log2(max(1.0, value)))))
+
+
+BuildTask = Callable[[Recipe], Task]
+
+
+def prepare(recipe: Recipe, build_task: BuildTask, device: torch.device) -> tuple[Plan, Task]:
+    """Derive all settings that follow the data; return the complete recipe with its notes, and the task."""
+    data = plan_data(recipe)
+    task = build_task(data.recipe)
+    schedule = plan_schedule(data.recipe, task, device)
+    return Plan(schedule.recipe, (*data.notes, *schedule.notes)), task

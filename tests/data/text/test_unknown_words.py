@@ -1,0 +1,36 @@
+"""Words of an input that the training data did not contain, and predictions that name them."""
+
+import pytest
+
+from regard.core.prediction import Prediction
+from regard.data.text import tokenizer as tokenizers
+from regard.data.text.unknown_words import find_unknown_words
+
+TEXTS = ["the child reads a book", "the dog sleeps in the garden", "a child and a dog", "quiz and jazz"] * 5
+
+
+@pytest.mark.parametrize("level", ["bpe", "unigram", "word"])
+def test_new_words_are_named_and_training_words_are_not(level):
+    tokenizer = tokenizers.train(TEXTS, level=level, size=80)
+    assert all(find_unknown_words(text, tokenizer) == () for text in TEXTS)
+    assert find_unknown_words("the zzz qqq sleeps", tokenizer) == ("zzz", "qqq")
+    assert find_unknown_words("나는 the child", tokenizer) == ("나는",)
+
+
+def test_characters_are_unknown_only_if_they_are_new():
+    tokenizer = tokenizers.train(TEXTS, level="char", size=80)
+    assert find_unknown_words("the sdog", tokenizer) == ()
+    assert find_unknown_words("the 🎬 and 나", tokenizer) == ("🎬", "나")
+
+
+def test_a_prediction_names_unknown_tokens_in_a_remark_and_in_json():
+    prediction = Prediction("x", data={"entities": []}, remarks=("first",))
+    assert prediction.with_unknown_tokens(()) is prediction
+    assert prediction.with_unknown_tokens(("zzz", "qqq")).to_json() == {
+        "text": "x",
+        "score": None,
+        "rank": None,
+        "entities": [],
+        "unknown_tokens": ["zzz", "qqq"],
+        "remarks": ["first", "not in the training data, or very rare: zzz, qqq"],
+    }
