@@ -187,6 +187,11 @@ class Run(Verbs):
         with self._with_data():
             return self.evaluation_task(**options).extra_metrics(self.model, split, self.recipe.decoding)
 
+    def baselines(self, split: str = "test") -> dict[str, float]:
+        """Return NAME.METRIC of simple baselines on the same split, trained on the training data of the run."""
+        with self._with_data():
+            return self.task.baselines(split)
+
     @contextmanager
     def _with_data(self) -> Iterator[None]:
         with torch.no_grad(), trusts.trust_scope(self.folder, trusted=self._trusted):

@@ -30,7 +30,7 @@ from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
-from regard.tasks.language import inspect
+from regard.tasks.language import inspect, kneser_ney
 from regard.tasks.language.generate import Continuation, TokenIds, context_window, empty_source, generate, token_nats
 
 
@@ -147,6 +147,14 @@ class Language(Task):
             "perplexity": math.exp(min(mean, 700.0)),
             "bits_per_character": total / math.log(2) / num_characters,
         }
+
+    def baselines(self, split: str) -> dict[str, float]:
+        """Return nats per token of an n-gram model with modified Kneser-Ney smoothing, on the same tokens."""
+        train, valid = (self.corpus.stream(name).tokens for name in ("train", "valid"))
+        test = self.corpus.stream(split).tokens[: self.config.eval_tokens]
+        half = valid[: len(valid) // 2] if split == "valid" else valid  # the order is chosen on the first half
+        nats, order = kneser_ney.baseline_nats(train, half, test, self.spec.vocab_size)
+        return {"kneser_ney.nats": float(nats.mean()), "kneser_ney.order": float(order)}
 
     def signatures(self) -> dict[str, str]:
         context = self.config.context
