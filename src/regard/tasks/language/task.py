@@ -254,12 +254,14 @@ class Language(Task):
                 remarks=self._cut_remarks(len(whole), len(prompt)),
             )
 
-    def _cut_remarks(self, length: int, kept: int) -> tuple[str, ...]:
-        """Return a remark if the model attends to only the last `kept` tokens of a text."""
-        if kept == length:
+    def _cut_remarks(self, length: int, num_used: int) -> tuple[str, ...]:
+        """Return a remark if the model attends to only the last `num_used` tokens of a text."""
+        if num_used == length:
             return ()
         context = self.spec.max_length
-        return (f"the context has {context} tokens: only the last {kept:,} of the {length:,} input tokens are used",)
+        return (
+            f"the context has {context} tokens: only the last {num_used:,} of the {length:,} input tokens are used",
+        )
 
 
 def _restore_prompt(raw_prompt: str, decoded_prompt: str, decoded: str) -> str:
