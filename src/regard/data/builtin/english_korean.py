@@ -28,7 +28,7 @@ from regard.data.builtin._korean_morphology import Register, Verb, particle, req
 
 T = TypeVar("T")
 CUED, TWO_CLAUSES, REQUESTS, FRONTED, NEGATED = 0.4, 0.15, 0.08, 0.2, 0.25  # probabilities
-PRONOUN_OBJECTS, GIVING, NAMED_PETS, UNCOUNTED_GIFTS, UNPUNCTUATED = 0.3, 0.06, 0.7, 0.5, 0.05
+PRONOUN_OBJECTS, GIVING, NAMED_PETS, UNCOUNTED_GIFTS, UNPUNCTUATED = 0.3, 0.08, 0.7, 0.5, 0.05
 GIFT_ACTIONS = [action for action in words.ACTIONS if action.takes == "gift"]
 NO_SETTING = words.Setting("", "", "")
 
@@ -161,7 +161,7 @@ def _object_pronoun(rng: random.Random, register: Register, name: str) -> Biling
 
 def _recipient(rng: random.Random, register: Register, name: str) -> BilingualPhrase:
     """Return the receiver of a gift: `my dog Charlie` -> 제 개 찰리에게."""
-    kind = rng.choice(("pronoun", "person", "pet", "pet"))
+    kind = rng.choice(("pronoun", "person", "pet", "pet", "pet"))
     if kind == "pronoun":
         phrase = _object_pronoun(rng, register, name)
     else:
