@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core import config as configs
-from regard.core.errors import ConfigError, DataError, RegardError, did_you_mean
+from regard.core.errors import ConfigError, DataError, RegardError, did_you_mean, quote_setting
 from regard.data.checks import captions, detect_layout, music, plain_text, ratings, tagged
 from regard.data.checks import documents as check_documents
 from regard.data.checks import images as check_images
@@ -139,7 +138,7 @@ def _command(path: Path, layout: Layout, options: Mapping[str, Any], images: Che
         task = "image_generation"
     key = "paths" if layout == "text" else "path"
     settings = {key: str(path), **(options or _detected_settings(path, layout, images))}
-    words = [shlex.quote(f"data.{name}={_format_value(value)}") for name, value in settings.items()]
+    words = [quote_setting(f"data.{name}={_format_value(value)}") for name, value in settings.items()]
     return " ".join([f"regard train {task}", *words])
 
 

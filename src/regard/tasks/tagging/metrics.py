@@ -19,6 +19,7 @@ SIGNATURES = {
     "f1_macro": f"mean of the F1 of each type, {SEQEVAL_NOTE}",
     "accuracy": "fraction of units whose tag is correct",
     "loss": "mean -log p of the true tags, in nats per unit",
+    "f1_new_templates": "f1 on built-in sentences whose templates are not in the training data",
     "f1.TYPE": f"F1 of the entities of one type, with its precision, recall and count (support), {SEQEVAL_NOTE}",
 }
 REPORT_COLUMNS = {"f1": "f1-score", "precision": "precision", "recall": "recall", "support": "support"}
