@@ -114,3 +114,10 @@ def test_an_old_option_is_refused_with_the_new_name(tmp_path):
         run.predict(["a"], nbest=2)
     with pytest.raises(ConfigError, match=r"decoding\.width was renamed; write decoding\.beam_width"):
         run.predict(["a"], decoding={"width": 2})
+
+
+def test_an_xlnet_of_the_earlier_architecture_is_refused_with_the_remedy():
+    with pytest.raises(
+        ConfigError, match=r"model\.max_distance: xlnet now has the relative positions of its paper .*; train"
+    ):
+        recipe.read("masked_language", settings=["model=xlnet", "model.max_distance=64"])

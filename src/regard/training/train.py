@@ -35,6 +35,7 @@ from regard.training.run_folder import (
     new_identity,
     read_config,
     read_identity,
+    read_origin,
     read_recipe,
     write_config,
 )
@@ -118,6 +119,11 @@ def resume(
     `new_log` moves a damaged log away and starts a new one. `trust`: see `load_run`.
     """
     folder = RunFolder(Path(out))
+    if (origin := read_origin(folder)) is not None:
+        raise ConfigError(
+            f"{folder.path}: imported from {origin['source']}, with no training to resume; fine-tune it in a new run: "
+            f"pretrained.run={folder.path} pretrained.vocabulary=true"
+        )
     trusted = trust or trusts.is_trusted(folder.path)
     with trusts.trust_scope(folder.path, trusted=trusted):
         old = read_recipe(folder)
