@@ -34,11 +34,14 @@ class Checked(NamedTuple):
 
 def check_usage(parts: LoadedRun, folder: Path, use: Callable[..., Any]) -> Checked:
     """Run the ordinary code on the exported folder; raise a CheckpointError if a prediction differs."""
-    return COMPARISONS[use](parts, str(folder))
+    checked = COMPARISONS[use](parts, str(folder))
+    if not checked.count:
+        raise CheckpointError(f"{parts.folder}: no examples on which the export can be compared; nothing was written")
+    return checked
 
 
 def _translations(parts: LoadedRun, folder: str) -> Checked:
-    texts = with_beginnings(parts.task.comparison_inputs or parts.task.examples)
+    texts = with_beginnings(parts.task.comparison_inputs or parts.task.examples)[:MIN_INPUTS]
     inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
     predictions = parts.task.predict(parts.model, inputs, options, build("greedy"))
     _check(parts, texts, [row[0].text for row in predictions], usage.translate(folder, texts))
@@ -46,7 +49,7 @@ def _translations(parts: LoadedRun, folder: str) -> Checked:
 
 
 def _continuations(parts: LoadedRun, folder: str) -> Checked:
-    texts = with_beginnings(parts.task.examples)
+    texts = [text for text in with_beginnings(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
     options = parts.recipe.task.module("tasks").Options(tokens=NEW_TOKENS, temperature=0.0)
     predictions = parts.task.predict(parts.model, texts, options, build("greedy"))
     _check(parts, texts, [row[0].text for row in predictions], usage.continue_texts(folder, texts))
@@ -54,16 +57,21 @@ def _continuations(parts: LoadedRun, folder: str) -> Checked:
 
 
 def _masks(parts: LoadedRun, folder: str) -> Checked:
-    texts = list(dict.fromkeys(masked_texts(parts.task.examples)))[:MIN_INPUTS]
+    masked = dict.fromkeys(text for text in masked_texts(parts.task.examples) if _fits(parts, text, 2))
+    texts = list(masked)[:MIN_INPUTS]
     inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
     predictions = parts.task.predict(parts.model, inputs, options, None)
-    names = {"<pad>", "<unk>", "<s>", "</s>", MASK, ""}
-    actual = []
-    for text, tokens in zip(texts, usage.fill_masks(folder, texts), strict=True):
-        best = next((token for token in tokens if token not in names), "")  # regard never predicts special tokens
-        actual.append(text.replace(MASK, best))
-    _check(parts, texts, [row[0].text for row in predictions], actual)
+    expected = [row[0].value[0][0][0].strip() for row in predictions]  # the best candidate of the only mask
+    names = {"<pad>", "<unk>", "<s>", "</s>", MASK, ""}  # regard never predicts special tokens
+    tokens = [next((token for token in row if token not in names), "") for row in usage.fill_masks(folder, texts)]
+    _check(parts, texts, expected, tokens)
     return Checked(len(texts), repr(texts[:1]))
+
+
+def _fits(parts: LoadedRun, text: str, others: int) -> bool:
+    """Return True if a text and `others` further tokens fit into the context of the model."""
+    tokenizer = parts.task.tokenizer  # type: ignore[attr-defined]  # of language tasks
+    return len(tokenizer.encode([text])[0]) + others <= parts.task.spec.max_length
 
 
 def _images(parts: LoadedRun, folder: str) -> Checked:
@@ -96,14 +104,14 @@ def _random_images(task: Any) -> Iterator[Any]:
 
 
 def with_beginnings(texts: Sequence[str]) -> list[str]:
-    """Return MIN_INPUTS texts: the texts, then their beginnings; fewer if they have too few words."""
+    """Return the texts and their beginnings, shortest first after the texts themselves."""
     inputs = dict.fromkeys(text for text in texts if text.strip())
     for length in range(1, MAX_PREFIX_WORDS):
         for text in texts:
             words = text.split()
             if length < len(words):
                 inputs.setdefault(" ".join(words[:length]))
-    return list(inputs)[:MIN_INPUTS]
+    return list(inputs)
 
 
 def masked_texts(texts: Sequence[str]) -> Iterator[str]:

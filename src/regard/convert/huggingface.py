@@ -67,10 +67,9 @@ def export(parts: LoadedRun, out: Path) -> tuple[str, int]:
         if classes := getattr(parts.task, "classes", ()):
             huggingface_model.config.id2label = dict(enumerate(classes))
             huggingface_model.config.label2id = {label: index for index, label in enumerate(classes)}
-        _fill(
-            huggingface_model,
-            weight_map.to_huggingface(layout.weight_mappings(config, sizes), parts.model.state_dict()),
-        )
+        mappings = layout.weight_mappings(config, sizes, huggingface_model.config)
+        _fill(huggingface_model, weight_map.to_huggingface(mappings, parts.model.state_dict()))
+        _set_generation(huggingface_model, sizes)
         merged = getattr(huggingface_model.config, "source_vocab_size", 0)
         first_source_id = sizes.target_vocab_size if merged else 0
         check_logits(
@@ -165,7 +164,7 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, layout: ModuleT
         engine,
         draft,
         library,
-        template=layout.TEMPLATE,
+        template=layout.TEMPLATE if getattr(parts.task.spec, "start_token", True) else "$A",
         max_length=parts.task.spec.max_length,
         first_id=first_source_id,
     )

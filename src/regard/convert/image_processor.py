@@ -107,8 +107,8 @@ def write(shape: ImageShape, folder: Path) -> None:
         "do_rescale": True,
         "rescale_factor": 1 / MAX_BRIGHTNESS,
         "do_normalize": True,
-        "image_mean": [0.5] * shape.channels,
-        "image_std": [0.5] * shape.channels,
-        "do_convert_rgb": shape.channels == 3,
+        "image_mean": [0.5] * 3,  # of colour images, which exported models take
+        "image_std": [0.5] * 3,
+        "do_convert_rgb": True,
     }
     write_text(folder / FILE, json.dumps(table, indent=1) + "\n")

@@ -30,7 +30,7 @@ def check(config: Config, sizes: MaskedLMSpec) -> None:
 def settings_from_huggingface(huggingface_model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """An XLNetLMHeadModel -> settings of model and data."""
     config = huggingface_model.config
-    expected = {"attn_type": "bi", "bi_data": False, "clamp_len": -1, "untie_r": True}
+    expected = {"attn_type": "bi", "bi_data": False, "clamp_len": -1, "untie_r": (True, None)}
     check_huggingface_supported("XLNet", config, {**expected, "ff_activation": tuple(ACTIVATIONS)})
     if not torch.equal(huggingface_model.transformer.word_embedding.weight, huggingface_model.lm_loss.weight):
         raise ConfigError("XLNet with separate input and output embeddings: the xlnet of regard ties them")
