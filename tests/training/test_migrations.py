@@ -156,3 +156,10 @@ def test_a_resumed_run_compares_shares_with_shares():
     assert (migrated.score, migrated.metrics, migrated.loss) == (0.6, {"accuracy": 0.6, "loss": 2.0}, 2.0)
     assert best.in_shares("tests.other") == best
     assert migrated.in_shares("image_classification") == migrated
+
+
+def test_an_xlnet_of_the_earlier_architecture_is_refused_with_the_remedy():
+    with pytest.raises(
+        ConfigError, match=r"model\.max_distance: xlnet now has the relative positions of its paper .*; train"
+    ):
+        recipe.read("masked_language", settings=["model=xlnet", "model.max_distance=64"])

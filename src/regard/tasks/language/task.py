@@ -31,7 +31,15 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks.language import inspect, kneser_ney
-from regard.tasks.language.generate import Continuation, TokenIds, context_window, empty_source, generate, token_nats
+from regard.tasks.language.generate import (
+    Continuation,
+    TokenIds,
+    context_window,
+    empty_source,
+    generate,
+    start_tokens,
+    token_nats,
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class Config:
     lowercase: bool = False  # lowercase all text
     min_frequency: int = 1  # minimum count of a token in the training text
     context: int = 128  # context length in tokens
+    start_token: bool = True  # begin every text with a BOS token; false: as published GPT-2 models do
     batch_size: int = 32  # crops of the context length in a batch
     eval_tokens: int = 200_000  # maximum number of tokens of a split that are scored
     max_memory_mb: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
@@ -103,7 +112,12 @@ class Language(Task):
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.special_tokens = config, tokenizer, SpecialTokens()
         self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
-        self.spec = LanguageSpec(tokenizer.vocab_size, max_length=config.context, special_tokens=self.special_tokens)
+        self.spec = LanguageSpec(
+            tokenizer.vocab_size,
+            max_length=config.context,
+            special_tokens=self.special_tokens,
+            start_token=config.start_token,
+        )
         self.examples = (*examples, "")  # prompts, and an empty one
 
     def as_test_data(self) -> Language:
@@ -119,8 +133,10 @@ class Language(Task):
         )
 
     def collate(self, examples: Indices) -> CropBatch:
-        """Positions -> crops of the context length, each after a BOS token."""
+        """Positions -> crops of the context length, each after a BOS token if the texts have one."""
         targets = self.corpus.stream("train").crops(examples, self.config.context)
+        if not self.config.start_token:
+            return CropBatch(targets[:, :-1], targets[:, 1:])
         bos = torch.full((len(targets), 1), self.special_tokens.bos)
         return CropBatch(torch.cat([bos, targets[:, :-1]], dim=1), targets)
 
@@ -140,7 +156,7 @@ class Language(Task):
         total, starts = float(nats.sum()), np.arange(0, len(tokens), self.config.context)
         window_sizes = np.diff(np.append(starts, len(tokens)))
         record_mean("nats", np.add.reduceat(nats, starts), weights=window_sizes, num_examples=len(tokens))
-        mean = total / len(tokens)
+        mean = total / max(1, len(tokens) - (not self.config.start_token))  # without BOS the first is not predicted
         num_characters = text.num_characters * len(tokens) / len(text.tokens)
         return {
             "nats": mean,
@@ -203,7 +219,8 @@ class Language(Task):
     def _prompt(self, text: str, options: Options) -> TokenIds:
         if text and options.prompt:
             raise ConfigError("prompt: the text to continue is given twice; give it as input or as prompt=…")
-        return tuple(self.tokenizer.encode([text or options.prompt])[0]) if text or options.prompt else ()
+        tokens = tuple(self.tokenizer.encode([text or options.prompt])[0]) if text or options.prompt else ()
+        return tokens if tokens or self.config.start_token else (self.special_tokens.bos,)
 
     def _generate(
         self,
@@ -246,7 +263,7 @@ class Language(Task):
             continuation = self._generate(model, [prompt], options, decoding, device)[0][0]
             return inspect.build_inspectable(
                 model,
-                prompt,
+                (*start_tokens(self.spec), *prompt),
                 continuation,
                 tokenizer=self.tokenizer,
                 special_tokens=self.special_tokens,
