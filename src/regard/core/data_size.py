@@ -13,11 +13,16 @@ class DataSize(NamedTuple):
     examples: int
     characters: int = 0  # of the text, or of the longer side of pairs
     alphabet: int = 0  # distinct characters of the text, or of the side that has more
+    hangul_share: float = 0.0  # share of the characters that are Hangul, kana or Han
+    rows: int = 0  # rows of an epoch, if a row has several examples, such as the history of a user; 0: one each
+
+
+_HANGUL = ((0x1100, 0x11FF), (0x3040, 0x30FF), (0x3130, 0x318F), (0x3400, 0x9FFF), (0xAC00, 0xD7AF))
 
 
 def measure_texts(unit: str, rows: Iterable[tuple[str, ...]]) -> DataSize:
     """Return the size of examples that are texts, or tuples of texts such as pairs."""
-    count, characters = 0, [0]
+    count, characters, num_hangul = 0, [0], 0
     alphabets: list[set[str]] = [set()]
     for row in rows:
         count += 1
@@ -27,4 +32,6 @@ def measure_texts(unit: str, rows: Iterable[tuple[str, ...]]) -> DataSize:
         for side, text in enumerate(row):
             alphabets[side].update(text)
             characters[side] += len(text)
-    return DataSize(unit, count, max(characters), max(map(len, alphabets)))
+            num_hangul += sum(any(low <= ord(c) <= high for low, high in _HANGUL) for c in text)
+    share = num_hangul / max(1, sum(characters))
+    return DataSize(unit, count, max(characters), max(map(len, alphabets)), hangul_share=share)
