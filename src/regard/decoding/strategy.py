@@ -7,7 +7,7 @@ Each file has a `Config` and `build(config) -> StrategySpec`, which `Search` run
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -83,7 +83,7 @@ class DecodingStrategy:
 
     name: str
     config: Any
-    overrides: OutputConstraints | None = None  # constraints that replace those of the config
+    overrides: OutputConstraints | None = field(default=None, kw_only=True)  # replace the constraints of the config
 
     @property
     def constraints(self) -> OutputConstraints:
@@ -103,7 +103,7 @@ class DecodingStrategy:
 
     def has_setting(self, setting: str) -> bool:
         """Return True if the strategy has this setting."""
-        return any(field.name == setting for field in fields(self.config))
+        return any(item.name == setting for item in fields(self.config))
 
     def with_settings(self, **settings: Any) -> DecodingStrategy:
         """Return the strategy with changed settings."""
@@ -135,7 +135,7 @@ class DecodingStrategy:
         """Return another strategy with the same constraints."""
         config = find("regard.decoding.strategies", name).Config
         shared = {
-            field.name: getattr(self.config, field.name) for field in fields(config) if self.has_setting(field.name)
+            item.name: getattr(self.config, item.name) for item in fields(config) if self.has_setting(item.name)
         }
         return replace(self, name=name, config=config(**shared | settings))
 
