@@ -146,8 +146,24 @@ def _build(recipe: recipes.Recipe):
 
 
 def test_texts_are_measured_by_side() -> None:
-    assert measure_texts("pair", [("ab", "가나다"), ("b", "라")]) == DataSize("pair", 2, characters=4, alphabet=4)
+    assert measure_texts("pair", [("ab", "가나다"), ("b", "라")]) == DataSize(
+        "pair", 2, characters=4, alphabet=4, hangul_share=4 / 7
+    )
     assert measure_texts("pair", []) == DataSize("pair", 0)
+
+
+def test_korean_documents_are_split_into_subwords_and_tagged_units_are_not() -> None:
+    size = DataSize("document", 5_000, 100_000, alphabet=1_200, hangul_share=0.7)
+    documents = recipes.read("classification", settings=["data.path=x"])
+    derived = derive_settings(size, documents)
+    assert (derived["data.tokenizer"], derived["data.vocab_size"]) == ("unigram", 2_500)
+    assert "data.tokenizer" not in derive_settings(size._replace(hangul_share=0.1), documents)
+    assert "data.tokenizer" not in derive_settings(size, recipes.read("tagging", settings=["data.path=x"]))
+
+
+def test_batches_of_histories_follow_the_users_not_the_ratings() -> None:
+    recipe = recipes.read("recommendation", settings=["data.path=x"])
+    assert derive_settings(DataSize("rating", 80_000, rows=943), recipe)["data.batch_size"] == 16
 
 
 def test_a_warm_up_longer_than_the_training_is_a_warning() -> None:

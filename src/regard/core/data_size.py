@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ class DataSize(NamedTuple):
     rows: int = 0  # rows of an epoch, if a row has several examples, such as the history of a user; 0: one each
 
 
-_HANGUL = ((0x1100, 0x11FF), (0x3040, 0x30FF), (0x3130, 0x318F), (0x3400, 0x9FFF), (0xAC00, 0xD7AF))
+_HANGUL = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]+")
 
 
 def measure_texts(unit: str, rows: Iterable[tuple[str, ...]]) -> DataSize:
@@ -32,6 +33,6 @@ def measure_texts(unit: str, rows: Iterable[tuple[str, ...]]) -> DataSize:
         for side, text in enumerate(row):
             alphabets[side].update(text)
             characters[side] += len(text)
-            num_hangul += sum(any(low <= ord(c) <= high for low, high in _HANGUL) for c in text)
+            num_hangul += sum(map(len, _HANGUL.findall(text)))
     share = num_hangul / max(1, sum(characters))
     return DataSize(unit, count, max(characters), max(map(len, alphabets)), hangul_share=share)

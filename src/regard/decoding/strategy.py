@@ -134,9 +134,7 @@ class DecodingStrategy:
     def as_strategy(self, name: str, **settings: Any) -> DecodingStrategy:
         """Return another strategy with the same constraints."""
         config = find("regard.decoding.strategies", name).Config
-        shared = {
-            item.name: getattr(self.config, item.name) for item in fields(config) if self.has_setting(item.name)
-        }
+        shared = {item.name: getattr(self.config, item.name) for item in fields(config) if self.has_setting(item.name)}
         return replace(self, name=name, config=config(**shared | settings))
 
     def sample_indices(self, count: int) -> list[int]:

@@ -42,6 +42,7 @@ MIN_PLANNED_S = 6.0  # shorter budgets are not planned: the measurement would ta
 MAX_EVALUATIONS, EVALUATION_SHARE = 8, 0.25  # of a planned budget
 MEASURED_STEPS, MEASURED_S, MEASURED_SHARE = 12, 4.0, 0.05  # limits of the measurement
 WARMUP_SHARE, MIN_WARMUP, MAX_WARMUP = 0.1, 10, 400
+MIN_LR_RATIO = 0.02  # at the end of the decay
 
 Derived = dict[str, Any]  # dotted setting -> value
 
@@ -109,7 +110,7 @@ def _derive_training(count: int, rows: int, recipe: Recipe) -> Derived:
     if "minutes" not in defaults:
         epochs = defaults.get("epochs", DEFAULT_EPOCHS) * math.sqrt(REFERENCE_EXAMPLES / rows)
         settings["training.epochs"] = round(max(2, min(100, epochs)))
-    return settings | {"training.schedule.name": "cosine", "training.schedule.min_lr_ratio": 0.02}
+    return settings
 
 
 def derive_schedule(recipe: Recipe, *, steps_per_epoch: int, times: Times | None) -> Derived:
@@ -126,13 +127,13 @@ def derive_schedule(recipe: Recipe, *, steps_per_epoch: int, times: Times | None
         steps = max(MIN_WARMUP, int(0.95 * (budget - reserved) / max(times.step, 1e-9)))
         settings |= {"training.steps": steps, "training.evaluation.every": max(1, math.ceil(steps / count))}
         settings |= {"training.evaluation.patience": None}
-        settings |= {"training.schedule.name": "cosine", "training.schedule.min_lr_ratio": 0.02}
     else:
         limits = [config.steps, config.epochs and config.epochs * steps_per_epoch]
         steps = min(limit for limit in limits if limit)
         settings["training.evaluation.every"] = max(steps_per_epoch, math.ceil(steps / 20))
     warmup = max(1, min(MAX_WARMUP, max(MIN_WARMUP, round(WARMUP_SHARE * steps)), steps // 2))
-    return settings | {"training.schedule.warmup": warmup}
+    schedule = {"name": "cosine", "warmup": warmup, "min_lr_ratio": MIN_LR_RATIO}
+    return settings | {f"training.schedule.{name}": value for name, value in schedule.items()}
 
 
 def plan_data(recipe: Recipe) -> Plan:
