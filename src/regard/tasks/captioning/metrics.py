@@ -60,7 +60,7 @@ def _record_bleu(name: str, metric: Any, hypotheses: Sequence[str], columns: Any
         record_statistics(
             name,
             metric._extract_corpus_statistics(hypotheses, columns),
-            lambda rows: float(metric._aggregate_and_compute(rows.tolist()).score),
+            lambda rows: float(metric._compute_score_from_stats(rows.sum(axis=0).tolist()).score),
         )
 
 

@@ -72,7 +72,7 @@ def record_corpus_metric(name: str, metric: Any, hypotheses: Sequence[str], refe
         record_statistics(
             name,
             metric._extract_corpus_statistics(hypotheses, references),
-            lambda rows: float(metric._aggregate_and_compute(rows.tolist()).score),
+            lambda rows: float(metric._compute_score_from_stats(rows.sum(axis=0).tolist()).score),
         )
 
 
