@@ -14,7 +14,7 @@ from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 
-from regard.core.example_statistics import record_mean, record_statistics
+from regard.core.example_statistics import is_collecting, record_mean, record_statistics
 from regard.core.extras import require
 
 NGRAM_ORDERS = (1, 2, 3, 4)
@@ -56,7 +56,7 @@ def bleu(hypotheses: Sequence[str], references: References) -> dict[str, float]:
 
 def _record_bleu(name: str, metric: Any, hypotheses: Sequence[str], columns: Any) -> None:
     """Record the n-gram counts of each caption, from whose sums BLEU is computed."""
-    if hypotheses:
+    if hypotheses and is_collecting():
         record_statistics(
             name,
             metric._extract_corpus_statistics(hypotheses, columns),
