@@ -296,7 +296,7 @@ def _round_up(value: float, unit: int) -> int:
 
 def _power_of_two(value: float, low: int, high: int) -> int:
     """Return the nearest power of two between two bounds."""
-    return max(low, min(high, 2 ** round(math.log2(max(1.0, value)))))
+    return max(low, min(high, 1 << round(math.log2(max(1.0, value)))))
 
 
 BuildTask = Callable[[Recipe], Task]

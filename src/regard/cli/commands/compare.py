@@ -154,8 +154,8 @@ def print_comparison(facts: Sequence[Facts], console: Console) -> None:
     """Print figures as a table with one row per run, lines of any length unwrapped, and the outputs below it."""
     from rich.text import Text
 
-    for line in _lines(_columns(facts)):
-        console.print(line, soft_wrap=True)
+    for text in _lines(_columns(facts)):
+        console.print(text, soft_wrap=True)
     for row in facts:
         if "p_value" in row:
             test = row["p_value"]
