@@ -119,8 +119,8 @@ def prepare_ratings(data: Path, out: Path) -> list[str]:
     by_user: dict[str, list[list[str]]] = {}
     for row in sorted(rows, key=lambda row: int(row[3])):
         by_user.setdefault(row[0], []).append(row)
-    kept = [row for user in by_user.values() for row in user[-70:]][:50_000]
-    write_table(out / "ratings.csv", ("user", "item", "rating", "time"), kept)
+    selected = [row for user in by_user.values() for row in user[-70:]][:50_000]
+    write_table(out / "ratings.csv", ("user", "item", "rating", "time"), selected)
     return [f"data.path={out / 'ratings.csv'}"]
 
 
