@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from regard.core.example_statistics import Rows, record_mean, record_statistics
+from regard.core.example_statistics import Rows, is_collecting, record_mean, record_statistics
 from regard.core.extras import require
 from regard.data.text.tag_schemes import OUTSIDE, SEQEVAL_NAMES, tags_to_entities
 
@@ -48,6 +48,8 @@ def compute_metrics(references: Tags, predictions: Tags) -> dict[str, float]:
 
 def _record(references: Tags, predictions: Tags) -> None:
     """Record the numbers of correct, predicted and true entities of each sentence, and of correct tags."""
+    if not is_collecting():
+        return
     sides = [[set(tags_to_entities(tags, "bio")) for tags in side] for side in (references, predictions)]
     rows = [(len(true & predicted), len(predicted), len(true)) for true, predicted in zip(*sides, strict=True)]
     record_statistics("f1", rows, _row_f1)
