@@ -1,4 +1,4 @@
-"""Layout of a path (pairs, documents, tagged words, images, captions, ratings), and the check for that layout."""
+"""Layout of a path (pairs, documents, tags, images, captions, speech, ratings), and the check for that layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from regard.core import config as configs
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.data import examples
 from regard.data.captions import files as captions_files
-from regard.data.checks import captions, ratings, tagged
+from regard.data.checks import captions, ratings, speech, tagged
 from regard.data.checks import documents as checks_documents
 from regard.data.checks import images as check_images
 from regard.data.checks import pairs as check_pairs
@@ -24,11 +24,12 @@ from regard.data.checks.findings import Finding
 from regard.data.files import archives, tables, text_files
 from regard.data.files.text_files import read_lines
 from regard.data.images.loader import holds_images
+from regard.data.speech import layouts
 from regard.data.text import document_files, pair_files, tag_schemes
 from regard.data.text.languages import script_of
 from regard.data.text.pair_files import DEFAULT_LANGUAGES, Languages
 
-Layout = Literal["pairs", "documents", "tagged", "images", "captions", "ratings"]
+Layout = Literal["pairs", "documents", "tagged", "images", "captions", "speech", "ratings"]
 LAYOUTS = get_args(Layout)
 TAGGED_SUFFIXES = (".conll", ".iob", ".bio", ".ner")
 LAYOUT_DESCRIPTIONS = {
@@ -37,6 +38,7 @@ LAYOUT_DESCRIPTIONS = {
     "tagged": "tagged words",
     "images": "images",
     "captions": "images with captions",
+    "speech": "recordings with transcripts",
     "ratings": "ratings of items by users",
 }
 TASKS = {
@@ -45,14 +47,22 @@ TASKS = {
     "tagged": "tagging",
     "images": "image_classification",
     "captions": "captioning",
+    "speech": "speech_recognition",
     "ratings": "recommendation",
 }
 LAYOUT_DETECTORS: tuple[tuple[Layout, Callable[[Path], bool]], ...] = (  # quick tests, in this order
     ("captions", captions_files.has_captions),
+    ("speech", layouts.has_transcripts),
     ("images", holds_images),
     ("documents", archives.is_archive),
     ("ratings", ratings.has_ratings),
 )
+CHECKS_OF_PATHS: dict[str, Callable[[Path], list[Finding]]] = {  # checks without settings
+    "images": check_images.check,
+    "captions": captions.check,
+    "speech": speech.check,
+    "tagged": tagged.check,
+}
 SNIFF_LINES = 400  # lines that are examined
 MIN_TEXT_CHARS = 15  # average length of a text column; a table with two text columns contains pairs
 MIN_LABEL_REPEATS = 10  # a label column has each of its values in this many lines on average
@@ -78,12 +88,8 @@ def check(path: Path, layout: str = "auto", options: Mapping[str, Any] | None = 
     chosen = detect_layout(path, options) if layout == "auto" else layout
     if chosen == "ratings":
         return ratings.check(path, options)
-    if chosen == "images":
-        return check_images.check(path)
-    if chosen == "captions":
-        return captions.check(path)
-    if chosen == "tagged":
-        return tagged.check(path)
+    if chosen in CHECKS_OF_PATHS:
+        return CHECKS_OF_PATHS[chosen](path)
     if chosen == "documents":
         return checks_documents.check(
             path, configs.from_dict(document_files.Layout, dict(options), "data") if options else None
@@ -100,7 +106,7 @@ def describe_data(path: Path, layout: str = "auto", options: Mapping[str, Any] |
     chosen = detect_layout(path, options) if layout == "auto" else layout
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
     lines = [f"{path}: {LAYOUT_DESCRIPTIONS[chosen]}"]
-    for file in () if chosen in ("images", "captions", "ratings") else files:
+    for file in () if chosen in ("images", "captions", "speech", "ratings") else files:
         with suppress(DataError):  # the check reports the error
             lines += text_files.encoding_remarks([file])
     if chosen == "pairs":
