@@ -86,7 +86,8 @@ def programs_of(parts: LoadedRun) -> dict[str, Program]:
     if isinstance(model, VisionTransformer):
         return {"model": _images(model, sizes)}
     raise ConfigError(
-        f"ONNX: {parts.recipe.model.name} cannot be exported; supported: transformer, speech_transformer, gpt, bert, vit"
+        f"ONNX: {parts.recipe.model.name} cannot be exported; "
+        "supported: transformer, speech_transformer, gpt, bert, vit"
     )
 
 
