@@ -31,6 +31,7 @@ def run(attend, keys, values, queries, *, mask=None, previous=None):
     return torch.stack(contexts, 1), previous
 
 
+@torch.no_grad()
 def test_the_score_follows_the_formula(attend):
     score, q, k = attend.weigh.score, torch.randn(D), torch.randn(S, D)
     previous = torch.rand(S).softmax(0)

@@ -9,7 +9,7 @@ from regard.tasks.speech_recognition.metrics import error_rates, normalize_trans
 
 def test_error_rates():
     rates = error_rates(["one two", "Three,", "four"], ["one two", "three four", "four five six"])
-    assert rates["word_error"] == pytest.approx(100 * 3 / 6)
+    assert rates["word_error"] == pytest.approx(100 * 3 / 7)
     assert rates["exact"] == pytest.approx(100 / 3)
     assert error_rates(["x y z"], ["a"])["word_error"] == 300  # insertions count
     assert error_rates(["", ""], ["a b", "?"])["word_error"] == 100  # references of punctuation alone are left out
