@@ -73,7 +73,7 @@ def orange(page, x):
           const canvas = document.querySelector(".speech-picture");
           const scale = canvas.width / parseFloat(canvas.style.width);
           const left = 84 * scale;
-          const x = left + share * (canvas.width - left);
+          const x = left + share * (canvas.width - left - 16 * scale);
           const [r, , b] = canvas.getContext("2d").getImageData(x, 3 * scale, 1, 1).data;
           return r > 200 && b < 120;
         }""",
@@ -131,7 +131,7 @@ def test_a_span_is_selected_by_dragging(browser, pages):
     with opened(browser, pages["las"]) as page:
         box = page.locator(".speech-picture").bounding_box()
         assert "Drag over the waveform" in page.locator(".speech-selection").inner_text()
-        plot = (box["width"] - 84) * 1.0
+        plot = box["width"] - 84 - 16
         page.mouse.move(box["x"] + 84 + 0.2 * plot, box["y"] + 10)
         page.mouse.down()
         page.mouse.move(box["x"] + 84 + 0.6 * plot, box["y"] + 10)
