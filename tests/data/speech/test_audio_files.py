@@ -31,7 +31,8 @@ def test_every_format_and_rate_gives_the_same_sound(tmp_path, suffix, rate):
 
 
 def test_frequencies_above_the_new_limit_are_removed():
-    assert np.abs(resample(tone(hertz=6000.0), 16000, 8000)).max() < 0.05
+    resampled = resample(tone(hertz=6000.0), 16000, 8000)
+    assert np.abs(resampled[50:-50]).max() < 0.02  # without the edges, where the tone starts and stops
 
 
 def test_a_waveform_is_written_and_read_again():
