@@ -15,7 +15,7 @@ from regard.data.speech.layouts import has_transcripts, read_transcripts
 LOG_MEL = LogMel(8000, 8)
 
 
-def record(path, seed=0, seconds=0.3):
+def record(path, seed=0, seconds=0.4):
     path.parent.mkdir(parents=True, exist_ok=True)
     samples = 0.1 * np.random.default_rng(seed).standard_normal(int(8000 * seconds))
     soundfile.write(path, samples.astype(np.float32), 8000)
@@ -57,7 +57,7 @@ def test_missing_splits_are_held_out(folder):
     assert len({text for part in splits.values() for text in part.transcripts}) == 8
     assert len(read(folder, test_only=True).splits["test"]) == 8
     part = splits["train"]
-    assert part.features(0).shape == (30, 8) == (part.num_frames()[0], 8)
+    assert part.features(0).shape == (40, 8) == (part.num_frames()[0], 8)
     np.testing.assert_allclose(part.features(0), LOG_MEL(part.waveform(0)), atol=0.01)
     assert part.word_spans(0) == ()
 
@@ -130,7 +130,7 @@ def test_the_data_check(folder):
     lines = [str(finding).removeprefix(f"{folder}") for finding in detect_layout.check(folder)]
     assert lines == [
         ": error: 'gone.wav' has a transcript, but the recording does not exist",
-        "/audio/1.wav: warning: 99 characters in 0.3 seconds; is it the right transcript?",
+        "/audio/1.wav: warning: 99 characters in 0.4 seconds; is it the right transcript?",
         "/audio/1.wav: warning: the recording has 2 transcripts",
         "/audio/6.wav: warning: 14 characters in 0.1 seconds; is it the right transcript?",
         "/audio/6.wav: warning: the recording is silent",
