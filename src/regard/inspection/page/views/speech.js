@@ -13,12 +13,12 @@ const FRAME_AXIS = "frames";
 const LABEL_PIXELS = 84; // left of the time axis
 const RIGHT_PIXELS = 16; // right of the time axis, for half of the last label
 const [WAVE_PIXELS, BAND_PIXELS, ROW_PIXELS, AXIS_PIXELS] = [64, 3, 20, 22]; // heights
-const SPAN_SHARE = 0.5; // of the attention that is in the attended span
+const SPAN_SHARE = 0.8; // of the attention that is in the attended span
 const MIN_SELECTION_SECONDS = 0.03;
 
 const timeMaps = (data) => data.maps.filter((map) => map.keys === FRAME_AXIS && map.queries !== FRAME_AXIS && !map.long);
 
-// The shortest span around the largest weight that has half of the attention, in seconds.
+// The shortest span around the largest weight that has most of the attention, in seconds.
 function attendedSpan(weights, stateSeconds) {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   let low = strongest(weights);
@@ -125,10 +125,11 @@ class SpeechPicture {
     context.globalAlpha = 0.08;
     context.fillRect(LABEL_PIXELS, y + 1, this.plotWidth, ROW_PIXELS - 2);
     context.fillStyle = row === this.row ? "#ff8c1a" : headColor(0);
+    const top = this.weights ? maximum(this.weights[row]) : 1;
     this.weights?.[row].forEach((weight, state) => {
-      if (weight < 0.01) return;
+      if (weight < 0.02 * top) return;
       const [start, stop] = [state, state + 1].map((edge) => this.x(Math.min(this.speech.seconds, edge * this.speech.state_seconds)));
-      context.globalAlpha = Math.min(1, weight);
+      context.globalAlpha = weight / top;
       context.fillRect(start, y + 1, stop - start, ROW_PIXELS - 2);
     });
     context.globalAlpha = 1;
