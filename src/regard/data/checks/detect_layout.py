@@ -1,4 +1,4 @@
-"""Detection of the layout of a path: pairs, documents, tagged words, images, captions, ratings, text or music."""
+"""Detection of the layout of a path: pairs, documents, tagged words, images, captions, speech, ratings, text or music."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from regard.data.files import archives, table_folders, tables
 from regard.data.files.text_files import read_lines
 from regard.data.images import label_tables
 from regard.data.images.loader import holds_images
+from regard.data.speech import layouts
 from regard.data.text import document_files, pair_files, pair_groups, tag_schemes, tagged_files
 from regard.data.text.languages import script_of
 
-Layout = Literal["pairs", "documents", "tagged", "images", "captions", "ratings", "text", "music"]
+Layout = Literal["pairs", "documents", "tagged", "images", "captions", "speech", "ratings", "text", "music"]
 LAYOUTS = get_args(Layout)
 
 
@@ -38,6 +39,7 @@ def has_captions(path: Path) -> bool:
 LAYOUT_DETECTORS: tuple[tuple[Layout, Callable[[Path], bool]], ...] = (  # quick tests, in this order
     ("images", has_labeled_images),
     ("captions", has_captions),
+    ("speech", layouts.has_transcripts),
     ("images", holds_images),
     ("music", music.has_music),
     ("documents", archives.is_archive),

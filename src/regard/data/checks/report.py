@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from regard.core import config as configs
 from regard.core.errors import ConfigError, DataError, RegardError, did_you_mean, quote_setting
-from regard.data.checks import captions, detect_layout, music, plain_text, ratings, tagged
+from regard.data.checks import captions, detect_layout, music, plain_text, ratings, speech, tagged
 from regard.data.checks import documents as check_documents
 from regard.data.checks import images as check_images
 from regard.data.checks import pairs as check_pairs
@@ -28,6 +28,7 @@ LAYOUT_DESCRIPTIONS: dict[Layout, str] = {
     "tagged": "tagged words",
     "images": "images",
     "captions": "images with captions",
+    "speech": "recordings with transcripts",
     "ratings": "ratings of items by users",
     "text": "plain text",
     "music": "music",
@@ -38,6 +39,7 @@ TASKS: dict[Layout, str] = {
     "tagged": "tagging",
     "images": "image_classification",
     "captions": "captioning",
+    "speech": "speech_recognition",
     "ratings": "recommendation",
     "text": "language",
     "music": "music",
@@ -89,6 +91,7 @@ def _findings(path: Path, layout: Layout, options: Mapping[str, Any]) -> list[Fi
         "documents": lambda: check_documents.check(path, _document_layout(options)),
         "tagged": lambda: tagged.check(path),
         "captions": lambda: captions.check(path),
+        "speech": lambda: speech.check(path),
         "ratings": lambda: ratings.check(path, options),
         "text": lambda: plain_text.check(path),
         "music": list,
@@ -105,6 +108,7 @@ def _describe(path: Path, layout: Layout, options: Mapping[str, Any], images: Ch
         "documents": lambda: check_documents.describe(path, _document_layout(options)),
         "tagged": lambda: tagged.describe(path),
         "captions": lambda: captions.describe(path),
+        "speech": lambda: speech.describe(path),
         "ratings": lambda: ratings.describe_ratings(path, options),
         "text": lambda: plain_text.describe(path),
         "music": lambda: music.describe(path),
