@@ -1,4 +1,4 @@
-"""Detection of the layout of a path: pairs, documents, tagged words, images, captions, speech, ratings, text or music."""
+"""Detection of the layout of a path: pairs, documents, tags, images, captions, speech, ratings, text or music."""
 
 from __future__ import annotations
 
