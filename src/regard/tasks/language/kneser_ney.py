@@ -8,7 +8,7 @@ as the pair of its context, by index, and its last token, so that all lookups ar
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class Order(NamedTuple):
 class KneserNey:
     """An n-gram model of a token sequence."""
 
-    def __init__(self, tokens: Ids, vocab_size: int, order: int) -> None:
+    def __init__(self, tokens: NDArray[Any], vocab_size: int, order: int) -> None:
         self.vocab_size = vocab_size
         tables = list(_ngrams(np.asarray(tokens, dtype=np.int64), vocab_size, order))
         self.orders = []
@@ -40,7 +40,7 @@ class KneserNey:
             num_contexts = 1 if n == 1 else len(tables[n - 2][0])
             self.orders.append(_statistics(keys, counts, vocab_size, num_contexts))
 
-    def nats(self, tokens: Ids) -> Floats:
+    def nats(self, tokens: NDArray[Any]) -> Floats:
         """Return -log p of each token of a text, given the tokens before it."""
         tokens = np.asarray(tokens, dtype=np.int64)
         probability = np.full(len(tokens), 1 / self.vocab_size)
@@ -56,7 +56,7 @@ class KneserNey:
             probability = np.where(totals > 0, interpolated, probability)
             ending_here = np.where(found & seen, index, -1)  # this n-gram is the context of the next token
             context = np.concatenate([[-1], ending_here[:-1]])
-        return -np.log(probability)
+        return np.asarray(-np.log(probability), dtype=np.float64)
 
 
 def _ngrams(tokens: Ids, vocab_size: int, order: int) -> list[tuple[Ids, Ids, Ids]]:
@@ -85,7 +85,7 @@ def _statistics(keys: Ids, counts: Ids, vocab_size: int, num_contexts: int) -> O
     y = ones / (ones + 2 * twos)  # equation 17
     discounts = np.clip([0, 1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes], 0, None)
     contexts = keys // vocab_size
-    totals = np.bincount(contexts, weights=counts, minlength=num_contexts)
+    totals = np.bincount(contexts, weights=counts.astype(np.float64), minlength=num_contexts).astype(np.float64)
     removed = np.bincount(contexts, weights=discounts[np.minimum(counts, 3)], minlength=num_contexts)
     return Order(keys, counts, discounts, totals, removed / np.maximum(totals, 1))
 
@@ -96,7 +96,7 @@ def _find(keys: Ids, wanted: Ids) -> tuple[NDArray[np.bool_], Ids]:
     return keys[index] == wanted, index
 
 
-def baseline_nats(train: Ids, valid: Ids, test: Ids, vocab_size: int) -> tuple[Floats, int]:
+def baseline_nats(train: NDArray[Any], valid: NDArray[Any], test: NDArray[Any], vocab_size: int) -> tuple[Floats, int]:
     """Train models of several orders -> -log p of each test token by the best order on the validation text."""
     models = {order: KneserNey(train, vocab_size, order) for order in ORDERS}
     best = min(models, key=lambda order: float(models[order].nats(valid).mean()))

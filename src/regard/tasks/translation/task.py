@@ -247,7 +247,8 @@ class Translation(Task):
     def baselines(self, split: str) -> dict[str, float]:
         """Return the metrics of a translation memory and of a translation word by word."""
         pairs, train = self.split(split), list(self.pairs["train"])
-        references, scores = [target for _, target in pairs], {}
+        references = [target for _, target in pairs]
+        scores: dict[str, float] = {}
         for name, translate in baselines.BASELINES.items():
             hypotheses = translate(train, [source for source, _ in pairs])
             values = metrics.compute_metrics(hypotheses, references, tokenize=self.bleu_tokenizer)
