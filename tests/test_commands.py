@@ -24,6 +24,7 @@ from regard.core.describe import source_path
 from regard.core.errors import RegardError
 from regard.core.registry import registered_names
 from regard.training import recipe as recipes
+from regard.training.recipe_files import packaged_recipes
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -104,6 +105,7 @@ def setting_error(name: str, params: dict[str, object], settings: list[str]) -> 
 def training_error(params: dict[str, object], settings: list[str]) -> str | None:
     value = params.get("words") or params.get("task") or []
     words = [value] if isinstance(value, str) else [str(word) for word in value]  # type: ignore[attr-defined]
+    words = [f"recipes/{word}.toml" if word in packaged_recipes() else word for word in words]
     tasks = [word for word in words if not word.endswith(".toml")]
     recipe = next((ROOT / word for word in words if word.endswith(".toml")), None)
     if recipe is not None and not recipe.exists():  # recipes/NAME.toml is a placeholder

@@ -26,7 +26,7 @@ def test_a_recipe_is_valid_and_described(path):
 
 def test_external_data_says_where_to_get_it_and_how_to_point_elsewhere():
     pattern = r"^# Get it: .+\. From another place: data\.{key}=.+\n{key} = "
-    keys = {path: {"path", "paths"} & set(tomllib.loads(text)["data"]) for path, text in texts().items()}
+    keys = {path: {"path", "paths"} & set(tomllib.loads(text).get("data", {})) for path, text in texts().items()}
     missing = [
         f"{path.name}: data.{key}"
         for path, text in texts().items()

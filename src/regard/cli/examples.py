@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "average": ("regard average RUN --last 5 --out runs/averaged",),
+    "baseline": ("regard baseline classification data.path=reviews.csv", "regard baseline shakespeare_gpt --split valid"),
     "caption": ("regard caption RUN photo.png", "regard caption RUN photo.png n=3 --out attended.png"),
     "check": ("regard check RUN", "regard check RUN --json"),
     "classify": ('regard classify RUN "a wonderful film" n=2', "regard classify RUN --file reviews.txt --json"),
@@ -13,9 +14,9 @@ EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "complete": ("regard complete RUN image.png rows=4 --out completed.png",),
     "data check": ("regard data check pairs.csv", "regard data check FOLDER data.source=de data.target=en"),
     "data get": ("regard data get multi30k",),
-    "demo": ("regard demo", "regard demo music --out runs/music"),
+    "demo": ("regard demo", "regard demo tagging --train --out runs/tagger"),
     "detect": ("regard detect RUN photo.png threshold=0.7 --out boxes.png",),
-    "evaluate": ("regard evaluate RUN", "regard evaluate RUN --split valid decoding.beam_width=1 --json"),
+    "evaluate": ("regard evaluate RUN", "regard evaluate RUN --split valid decoding.beam_width=1 --json", "regard evaluate RUN --baselines"),
     "experiment": ("regard experiment --list", "regard experiment scaling", "regard experiment all --full"),
     "export": ("regard export RUN --to onnx --out exported",),
     "fill": ('regard fill RUN "The capital of France is [MASK]." n=3',),

@@ -55,7 +55,7 @@ def locate_run(run: Path | str) -> Path:
         return Path(run)
     name, folders = str(run).removeprefix(PREFIX), pretrained_folders()
     if name not in folders:
-        raise ConfigError(f"{run}: no such pretrained run; {did_you_mean(name, folders)}; see: regard list pretrained")
+        raise ConfigError(f"{run}: no such pretrained run (see: regard list pretrained); {did_you_mean(name, folders)}")
     return folders[name]
 
 

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from regard.cli.settings import TRAIN, Json, SettingsCommand, settings_of
+from regard.core import config as configs
 from regard.core.errors import ConfigError
+from regard.core.registry import registered_names
 from regard.core.strict_json import to_strict_json
 
 PANEL = TRAIN
@@ -30,8 +32,11 @@ def run(
 
     from regard.cli.tables import tables
     from regard.training import recipe as recipes
+    from regard.training.recipe_files import find_recipe
 
-    recipe = recipes.read(task, settings=settings_of(context))
+    file = find_recipe(task) if task not in registered_names("regard.tasks") else None
+    name = str(configs.read_toml(file).get("task", "")) if file is not None else task
+    recipe = recipes.read(name, file, settings=settings_of(context))
     built = recipe.task.module("tasks").build(recipe.task.config)
     scores = built.baselines(split)
     if not scores:
