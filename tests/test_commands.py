@@ -95,7 +95,7 @@ def argument_error(command: Any, name: str, rest: list[str]) -> str | None:
 
 def setting_error(name: str, params: dict[str, object], settings: list[str]) -> str | None:
     """Return the error for an unknown setting, or None. Training settings are read as a recipe."""
-    if name in ("train", "demo"):
+    if name in ("train", "demo", "baseline"):
         return training_error(params, settings)
     settings_of_command = known_settings(name)
     unknown = [setting for setting in settings if setting.partition("=")[0] not in settings_of_command]
