@@ -98,6 +98,7 @@ def pack(name: str, run: Path, minutes: float) -> None:
         score=scores[metric],
         minutes=round(minutes, 1),
         recipe=recipe_name(name),
+        predictions=example_predictions(loaded),
     )
     text = json.dumps(asdict(card), indent=1, ensure_ascii=False)
     (draft / CARD_FILE).write_text(f"{text}\n", encoding="utf-8")
@@ -106,6 +107,14 @@ def pack(name: str, run: Path, minutes: float) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copytree(draft, target)
     print(f"{PREFIX}{name}: {card.metric} {card.score:.4g} after {card.minutes} minutes")
+
+
+def example_predictions(run: regard.Run) -> dict[str, str]:
+    """Return the predictions of the examples of a task, which a test compares; empty if they are sampled."""
+    if run.recipe.decoding is not None and run.recipe.decoding.name == "sample":
+        return {}
+    examples = [example for example in run.task.examples if example]
+    return {Path(example).name: ranked[0].text for example, ranked in zip(examples, run.predict(examples), strict=True)}
 
 
 def page() -> str:

@@ -32,6 +32,7 @@ class PretrainedCard:
     score: float  # on held-out data
     minutes: float  # training time
     recipe: str  # name of the recipe that reproduces the run
+    predictions: dict[str, str]  # example input (of a file: its name) -> prediction; empty for runs that sample
 
     @classmethod
     def read(cls, run: Path) -> PretrainedCard:
