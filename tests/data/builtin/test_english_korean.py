@@ -84,12 +84,14 @@ def test_only_articles_are_unaligned(examples):
 
 
 def test_the_verb_moves_to_the_end(examples):
-    example = next(e for e in examples if re.fullmatch(r"\S+ ate (the|my|an?) \S+\.", e.source))
+    forms = {"ate": "먹었어요.", "drank": "마셨어요.", "bought": "샀어요.", "wrote": "썼어요.", "opened": "열었어요."}
+    pattern = re.compile(rf"\S+ ({'|'.join(forms)}) (the|my|an?) \S+\.")
+    example = next(e for e in examples if pattern.fullmatch(e.source))
     english, korean = example.source.split(), example.target.split()
     links = {(english[i], korean[j]) for i, j in example.alignment}
-    subject, _, _, noun = english
-    assert [pair[1] for pair in sorted(links, key=lambda pair: example.target.index(pair[1]))][-1] == "먹었어요."
-    assert ("ate", "먹었어요.") in links
+    subject, verb, _, noun = english
+    assert [pair[1] for pair in sorted(links, key=lambda pair: example.target.index(pair[1]))][-1] == forms[verb]
+    assert (verb, forms[verb]) in links
     assert korean[0] in {target for source, target in links if source == subject}
     assert {target for source, target in links if source == noun} == {korean[-2]}
 

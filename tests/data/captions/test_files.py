@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.captions.files import has_captions, read
+from regard.data.captions.files import has_captions, joined_remarks, read
 from regard.data.captions.tables import Caption
 
 FIRST, SECOND = Caption("a.jpg", "A dog, running", None), Caption("a.jpg", "a brown dog", None)
@@ -152,3 +152,11 @@ def test_a_split_of_each_record(tmp_path):
     rows = [{"image": f"{name}.jpg", "caption": name, "split": name} for name in ("train", "val", "test", "restval")]
     write(tmp_path, "c.json", json.dumps(rows))
     assert [caption.split for caption in read(tmp_path)] == ["train", "valid", "test", "train"]
+
+
+def test_several_files_are_joined_and_reported(tmp_path):
+    for name in ("one.tsv", "two.tsv"):
+        (tmp_path / name).write_text(f"{name}.jpg\ta dog\n", encoding="utf-8")
+    assert [caption.image for caption in read(tmp_path)] == ["one.tsv.jpg", "two.tsv.jpg"]
+    assert joined_remarks(tmp_path) == (f"{tmp_path}: 2 files are joined: one.tsv, two.tsv",)
+    assert joined_remarks(tmp_path / "one.tsv") == ()

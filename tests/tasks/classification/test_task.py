@@ -82,7 +82,7 @@ def test_a_sentence_of_ten_thousand_words_is_truncated(task, model):
     long = "word " * 10_000
     ((prediction,),) = task.predict(model.eval(), [long], Options(), None)
     assert prediction.text in task.label_names
-    assert prediction.remarks == ("only the first 2998 of 10000 tokens are read",)
+    assert prediction.remarks[0] == "only the first 2998 of 10000 tokens are read"
     documents = task.collate(task.epoch_batches(0, 1)[0]).documents
     assert documents.tokens.shape[1] <= task.spec.max_sentence_length
 

@@ -149,7 +149,8 @@ def read_files(path: Path, target_shape: TargetShape, *, seed: int) -> CaptionCo
         for name in ("train", "valid", "test")
         if name in indices
     }
-    return CaptionCollection(Splits(splits), images.shape, (*images.remarks, *_remarks(matched, images)))
+    remarks = (*files.joined_remarks(path), *images.remarks, *_remarks(matched, images))
+    return CaptionCollection(Splits(splits), images.shape, remarks)
 
 
 class MatchedCaptions(NamedTuple):

@@ -22,6 +22,7 @@ from regard.core.errors import DataError
 from regard.data.captions import tables
 from regard.data.captions.tables import CAPTION_COLUMNS, IMAGE_COLUMNS, SPLIT_COLUMNS, Caption, normalize_path
 from regard.data.examples import COMPRESSED_SUFFIXES, SPLIT_ALIASES, split_of, strip_compression
+from regard.data.files import table_folders
 from regard.data.files.text_files import read_lines
 from regard.data.images.image_files import SUFFIXES
 from regard.data.images.listing import is_image
@@ -45,6 +46,14 @@ def read(path: Path) -> list[Caption]:
         )
     splits = {name: split for file in files for name, split in _read_split_list(file)}
     return [caption._replace(split=splits.get(Path(caption.image).name, caption.split)) for caption in captions]
+
+
+def joined_remarks(path: Path) -> tuple[str, ...]:
+    """Return a remark if captions are read from several files."""
+    read_files = [file for file in _files(path) if _is_caption_file(file)]
+    if len(read_files) < 2:
+        return ()
+    return (f"{path}: {len(read_files)} files are joined: {table_folders.list_names(read_files)}",)
 
 
 def has_captions(path: Path) -> bool:

@@ -50,6 +50,7 @@ def describe(path: Path) -> list[str]:
     first = all_captions[0]
     return [
         f"{pluralize(len(all_captions), 'caption')} of {pluralize(num_images, 'image')}",
+        *(remark.removeprefix(f"{path}: ") for remark in files.joined_remarks(path)),
         f"first caption: {first.image} -> {first.text[:100]}",
     ]
 
