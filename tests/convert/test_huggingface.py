@@ -98,8 +98,8 @@ def test_special_tokens_have_common_names(library, run, tmp_path):
 
 
 def test_different_predictions_are_refused(run, tmp_path, monkeypatch):
-    wrong = lambda folder, texts: ["?"] * len(texts)  # noqa: E731
-    monkeypatch.setattr(usage.continue_texts, "__code__", wrong.__code__)
+    constant = lambda folder, texts: ["?"] * len(texts)  # noqa: E731
+    monkeypatch.setattr(usage.continue_texts, "__code__", constant.__code__)
     with pytest.raises(CheckpointError, match=r"regard predicts .* but transformers '\?'; nothing was written"):
         export_run(run("gpt2"), "huggingface", tmp_path / "exported")
     assert list(tmp_path.iterdir()) == []

@@ -41,7 +41,7 @@ def check_usage(parts: LoadedRun, folder: Path, use: Callable[..., Any]) -> Chec
 
 
 def _translations(parts: LoadedRun, folder: str) -> Checked:
-    texts = with_beginnings(parts.task.comparison_inputs or parts.task.examples)[:MIN_INPUTS]
+    texts = with_prefixes(parts.task.comparison_inputs or parts.task.examples)[:MIN_INPUTS]
     inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
     predictions = parts.task.predict(parts.model, inputs, options, build("greedy"))
     _check(parts, texts, [row[0].text for row in predictions], usage.translate(folder, texts))
@@ -49,7 +49,7 @@ def _translations(parts: LoadedRun, folder: str) -> Checked:
 
 
 def _continuations(parts: LoadedRun, folder: str) -> Checked:
-    texts = [text for text in with_beginnings(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
+    texts = [text for text in with_prefixes(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
     options = parts.recipe.task.module("tasks").Options(tokens=NEW_TOKENS, temperature=0.0)
     predictions = parts.task.predict(parts.model, texts, options, build("greedy"))
     _check(parts, texts, [row[0].text for row in predictions], usage.continue_texts(folder, texts))
@@ -68,10 +68,10 @@ def _masks(parts: LoadedRun, folder: str) -> Checked:
     return Checked(len(texts), repr(texts[:1]))
 
 
-def _fits(parts: LoadedRun, text: str, others: int) -> bool:
-    """Return True if a text and `others` further tokens fit into the context of the model."""
+def _fits(parts: LoadedRun, text: str, extra: int) -> bool:
+    """Return True if a text and `extra` further tokens fit into the context of the model."""
     tokenizer = parts.task.tokenizer  # type: ignore[attr-defined]  # of language tasks
-    return len(tokenizer.encode([text])[0]) + others <= parts.task.spec.max_length
+    return len(tokenizer.encode([text])[0]) + extra <= parts.task.spec.max_length
 
 
 def _images(parts: LoadedRun, folder: str) -> Checked:
@@ -103,8 +103,8 @@ def _random_images(task: Any) -> Iterator[Any]:
         yield image_module.fromarray(levels)
 
 
-def with_beginnings(texts: Sequence[str]) -> list[str]:
-    """Return the texts and their beginnings, shortest first after the texts themselves."""
+def with_prefixes(texts: Sequence[str]) -> list[str]:
+    """Return the texts, then their prefixes, shortest first."""
     inputs = dict.fromkeys(text for text in texts if text.strip())
     for length in range(1, MAX_PREFIX_WORDS):
         for text in texts:
@@ -132,7 +132,7 @@ def _check(parts: LoadedRun, texts: Sequence[str], expected: Sequence[str], actu
 
 
 def same_text(expected: str, actual: str) -> bool:
-    """Return True for equal texts, and for a text of which the other is the beginning: limits of the length differ.
+    """Return True for equal texts, and for a text of which the other is a prefix: limits of the length differ.
 
     transformers leaves out unknown tokens, for which regard writes U+FFFD.
     """

@@ -37,18 +37,20 @@ def check_parts(model: nn.Module, decoding: DecodingStrategy | None) -> None:
     with eval_mode(model), torch.no_grad():
         for attend, heads, dims in _attentions(model):
             parts = [
-                part for part in (attend.weigh.score, attend.weigh.normalizer, attend.weigh.place) if _is_own(part)
+                part
+                for part in (attend.weigh.score, attend.weigh.normalizer, attend.weigh.place)
+                if _is_third_party(part)
             ]
             if parts:
                 _check_attention(attend, heads, dims, " with ".join(map(_name, parts)), generator)
         for position in {type(part): part for part in model.modules() if isinstance(part, PositionScheme)}.values():
-            if _is_own(position):
+            if _is_third_party(position):
                 _check_encoding(position)
         if decoding is not None and "." in decoding.name:
             _check_strategy(decoding, generator)
 
 
-def _is_own(part: object) -> bool:
+def _is_third_party(part: object) -> bool:
     """Return True for a part that is not of this package."""
     return type(part).__module__.partition(".")[0] != "regard"
 
