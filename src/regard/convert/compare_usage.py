@@ -83,7 +83,8 @@ def _images(parts: LoadedRun, folder: str) -> Checked:
     for index, (row, actual) in enumerate(zip(expected, usage.classify_images(folder, images), strict=True)):
         is_resized = images[index].size != (parts.task.spec.width, parts.task.spec.height)
         tolerance = RESIZED_TOLERANCE if is_resized else PROBABILITY_TOLERANCE
-        gap = max(abs(math.exp(prediction.score or 0.0) - actual[prediction.text]) for prediction in row)
+        probabilities = {prediction.text: math.exp(prediction.score or 0.0) for prediction in row}
+        gap = max(abs(probabilities[label] - probability) for label, probability in actual.items())
         if gap > tolerance:
             raise CheckpointError(
                 f"{parts.folder}: transformers gives probabilities that differ by {gap:.2g}; nothing was written"

@@ -223,7 +223,7 @@ def write_tokenizer(
     engine.post_processor = processors.TemplateProcessing(
         single=single, special_tokens=[(name, engine.token_to_id(name)) for name in placed]
     )
-    special_tokens = {f"{part}_token": names[NATIVE_TOKENS[key]] for part, key in TOKEN_ROLES.items()}
+    special_tokens: dict[str, Any] = {f"{part}_token": names[NATIVE_TOKENS[key]] for part, key in TOKEN_ROLES.items()}
     if engine.token_to_id(names[MASK_TOKEN]) is not None:
         # normalized like the text, so that the mask token includes the space before it
         special_tokens["mask_token"] = tokenizers.AddedToken(names[MASK_TOKEN], normalized=True, special=True)

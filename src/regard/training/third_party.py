@@ -77,10 +77,12 @@ def _attentions(model: nn.Module) -> Iterator[tuple[Attend, int, tuple[int, int]
 def _check_attention(attend: Attend, heads: int, dims: tuple[int, int], name: str, generator: torch.Generator) -> None:
     """Compare the kernels that `Attend` selects with weights · values, and the weights with the mask."""
     device = next(iter(attend.parameters()), torch.empty(0)).device
-    random = lambda *shape: torch.randn(*shape, generator=generator).to(device)  # noqa: E731
+
+    def random(length: int, width: int) -> Tensor:
+        return torch.randn(ROWS, heads, length, width, generator=generator).to(device)
+
     for t, s in LENGTHS:
-        q, v = random(ROWS, heads, t, dims[0]), random(ROWS, heads, s, VALUE_DIM)
-        keys = random(ROWS, heads, s, dims[1])
+        q, keys, v = random(t, dims[0]), random(s, dims[1]), random(s, VALUE_DIM)
         for mask in (Mask(), Mask.causal(), Mask.lengths(torch.tensor([s, 2], device=device), s), Mask.local(2, 0)):
             try:
                 k = attend.project(keys)
@@ -120,9 +122,9 @@ def _check_encoding(position: PositionScheme) -> None:
     except Exception as error:  # code of another package may raise anything
         raise ConfigError(f"{name}: encode fails ({_reason(error)}); {REMEDY}") from error
     if rows is None or rows.shape != (ROWS, length, position.dim):
-        shape = None if rows is None else tuple(rows.shape)
+        returned = None if rows is None else tuple(rows.shape)
         raise ConfigError(
-            f"{name}: encode returns {shape} for positions ({ROWS}, {length}); return (…, {position.dim}) for any axes"
+            f"{name}: encode returns {returned} for positions ({ROWS}, {length}); return (…, {position.dim})"
         )
     _compare(f"{name}: encodings of a batch and of one row", rows[0], single)
 
