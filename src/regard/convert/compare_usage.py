@@ -28,14 +28,14 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 class Checked(NamedTuple):
     """The inputs of a comparison: their number, and the source text of an example for the README."""
 
-    count: int
+    num_inputs: int
     example: str
 
 
 def check_usage(parts: LoadedRun, folder: Path, use: Callable[..., Any]) -> Checked:
     """Run the ordinary code on the exported folder; raise a CheckpointError if a prediction differs."""
     checked = COMPARISONS[use](parts, str(folder))
-    if not checked.count:
+    if not checked.num_inputs:
         raise CheckpointError(f"{parts.folder}: no examples on which the export can be compared; nothing was written")
     return checked
 
@@ -71,7 +71,7 @@ def _masks(parts: LoadedRun, folder: str) -> Checked:
 def _fits(parts: LoadedRun, text: str, extra: int) -> bool:
     """Return True if a text and `extra` further tokens fit into the context of the model."""
     tokenizer = parts.task.tokenizer  # type: ignore[attr-defined]  # of language tasks
-    return len(tokenizer.encode([text])[0]) + extra <= parts.task.spec.max_length
+    return bool(len(tokenizer.encode([text])[0]) + extra <= parts.task.spec.max_length)
 
 
 def _images(parts: LoadedRun, folder: str) -> Checked:

@@ -85,10 +85,14 @@ def export(parts: LoadedRun, out: Path) -> tuple[str, int]:
             _write_files(parts, draft, library, layout=layout, first_source_id=first_source_id)
             checked = check_usage(parts, draft, layout.USAGE)
             card = usage.readme(
-                out.name, type(huggingface_model).__name__, layout.USAGE, example=checked.example, count=checked.count
+                out.name,
+                type(huggingface_model).__name__,
+                layout.USAGE,
+                example=checked.example,
+                count=checked.num_inputs,
             )
             write_text(draft / "README.md", card)
-            counts.append(checked.count)
+            counts.append(checked.num_inputs)
 
         counts: list[int] = []
         _create(out, fill)
