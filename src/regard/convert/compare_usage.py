@@ -41,10 +41,15 @@ def check_usage(parts: LoadedRun, folder: Path, use: Callable[..., Any]) -> Chec
 
 
 def _translations(parts: LoadedRun, folder: str) -> Checked:
-    texts = with_prefixes(parts.task.comparison_inputs or parts.task.examples)[:MIN_INPUTS]
-    inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
-    predictions = parts.task.predict(parts.model, inputs, options, build("greedy"))
-    _check(parts, texts, [row[0].text for row in predictions], usage.translate(folder, texts))
+    task: Any = parts.task
+    texts = with_prefixes(task.comparison_inputs or task.examples)[:MIN_INPUTS]
+    source = task.encode_sources(texts)
+    rows = task.search_translations(parts.model, source, build("greedy"), sample_indices=range(len(texts)))
+    tokens = [hypotheses[0].tokens for hypotheses in rows]
+    limits = task.max_output_lengths(source.lengths).tolist()
+    is_complete = [len(row) < limit for row, limit in zip(tokens, limits, strict=True)]
+    expected, actual = task.vocabularies.target.decode(tokens), usage.translate(folder, texts)
+    _check(parts, texts, expected, actual, is_complete=is_complete)
     return Checked(len(texts), repr(texts[:1]))
 
 
@@ -123,22 +128,31 @@ def masked_texts(texts: Sequence[str]) -> Iterator[str]:
             yield " ".join([*words[:index], MASK, *words[index + 1 :]])
 
 
-def _check(parts: LoadedRun, texts: Sequence[str], expected: Sequence[str], actual: Sequence[str]) -> None:
-    for text, first, second in zip(texts, expected, actual, strict=True):
-        if not same_text(first, second):
+def _check(
+    parts: LoadedRun,
+    texts: Sequence[str],
+    expected: Sequence[str],
+    actual: Sequence[str],
+    *,
+    is_complete: Sequence[bool] = (),
+) -> None:
+    """Raise a CheckpointError for the first text that transformers predicts differently."""
+    rows = zip(texts, expected, actual, is_complete or [True] * len(texts), strict=True)
+    for text, first, second, complete in rows:
+        if not same_text(first, second, is_complete=complete):
             raise CheckpointError(
                 f"{parts.folder}: for {text!r} regard predicts {first[:60]!r} but transformers {second[:60]!r}; "
                 "nothing was written"
             )
 
 
-def same_text(expected: str, actual: str) -> bool:
-    """Return True for equal texts, and for a text of which the other is a prefix: limits of the length differ.
+def same_text(expected: str, actual: str, *, is_complete: bool = True) -> bool:
+    """Return True for equal texts. A text that is not complete, because of regard's limit, may be a prefix.
 
     transformers leaves out unknown tokens, for which regard writes U+FFFD.
     """
     first, second = ("".join(text.replace(UNKNOWN, "").split()) for text in (expected, actual))
-    return first == second or (bool(first and second) and (first.startswith(second) or second.startswith(first)))
+    return first == second or (not is_complete and second.startswith(first))
 
 
 COMPARISONS: dict[Callable[..., Any], Callable[[LoadedRun, str], Checked]] = {
