@@ -17,7 +17,7 @@ from regard.tasks._shared.image_inputs import InputImage
 from regard.training.load_run import LoadedRun
 
 MIN_INPUTS = 20  # inputs on which both libraries are compared
-MAX_PREFIX_WORDS = 40
+MAX_PREFIX_WORDS, MAX_SKIPPED_WORDS = 40, 10
 NEW_TOKENS = 16  # of a continuation, as in usage.py
 MASK = "[MASK]"
 PROBABILITY_TOLERANCE = 1e-3
@@ -42,7 +42,7 @@ def check_usage(parts: LoadedRun, folder: Path, use: Callable[..., Any]) -> Chec
 
 def _translations(parts: LoadedRun, folder: str) -> Checked:
     task: Any = parts.task
-    texts = with_prefixes(task.comparison_inputs or task.examples)[:MIN_INPUTS]
+    texts = with_parts(task.comparison_inputs or task.examples)[:MIN_INPUTS]
     source = task.encode_sources(texts)
     rows = task.search_translations(parts.model, source, build("greedy"), sample_indices=range(len(texts)))
     tokens = [hypotheses[0].tokens for hypotheses in rows]
@@ -54,7 +54,7 @@ def _translations(parts: LoadedRun, folder: str) -> Checked:
 
 
 def _continuations(parts: LoadedRun, folder: str) -> Checked:
-    texts = [text for text in with_prefixes(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
+    texts = [text for text in with_parts(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
     options = parts.recipe.task.module("tasks").Options(tokens=NEW_TOKENS, temperature=0.0)
     predictions = parts.task.predict(parts.model, texts, options, build("greedy"))
     _check(parts, texts, [row[0].text for row in predictions], usage.continue_texts(folder, texts))
@@ -62,7 +62,7 @@ def _continuations(parts: LoadedRun, folder: str) -> Checked:
 
 
 def _masks(parts: LoadedRun, folder: str) -> Checked:
-    masked = dict.fromkeys(text for text in masked_texts(parts.task.examples) if _fits(parts, text, 2))
+    masked = dict.fromkeys(text for text in masked_texts(with_parts(parts.task.examples)) if _fits(parts, text, 2))
     texts = list(masked)[:MIN_INPUTS]
     inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
     predictions = parts.task.predict(parts.model, inputs, options, None)
@@ -94,7 +94,7 @@ def _images(parts: LoadedRun, folder: str) -> Checked:
             raise CheckpointError(
                 f"{parts.folder}: transformers gives probabilities that differ by {gap:.2g}; nothing was written"
             )
-    return Checked(len(images), "[Image.open(FILE)]")
+    return Checked(len(images), '["image.png"]')
 
 
 def _random_images(task: Any) -> Iterator[Any]:
@@ -109,14 +109,15 @@ def _random_images(task: Any) -> Iterator[Any]:
         yield image_module.fromarray(levels)
 
 
-def with_prefixes(texts: Sequence[str]) -> list[str]:
-    """Return the texts, then their prefixes, shortest first."""
+def with_parts(texts: Sequence[str]) -> list[str]:
+    """Return the texts, then their prefixes and the prefixes of the rest of each text, shortest first."""
     inputs = dict.fromkeys(text for text in texts if text.strip())
-    for length in range(1, MAX_PREFIX_WORDS):
-        for text in texts:
-            words = text.split()
-            if length < len(words):
-                inputs.setdefault(" ".join(words[:length]))
+    for start in range(MAX_SKIPPED_WORDS):
+        for length in range(1, MAX_PREFIX_WORDS):
+            for text in texts:
+                words = text.split()[start:]
+                if length < len(words):
+                    inputs.setdefault(" ".join(words[:length]))
     return list(inputs)
 
 

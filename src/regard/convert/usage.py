@@ -38,7 +38,7 @@ def fill_masks(folder: str, texts: Sequence[str]) -> list[list[str]]:
 
 
 def classify_images(folder: str, images: Sequence[Any]) -> list[dict[str, float]]:
-    """Pillow images -> the most likely classes and their probabilities."""
+    """Pillow images, or paths of image files -> the most likely classes and their probabilities."""
     from transformers import pipeline
 
     classify = pipeline("image-classification", folder, device="cpu")
