@@ -21,6 +21,7 @@ from regard.core.files import write_text
 from regard.core.registry import find, registered_names
 from regard.core.seed import preserve_rng_state
 from regard.data.text import tokenizer
+from regard.training.data_paths import has_user_data
 from regard.training.load_run import LoadedRun
 from regard.training.run_folder import create_run_folder
 
@@ -84,11 +85,16 @@ def export(parts: LoadedRun, out: Path) -> tuple[str, int]:
             huggingface_model.save_pretrained(draft)
             _write_files(parts, draft, library, layout=layout, first_source_id=first_source_id)
             checked = check_usage(parts, draft, layout.USAGE)
+            example = '["…"]' if has_user_data(parts.recipe.task.config) else checked.example  # user data is not quoted
             card = usage.readme(
-                out.name, type(huggingface_model).__name__, layout.USAGE, example=checked.example, count=checked.count
+                out.name,
+                type(huggingface_model).__name__,
+                layout.USAGE,
+                example=example,
+                count=checked.num_inputs,
             )
             write_text(draft / "README.md", card)
-            counts.append(checked.count)
+            counts.append(checked.num_inputs)
 
         counts: list[int] = []
         _create(out, fill)

@@ -11,6 +11,7 @@ stream runs through `encoder`, so that a model with another head can be initiali
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, cast
@@ -107,7 +108,7 @@ class RelativeBias(nn.Module):
 
     def position_scores(self, q: Tensor, distances: Tensor) -> Tensor:
         """Queries (b h t d), distances (n) -> (b h t n)."""
-        table = self.r(_sinusoids(distances, self.dim).to(q.dtype))  # (n h·d)
+        table: Tensor = self.r(_sinusoids(distances, self.dim).to(q.dtype))  # (n h·d)
         table = table.unflatten(-1, self.v.shape).transpose(0, 1)  # (h n d)
         return table_scores(_scaled(q + self.v[:, None]), table)
 
@@ -118,7 +119,7 @@ class RelativeBias(nn.Module):
 
 
 def _scaled(q: Tensor) -> Tensor:
-    return q * q.shape[-1] ** -0.5
+    return q / math.sqrt(q.shape[-1])
 
 
 def _sinusoids(distances: Tensor, dim: int) -> Tensor:
