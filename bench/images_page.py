@@ -21,7 +21,8 @@ def recognised(figures: dict[str, Any]) -> str:
     classes = ", ".join(f"{digit}: {share:.0f}" for digit, share in enumerate(figures["by_class"]))
     return (
         f"### Samples\n\n`digits_images` generated {figures['samples']:,} digits at temperature 1, equally many of each"
-        f" class. `digits_vit` assigns {figures['recognised']:.1f} % of them to the requested class ({classes}), and"
+        f" class, {figures['distinct']:,} of them distinct."
+        f" `digits_vit` assigns {figures['recognised']:.1f} % of them to the requested class ({classes}), and"
         f" {figures['real_recognised']:.1f} % of the real digits of the test split to their class."
         " By `python bench/image_samples.py RUNS`.\n\n![ten samples of each class](images/digits_samples.png)\n"
     )

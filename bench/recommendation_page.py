@@ -94,8 +94,8 @@ def sections(results: dict[str, Any]) -> list[str]:
     if "ranking" in results:
         lists = {recipe: runs for recipe, runs in results["ranking"].items() if _asks_all(runs)}
         thought = opinions(results["ranking"])
-        others = sets(results["ranking"])
-        parts += [HEAD, ranking(lists, results.get("baselines", {})), *([OTHERS, others] if others else [])]
+        set_table = sets(results["ranking"])
+        parts += [HEAD, ranking(lists, results.get("baselines", {})), *([OTHERS, set_table] if set_table else [])]
         parts += [LIKED, thought] if thought else []
         for prefix, title in (("new_", NEW), ("sampled_", SAMPLED)):
             table = groups(results["ranking"], prefix)

@@ -161,7 +161,10 @@ def test_recording_nothing_is_an_error(settings, text):
 
 
 def test_a_model_without_attention():
-    with pytest.raises(RegardError, match="none: this model has no attention"), record(nn.Linear(2, 2)):
+    with (
+        pytest.raises(RegardError, match="none; only attention built with regard's Attend can be recorded"),
+        record(nn.Linear(2, 2)),
+    ):
         pass
 
 

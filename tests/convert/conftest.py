@@ -122,11 +122,39 @@ def _roberta_prelayernorm(library, folder, *, segments=1, **settings):
     return library.RobertaPreLayerNormForMaskedLM(config)
 
 
-def _gpt2(library, folder, **settings):
+def _roberta(library, folder, *, segments=1, **settings):
+    size = wordpiece(folder / "tokenizer.json", ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"])
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    special_tokens = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    config = library.RobertaConfig(
+        vocab_size=size, max_position_embeddings=22, type_vocab_size=segments, **special_tokens, **shape, **settings
+    )
+    return library.RobertaForMaskedLM(config)
+
+
+def _albert(library, folder, **settings):
+    size = wordpiece(folder / "tokenizer.json", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    shape = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24}
+    config = library.AlbertConfig(
+        vocab_size=size, embedding_size=8, max_position_embeddings=20, **shape, **{"hidden_act": "gelu_new"} | settings
+    )
+    return library.AlbertForMaskedLM(config)
+
+
+def _xlnet(library, folder, **settings):
+    size = wordpiece(folder / "tokenizer.json", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    special_tokens = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    config = library.XLNetConfig(
+        vocab_size=size, d_model=16, n_layer=2, n_head=2, d_inner=24, **special_tokens, **settings
+    )
+    return library.XLNetLMHeadModel(config)
+
+
+def _gpt2(library, folder, *, classifier=False, **settings):
     size = bytes_bpe(folder / "tokenizer.json")
     ends = {"bos_token_id": size - 1, "eos_token_id": size - 1}
     config = library.GPT2Config(vocab_size=size, n_positions=24, n_embd=16, n_layer=2, n_head=2, **ends, **settings)
-    return library.GPT2LMHeadModel(config)
+    return (library.GPT2ForSequenceClassification if classifier else library.GPT2LMHeadModel)(config)
 
 
 def _marian(library, folder, **settings):
@@ -151,20 +179,25 @@ def _seq2seq(model_class, config_class, folder, **settings):
     return model
 
 
-def _vit(library, folder, **settings):
+def _vit(library, folder, *, processor=None, **settings):
     shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
     labels = {"id2label": {0: "cat", 1: "dog", 2: "bird"}, "label2id": {"cat": 0, "dog": 1, "bird": 2}}
-    (folder / "preprocessor_config.json").write_text(json.dumps({"image_mean": [0.5] * 3, "image_std": [0.5] * 3}))
+    table = {"image_processor_type": "ViTImageProcessor", "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    table |= {"size": {"height": 8, "width": 8}} | (processor or {})
+    (folder / "preprocessor_config.json").write_text(json.dumps(table))
     return library.ViTForImageClassification(
         library.ViTConfig(image_size=8, patch_size=4, num_channels=3, **shape, **labels, **settings)
     )
 
 
 BUILDERS = {
+    "albert": _albert,
     "bert": _bert,
     "gpt2": _gpt2,
     "marian": _marian,
     "pegasus": _pegasus,
+    "roberta": _roberta,
     "roberta_prelayernorm": _roberta_prelayernorm,
     "vit": _vit,
+    "xlnet": _xlnet,
 }

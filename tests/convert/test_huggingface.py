@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import regard
-from regard.convert import huggingface
+from regard.convert import huggingface, usage
+from regard.convert.compare_usage import same_text
 from regard.convert.export_run import export_run
 from regard.convert.import_model import import_model
 from regard.core.errors import CheckpointError, ConfigError
-from regard.core.protocols import Padded
 from regard.training.load_run import load_run
 
 TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]
@@ -24,7 +24,9 @@ RUNS = {
         "translation",
         [*TWO, *PAIRS, "model.norm=post", "model.tie_embeddings=false", "model.bias=true"],
     ),
-    "pegasus": ("translation", [*TWO, *PAIRS, "data.joint=true"]),
+    "pegasus": ("translation", [*TWO, *PAIRS]),
+    "pegasus joint": ("translation", [*TWO, *PAIRS, "data.joint=true"]),
+    "marian unigram": ("translation", [*TWO, *PAIRS, "model.norm=post", "data.tokenizer=unigram"]),
     "pegasus biased": ("translation", [*TWO, *PAIRS, "data.joint=true", "model.bias=true", "model.activation=gelu"]),
     "gpt2": ("language", [*TWO, *TEXT]),
     "bert": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24", "model.norm=post"]),
@@ -32,6 +34,8 @@ RUNS = {
     "roberta": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24", "model.norm=post", "model.segments=0"]),
     "pre-norm": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24"]),
     "pre-norm, one segment": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24", "model.segments=0"]),
+    "albert": ("masked_language", [*TWO, *TEXT, "model.preset=albert", "model.norm=post", "model.embedding=8"]),
+    "gpt2 bytes": ("language", [*TWO, *TEXT, "data.tokenizer=bytes"]),
     "vit": ("image_classification", [*TWO, "model.patch=2"]),
 }
 
@@ -59,21 +63,51 @@ def test_exported_and_imported_is_the_same_run(library, run, name, tmp_path):
     assert actual[0].score == pytest.approx(expected[0].score, rel=1e-3, abs=1e-3)
 
 
-def test_transformers_computes_the_same_logits(library, run, tmp_path):
-    folder = run("marian")
-    export_run(folder, "huggingface", tmp_path / "exported")
-    model = library.MarianMTModel.from_pretrained(tmp_path / "exported").eval()
+def test_the_ordinary_code_translates_into_the_target_language(library, run, tmp_path):
+    folder = run("pegasus")
+    (line,) = export_run(folder, "huggingface", tmp_path / "exported")
+    assert line.endswith("with equal logits and equal predictions for 20 inputs (README.md)")
     tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / "exported")
     text = "The cook is reading a book."
     parts = load_run(folder)
-    source = parts.task.encode_sources([text])
-    assert tokenizer(text)["input_ids"] == source.tokens[0].tolist()
-    start = torch.tensor([[2, 7, 9]])
-    with torch.no_grad():
-        expected, _ = parts.model(start, parts.model.start(Padded(*source)))
-        torch.testing.assert_close(
-            model(input_ids=source.tokens, decoder_input_ids=start).logits, expected, atol=1e-4, rtol=1e-4
-        )
+    source, count = parts.task.encode_sources([text]), parts.task.spec.target_vocab_size
+    assert tokenizer(text)["input_ids"] == [token + count for token in source.tokens[0].tolist()]
+    (row,) = parts.task.vocabularies.target.encode(["그 요리사는 책을 읽는다."])
+    assert tokenizer.decode([*row, 3], skip_special_tokens=True) == parts.task.vocabularies.target.decode([row])[0]
+    assert (tmp_path / "exported" / "README.md").read_text().count("AutoTokenizer.from_pretrained(folder)") == 1
+
+
+def test_the_readme_runs(run, tmp_path):
+    export_run(run("gpt2"), "huggingface", tmp_path / "exported")
+    text = (tmp_path / "exported" / "README.md").read_text()
+    code = text.split("```python\n")[1].split("```")[0].replace("FOLDER", repr(str(tmp_path / "exported")))
+    names = {}
+    exec(compile(code, "README.md", "exec"), names)
+    (example,) = names["continue_texts"](str(tmp_path / "exported"), ["The"])
+    prediction = regard.load(run("gpt2")).generate("The", tokens=16, temperature=0.0)[0]
+    assert example == prediction.text and example.startswith("The ")
+
+
+def test_special_tokens_have_common_names(library, run, tmp_path):
+    export_run(run("bert"), "huggingface", tmp_path / "exported")
+    tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / "exported")
+    assert (tokenizer.mask_token, tokenizer.pad_token, tokenizer.eos_token) == ("[MASK]", "<pad>", "</s>")
+    parts = load_run(run("bert"))
+    parsed = parts.task.parse_input("the [MASK] is read")
+    assert tokenizer("the [MASK] is read")["input_ids"] == [2, *parsed.tokens, 3]
+
+
+def test_different_predictions_are_refused(run, tmp_path, monkeypatch):
+    wrong = lambda folder, texts: ["?"] * len(texts)  # noqa: E731
+    monkeypatch.setattr(usage.continue_texts, "__code__", wrong.__code__)
+    with pytest.raises(CheckpointError, match=r"regard predicts .* but transformers '\?'; nothing was written"):
+        export_run(run("gpt2"), "huggingface", tmp_path / "exported")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_are_equal_up_to_the_limit_of_their_length():
+    assert same_text("a b", "a b") and same_text("a b c", "a b") and same_text("a \N{REPLACEMENT CHARACTER}b", "ab")
+    assert not same_text("a b", "a c") and not same_text("a", "")
 
 
 @pytest.mark.parametrize(
@@ -81,13 +115,18 @@ def test_transformers_computes_the_same_logits(library, run, tmp_path):
     [
         (
             "translation",
-            [*TWO, *PAIRS],
-            "model.norm='pre' does not fit Marian, which has 'post'; data.joint=False does not fit",
+            [*TWO, *PAIRS, "model.position=rotary"],
+            "model.norm='pre' does not fit Marian, which has 'post'; model.position='rotary' does not fit Pegasus",
         ),
         (
             "masked_language",
             [*TWO, *TEXT, "data.sentence_pairs=next"],
-            "does not fit BERT, which has 'post'; data.sentence_pairs does not fit RoBERTa-PreLayerNorm, which",
+            "does not fit BERT, which has 'post'; .*data.sentence_pairs does not fit RoBERTa-PreLayerNorm, which",
+        ),
+        (
+            "masked_language",
+            [*TWO, *TEXT, "model=xlnet"],
+            "xlnet cannot be exported: transformers has no pipeline that fills masks with it",
         ),
         (
             "language",

@@ -7,6 +7,7 @@ import torch
 from regard.convert import onnx
 from regard.convert.export_run import export_run
 from regard.core.errors import CheckpointError, ConfigError
+from regard.core.protocols.speech import SpeechFrames
 from regard.decoding.strategy import build as decoder
 from regard.tasks.language.generate import empty_source
 from regard.training.load_run import load_run
@@ -58,6 +59,30 @@ def test_a_transformer_as_two_programs(trained, tmp_path):
             limits=torch.tensor([12]),
         )
     assert greedy(tmp_path / "onnx", encoder_outputs, first=2, count=12) == list(best.tokens)
+
+
+def test_a_speech_transformer_as_two_programs(trained, tmp_path):
+    small = ["model.decoder_layers=1", "model.ffn_dim=24", "model.channels=2", "data.strings=12", "data.digits=[1,2]"]
+    folder = trained(
+        "speech_recognition", "model=speech_transformer", *TWO, *small, "data.bands=8", "data.max_length=16",
+        "decoding=greedy",
+    )  # fmt: skip
+    lines = export_run(folder, "onnx", tmp_path / "onnx")
+    assert lines[1] == "encoder.onnx: frames, lengths -> source_keys, source_values, state_lengths"
+    parts = load_run(folder)
+    features = parts.task.log_mel(parts.task.parse_input(parts.task.examples[0]).waveform)[None]
+    inputs = {"frames": features, "lengths": np.array([features.shape[1]])}
+    keys, values, lengths = session(tmp_path / "onnx" / "encoder.onnx").run(None, inputs)
+    encoder_outputs = {"source_keys": keys, "source_values": values, "lengths": lengths}
+    source = SpeechFrames(torch.from_numpy(features), torch.from_numpy(inputs["lengths"]))
+    with torch.no_grad():
+        ((best,),) = decoder("greedy")(
+            parts.model,
+            parts.model.start(source),
+            special_tokens=parts.task.spec.special_tokens,
+            limits=torch.tensor([8]),
+        )
+    assert greedy(tmp_path / "onnx", encoder_outputs, first=2, count=8) == list(best.tokens)
 
 
 def test_a_language_model_as_one_program(trained, tmp_path):

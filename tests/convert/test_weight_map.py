@@ -28,22 +28,22 @@ ORDER = torch.tensor([0, 2, 1, 3])
     ids=["same", "transposed", "scaled", "reshaped", "permuted"],
 )
 def test_exported_and_imported_weights_are_equal(mappings):
-    imported = weight_map.from_theirs(mappings, weight_map.to_theirs(mappings, WEIGHTS))
-    assert set(imported) == {name for mapping in mappings for name in mapping.ours}
+    imported = weight_map.from_huggingface(mappings, weight_map.to_huggingface(mappings, WEIGHTS))
+    assert set(imported) == {name for mapping in mappings for name in mapping.regard_names}
     for name, tensor in imported.items():
         torch.testing.assert_close(tensor, WEIGHTS[name])
 
 
 def test_features_are_reordered():
-    exported = weight_map.to_theirs([weight_map.permuted_weight("q.weight", "x", ORDER, (1,))], WEIGHTS)["x"]
+    exported = weight_map.to_huggingface([weight_map.permuted_weight("q.weight", "x", ORDER, (1,))], WEIGHTS)["x"]
     assert torch.equal(exported[:, ORDER], WEIGHTS["q.weight"]) and not torch.equal(exported, WEIGHTS["q.weight"])
 
 
 def test_errors_name_missing_weights_and_unsupported_settings():
     with pytest.raises(CheckpointError, match=r"x\.weight: the model has no such weight; it has another architecture"):
-        weight_map.from_theirs(weight_map.same_layer("q", "x"), {})
+        weight_map.from_huggingface(weight_map.same_layer("q", "x"), {})
     config = SimpleNamespace(norm="pre", act="tanh")
     with pytest.raises(ConfigError, match=r"model\.norm='pre' does not fit X, which has 'post'"):
         weight_map.check_supported("X", config, {"norm": "post"})
     with pytest.raises(ConfigError, match="X with act='tanh': regard supports 'relu' or 'gelu'"):
-        weight_map.check_theirs_supported("X", config, {"act": ("relu", "gelu")})
+        weight_map.check_huggingface_supported("X", config, {"act": ("relu", "gelu")})

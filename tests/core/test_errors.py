@@ -50,3 +50,8 @@ def test_no_message_continues_after_a_question():
         if re.search(r"\{did_you_mean\([^{}]*\)\};", line)
     ]
     assert offenders == []
+
+
+def test_settings_are_quoted_only_if_the_shell_needs_it():
+    assert errors.quote_setting("data.source=질문") == "data.source=질문"
+    assert errors.quote_setting("data.source=my column") == "'data.source=my column'"

@@ -23,6 +23,7 @@ from regard.experiments import (
     relative,
     residual,
     soft_hard,
+    speech_alignment,
 )
 from regard.experiments._translation_models import MODELS
 
@@ -174,6 +175,13 @@ CASES = {  # figures that support the claim; and a cell, a figure and a value th
     "hierarchy": (hierarchy_figures, ("one level, seed 1", "accuracy, 16 sentences", 0.95)),
     "patches": (patches_figures, ("ViT, 60 images, seed 1", "accuracy", 0.95)),
     "bidirectional": (bidirectional_figures, ("causal, pretrained, seed 1", bidirectional.F1, 0.9)),
+    "speech_alignment": (
+        lambda: rows(speech_alignment.VARIANTS, **{
+            speech_alignment.ERROR: 5.0, speech_alignment.ALIGNMENT: 6.0, speech_alignment.MONOTONIC: 99.0,
+            speech_alignment.LONGER: {"content": 30.0, "location": 8.0}, speech_alignment.LONGER_ALIGNMENT: 9.0,
+        }),
+        ("location, seed 1", speech_alignment.LONGER, 40.0),
+    ),
     "soft_hard": (
         lambda: rows(soft_hard.VARIANTS, **{
             soft_hard.BLEU: {"soft": 60.0, "hard": 40.0}, "pointing": 0.5, soft_hard.TIME: 30.0,

@@ -7,6 +7,8 @@ import torch
 
 from regard.attention.masks import Mask
 from regard.attention.record import record
+from regard.convert import weight_map
+from regard.convert.architectures import xlnet as layout
 from regard.core.data_specs import MaskedLMSpec, SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
@@ -67,6 +69,47 @@ def test_a_prediction_depends_on_exactly_the_earlier_tokens(model, order):
         assert (row[earlier] > 0).all()
 
 
+def test_it_equals_the_model_of_transformers():
+    """Random weights: both streams with segments, padding, and the memory of earlier text."""
+    library = pytest.importorskip("transformers", reason="the extra huggingface is not installed")
+    torch.manual_seed(0)
+    reference = library.XLNetLMHeadModel(
+        library.XLNetConfig(vocab_size=24, d_model=16, n_layer=2, n_head=2, d_inner=24, mem_len=100)
+    ).eval()
+    with torch.no_grad():
+        for weight in reference.parameters():
+            weight.normal_(std=0.3)
+    reference.tie_weights()
+    settings, _ = layout.settings_from_huggingface(reference)
+    config = xlnet.Config(**settings)
+    mappings = layout.weight_mappings(config, SIZES, reference.config)
+    model = xlnet.build(config, SIZES).eval()
+    weights = layout.finish(weight_map.from_huggingface(mappings, reference.state_dict()), reference)
+    assert not model.load_state_dict(weights, strict=False).unexpected_keys
+    tokens, lengths = torch.randint(4, 23, (2, 12)), torch.tensor([12, 7])
+    segments = (torch.arange(12) > 6).long().expand(2, 12)
+    visible = torch.arange(12) < lengths[:, None]
+    with torch.no_grad():
+        assert layout.difference(model, reference, SIZES, lambda _, x: x) < 1e-4
+        features = model.encoder(Padded(tokens, lengths), segments)
+        expected = reference.transformer(tokens, token_type_ids=segments, attention_mask=visible.float())
+        torch.testing.assert_close(features[visible], expected.last_hidden_state[visible], atol=1e-4, rtol=1e-4)
+        first, memory = model.encoder.forward_with_memory(Padded(tokens[:, :5], torch.tensor([5, 5])))
+        second, _ = model.encoder.forward_with_memory(Padded(tokens[:, 5:], torch.tensor([7, 7])), memory=memory)
+        before = reference.transformer(tokens[:, :5], use_mems=True)
+        after = reference.transformer(tokens[:, 5:], mems=before.mems, use_mems=True)
+    torch.testing.assert_close(first, before.last_hidden_state, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(second, after.last_hidden_state, atol=1e-4, rtol=1e-4)
+
+
+def test_no_gradient_flows_into_the_memory(model):
+    tokens, lengths = torch.randint(4, 23, (1, 6)), torch.tensor([3])
+    _, memory = model.encoder.forward_with_memory(Padded(tokens[:, :3], lengths))
+    assert [kv.length for kv in memory] == [3, 3] and not any(kv.keys.requires_grad for kv in memory)
+    features, memory = model.encoder.forward_with_memory(Padded(tokens[:, 3:], lengths), memory=memory)
+    assert features.requires_grad and memory[0].length == 6
+
+
 def test_in_reading_order_it_is_a_causal_language_model(model):
     """The prediction after n tokens is the same whether the text ends there or continues, and however it continues."""
     batch = ordered(list(range(1, LENGTH + 1)), batch_size=1)
@@ -82,8 +125,8 @@ def test_the_content_stream_in_reading_order_equals_a_causal_mask(model):
     batch = ordered(list(range(1, LENGTH + 1)))
     order_mask = Mask.explicit(batch.prediction_order[:, None, :] <= batch.prediction_order[:, :, None])
     pairs = zip(
-        model.encoder.content_kv(batch.tokens, order_mask),
-        model.encoder.content_kv(batch.tokens, Mask.causal()),
+        model.encoder.content_kv(batch.tokens, order_mask, batch.segments),
+        model.encoder.content_kv(batch.tokens, Mask.causal(), batch.segments),
         strict=True,
     )
     for kv, causal in pairs:
@@ -95,10 +138,12 @@ def test_positions_of_queries_equal_those_of_the_content_stream(model):
     """A query at a position gives the same output as the content stream's query at that position."""
     block = model.encoder.layers[0]
     x, positions = torch.randn(2, LENGTH, 16), torch.tensor([[5, 0, 3], [1, 6, 2]])
-    kv = block.self_attn.project_kv(x)
-    content = block.self_attn(x, kv)
+    segments = (torch.arange(LENGTH) > 3).long().expand(2, LENGTH)
+    kv = block.self_attn.project_kv(x, extra=segments[..., None].float())
+    content = block.self_attn(x, kv, extra=segments[..., None].float())
     rows = x.gather(1, positions[..., None].expand(-1, -1, 16))
-    queried = model.queries[0](rows, xlnet.with_position_column(kv), extra=positions[..., None])
+    extra = torch.stack([positions, segments.gather(1, positions)], dim=-1).float()
+    queried = model.queries[0](rows, xlnet.with_position_column(kv), extra=extra)
     torch.testing.assert_close(queried, content.gather(1, positions[..., None].expand(-1, -1, 16)))
 
 
@@ -152,8 +197,8 @@ def test_overfits_eight_texts():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_distance": 0}, "max_distance=0 must be at least 1"),
-        ({"dim": 10, "heads": 4}, "dim=10 cannot be divided among heads=4; choose a multiple of 4"),
+        ({"layers": 0}, "layers=0 must be at least 1"),
+        ({"dim": 10, "heads": 4}, "dim=10 cannot be divided among heads=4, or is odd; choose an even multiple of 4"),
         ({"dropout": 1.0}, "dropout=1.0 must be at least 0 and below 1"),
     ],
 )

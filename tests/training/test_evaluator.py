@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
+from regard.core.example_statistics import record_mean
 from regard.core.protocols import TargetMetric
 from regard.training import log, tensor_files
 from regard.training import recipe as recipes
@@ -71,6 +72,38 @@ def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, sile
     train(toy(*settings), tmp_path / "run", console=silent)
     assert tensor_files.read_metadata(tmp_path / "run" / "model.safetensors")["step"] == 4
     assert log.read_rows(tmp_path / "run" / "log.jsonl")[-1]["end"] == "patience"
+
+
+def test_below_the_noise_floor_the_loss_decides_and_the_log_says_so(toy, tmp_path, silent, monkeypatch):
+    from toys import summing
+
+    script(monkeypatch, [{"accuracy": a, "loss": b} for a, b in ((0.04, 7.2), (0.01, 5.5), (0.03, 6.0), (0.7, 9.0))])
+    monkeypatch.setattr(summing.Summing, "noise_floor", {"accuracy": 0.5})
+    train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
+    assert [(row["best"], row["rule"]) for row in rows(tmp_path / "run")] == [
+        (True, "first evaluation"),
+        (True, "loss (accuracy below 0.5)"),
+        (False, "loss (accuracy below 0.5)"),
+        (True, "accuracy"),
+    ]
+
+
+def test_within_its_standard_error_the_metric_does_not_decide(toy, tmp_path, silent, monkeypatch):
+    """60 of 100 against 57 of 100 is noise: the standard error is 5 of 100."""
+    from toys import summing
+
+    remaining = iter([(57, 2.0), (60, 3.0), (59, 1.0), (90, 4.0)])
+
+    def evaluate(*_):
+        correct, loss = next(remaining)
+        record_mean("accuracy", [1.0] * correct + [0.0] * (100 - correct))
+        return {"accuracy": correct / 100, "loss": loss}
+
+    monkeypatch.setattr(summing.Summing, "target_metric", ACCURACY)
+    monkeypatch.setattr(summing.Summing, "evaluate", evaluate)
+    train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
+    assert [row["best"] for row in rows(tmp_path / "run")] == [True, False, True, True]
+    assert "within its standard error" in rows(tmp_path / "run")[1]["rule"]
 
 
 def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, monkeypatch):

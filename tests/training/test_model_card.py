@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+import pytest
 import torch
 from toys import summing
 
+import regard
+from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.training import model_card, tensor_files
 from regard.training.checkpoint import Progress
 from regard.training.load_run import load_run
 from regard.training.recipe import ComponentChoice
-from regard.training.run_folder import RunFolder
-from regard.training.train import train
+from regard.training.run_folder import RunFolder, read_origin
+from regard.training.train import resume, train
 
 
 def test_it_says_what_was_measured(toy, tmp_path, silent):
@@ -51,6 +55,43 @@ def test_a_listed_task_has_its_verb_and_one_that_fails_to_answer_does_not_spoil_
     monkeypatch.setattr(summing.Summing, "examples", ())
     text = model_card.render(RunFolder(parts.folder), listed, task=parts.task, model=parts.model, progress=Progress())
     assert "regard add" not in text and 'print(run.evaluate("test"))' in text
+
+
+@dataclass(frozen=True)
+class OwnData(summing.Config):
+    """Settings of a toy task that reads a file of the user."""
+
+    path: Path | None = None
+    column: str = "text"
+
+
+def test_own_data_is_not_described_by_the_built_in_settings_and_not_quoted(toy, tmp_path, silent):
+    folder = train(toy(), tmp_path / "내 합계", console=silent)
+    parts = load_run(folder)
+    config = OwnData(**{**vars(parts.recipe.task.config), "path": Path("/data/합계.csv")})
+    recipe = replace(parts.recipe, task=ComponentChoice(parts.recipe.task.name, config))
+    text = model_card.render(RunFolder(folder), recipe, task=parts.task, model=parts.model, progress=Progress())
+    assert "/data/합계.csv" in text and '"column"' not in text
+    assert "regard predict '내 합계' INPUT\n" in text and "1 2 3" not in text
+    assert 'regard.load("내 합계")' in text
+
+
+def test_an_imported_run_has_no_training_and_no_data(toy, tmp_path, silent):
+    folder = RunFolder(train(toy(), tmp_path / "sums", console=silent))
+    parts = load_run(folder.path)
+    folder.origin.write_text('{"source": "owner/model", "architecture": "BertForMaskedLM"}')
+    text = model_card.render(folder, parts.recipe, task=parts.task, model=parts.model, progress=Progress())
+    assert "from owner/model, a `BertForMaskedLM`." in text and "trained with" not in text
+    assert '"words"' not in text and "Scores" not in text and "evaluate" not in text
+    with pytest.raises(DataError, match=r"sums: imported from owner/model, without data; fine-tune it in a run with"):
+        regard.load(folder.path).evaluate()
+    with pytest.raises(
+        ConfigError, match=r"imported from owner/model, with no training to resume; .* pretrained\.run="
+    ):
+        resume(folder.path)
+    folder.origin.write_text("{}")
+    with pytest.raises(CheckpointError, match=r"imported\.json: damaged or not written by regard"):
+        read_origin(folder)
 
 
 class Listed(ComponentChoice):

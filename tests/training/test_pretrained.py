@@ -61,7 +61,8 @@ def test_only_some_weights_are_copied_and_the_others_are_reported(first, toy, tm
     settings = ["data.words=9", "model.spare=true", 'pretrained.params=["embedding.*", "readout.*", "spare.*"]']
     with pytest.raises(
         ConfigError,
-        match=r"pretrained\.params=.*: no matching weight of .* has the shape of the model; .* has blocks\.\*, embed",
+        match=r"params=.*: no matching weight of .* has the shape of the model \(embedding\.weight: \(6, 8\) in the "
+        r"source run, \(9, 8\) in this run\); the run has blocks\.\*, embed",
     ):
         train(started(first, toy, *settings), tmp_path / "none", console=console)
     settings[-1] = 'pretrained.params=["embedding.*", "blocks.1.*", "spare.*"]'

@@ -114,11 +114,11 @@ class Narrow(PositionScheme):
 
 
 def test_position_schemes():
-    check_parts(Ramp(4, max_length=9), None)
+    check_parts(nn.Sequential(Ramp(4, max_length=9), nn.Linear(1, 1)), None)
     with pytest.raises(ConfigError, match="Summed: encodings of a batch and of one row differ by 10"):
-        check_parts(Summed(4, max_length=9), None)
+        check_parts(nn.Sequential(Summed(4, max_length=9), nn.Linear(1, 1)), None)
     with pytest.raises(ConfigError, match=r"Narrow: encode returns \(5, 1\) for 5 positions; return \(5, 4\)"):
-        check_parts(Narrow(4, max_length=9), None)
+        check_parts(nn.Sequential(Narrow(4, max_length=9), nn.Linear(1, 1)), None)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from regard.training.console import Console, LoggingConsole, SilentConsole
 from regard.training.device import select_device
 from regard.training.load_run import LoadedRun, load_run
 from regard.training.recipe import Recipe, Settings, setting_names
-from regard.training.run_folder import RunFolder, read_identity
+from regard.training.run_folder import RunFolder, read_identity, read_origin
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,18 @@ class Run(Verbs):
         with self._with_data():
             return self.evaluation_task(**options).extra_metrics(self.model, split, self.recipe.decoding)
 
+    def baselines(self, split: str = "test") -> dict[str, float]:
+        """Return NAME.METRIC of simple baselines on the same split, trained on the training data of the run."""
+        with self._with_data():
+            return self.task.baselines(split)
+
     @contextmanager
     def _with_data(self) -> Iterator[None]:
+        origin = read_origin(RunFolder(self.folder))
+        if origin is not None and not data_paths.has_own_data(self.recipe.task.config):
+            names = [name for name in data_paths.changeable_settings(self.recipe) if name.startswith("data.path")]
+            remedy = f"name the data to evaluate on: {names[0]}=…" if names else "fine-tune it in a run with data"
+            raise DataError(f"{self.folder}: imported from {origin['source']}, without data; {remedy}")
         with torch.no_grad(), trusts.trust_scope(self.folder, trusted=self._trusted):
             try:
                 yield

@@ -99,7 +99,7 @@ def record(
     modules = attention_modules(model)
     selected = {name: module for name, module in modules.items() if _matches(name, only)}
     if not selected:
-        names = ", ".join(modules) or "none: this model has no attention"
+        names = ", ".join(modules) or "none; only attention built with regard's Attend can be recorded"
         raise RegardError(f"record: no attention matches only={only!r}; the model's attention modules are: {names}")
     selection = Selection(heads, rows)
     hooks = [hook for name, module in selected.items() for hook in _add_hooks(name, module, maps, selection)]

@@ -157,7 +157,11 @@ def model_section(model: str, *, changed: Any = None) -> Section:
     presets = read_constant(path, "PRESETS")
     rows = presets.items() if isinstance(presets, dict) else ()
     return section._replace(
-        rows=(*section.rows, *((f"model.preset={name}", "", "", preset(str(source))) for name, source in rows))
+        rows=(
+            *section.rows,
+            ("model.preset=auto", "", "", "sizes, vocabulary, batches and schedule follow the data (docs/training.md)"),
+            *((f"model.preset={name}", "", "", preset(str(source))) for name, source in rows),
+        )
     )
 
 

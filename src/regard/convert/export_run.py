@@ -30,8 +30,8 @@ def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[st
 
 
 def _huggingface(parts: LoadedRun, out: Path) -> list[str]:
-    name = huggingface.export(parts, out)
-    return [f"{out}: a {name} for transformers, with the same logits on random inputs"]
+    name, count = huggingface.export(parts, out)
+    return [f"{out}: a {name} for transformers, with equal logits and equal predictions for {count} inputs (README.md)"]
 
 
 def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:

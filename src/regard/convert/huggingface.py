@@ -13,9 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.convert import vocabulary, weight_map
+from regard.convert import image_processor, usage, vocabulary, weight_map
+from regard.convert.compare_usage import check_usage
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
+from regard.core.files import write_text
 from regard.core.registry import find, registered_names
 from regard.core.seed import preserve_rng_state
 from regard.data.text import tokenizer
@@ -49,8 +51,11 @@ def select_layout(layouts: list[ModuleType], config: Any, sizes: Any) -> ModuleT
     raise ConfigError("; ".join(reasons))
 
 
-def export(parts: LoadedRun, out: Path) -> str:
-    """Export a run to a transformers folder -> the class name. The logits of both models are compared."""
+def export(parts: LoadedRun, out: Path) -> tuple[str, int]:
+    """Export a run to a transformers folder -> the class name, and the number of compared predictions.
+
+    The logits of both models are compared, then the predictions by the ordinary code of transformers.
+    """
     name, config, sizes = parts.recipe.model.name, parts.recipe.model.config, parts.task.spec
     layouts = layouts_of(name)
     if type(parts.model).__module__ != find("regard.models", name).__name__:
@@ -58,19 +63,47 @@ def export(parts: LoadedRun, out: Path) -> str:
     layout = select_layout(layouts, config, sizes)
     library = require("transformers", extra="huggingface")
     with preserve_rng_state(), _quietly(library):
-        theirs = layout.build_theirs(config, sizes, library).eval()
+        huggingface_model = layout.build_huggingface(config, sizes, library).eval()
         if classes := getattr(parts.task, "classes", ()):
-            theirs.config.id2label = dict(enumerate(classes))
-            theirs.config.label2id = {label: index for index, label in enumerate(classes)}
-        _fill(theirs, weight_map.to_theirs(layout.weight_mappings(config, sizes), parts.model.state_dict()))
-        check_logits(layout, parts.model, theirs, sizes, ids=lambda _, tokens: tokens)
+            huggingface_model.config.id2label = dict(enumerate(classes))
+            huggingface_model.config.label2id = {label: index for index, label in enumerate(classes)}
+        mappings = layout.weight_mappings(config, sizes, huggingface_model.config)
+        _fill(huggingface_model, weight_map.to_huggingface(mappings, parts.model.state_dict()))
+        _set_generation(huggingface_model, sizes)
+        merged = getattr(huggingface_model.config, "source_vocab_size", 0)
+        first_source_id = sizes.target_vocab_size if merged else 0
+        check_logits(
+            layout,
+            parts.model,
+            huggingface_model,
+            sizes,
+            ids=lambda table, tokens: tokens + first_source_id if table == "source" else tokens,
+        )
 
         def fill(draft: Path) -> None:
-            theirs.save_pretrained(draft)
-            _write_files(parts, draft, library, template=layout.TEMPLATE)
+            huggingface_model.save_pretrained(draft)
+            _write_files(parts, draft, library, layout=layout, first_source_id=first_source_id)
+            checked = check_usage(parts, draft, layout.USAGE)
+            card = usage.readme(
+                out.name, type(huggingface_model).__name__, layout.USAGE, example=checked.example, count=checked.count
+            )
+            write_text(draft / "README.md", card)
+            counts.append(checked.count)
 
+        counts: list[int] = []
         _create(out, fill)
-    return type(theirs).__name__
+    return type(huggingface_model).__name__, counts[-1]
+
+
+def _set_generation(huggingface_model: Any, sizes: Any) -> None:
+    """Let `generate` search greedily, as long as the model allows, without tokens that regard never predicts."""
+    if not huggingface_model.can_generate():
+        return
+    special_tokens, config = sizes.special_tokens, huggingface_model.generation_config
+    config.max_length, config.num_beams, config.do_sample = sizes.max_length, 1, False
+    config.suppress_tokens = [special_tokens.pad, special_tokens.bos]
+    if not huggingface_model.config.is_encoder_decoder:
+        config.suppress_tokens.append(special_tokens.unk)
 
 
 def _create(out: Path, fill: Callable[[Path], None]) -> None:
@@ -81,9 +114,9 @@ def _create(out: Path, fill: Callable[[Path], None]) -> None:
     create_run_folder(out, write)
 
 
-def _fill(theirs: nn.Module, tensors: weight_map.Tensors) -> None:
+def _fill(huggingface_model: nn.Module, tensors: weight_map.Tensors) -> None:
     """Load weights into a transformers model; missing weights must be tied or fixed."""
-    result = theirs.load_state_dict(tensors, strict=False)
+    result = huggingface_model.load_state_dict(tensors, strict=False)
     fixed = ("embed_positions.weight", "token_type_embeddings.weight", "final_logits_bias", "shared.weight")
     missing = [name for name in result.missing_keys if not name.endswith(fixed)]
     if missing or result.unexpected_keys:
@@ -92,33 +125,49 @@ def _fill(theirs: nn.Module, tensors: weight_map.Tensors) -> None:
     with torch.no_grad():
         for name in result.missing_keys:
             if name.endswith("token_type_embeddings.weight"):  # a single segment adds nothing
-                theirs.get_parameter(name).zero_()
+                huggingface_model.get_parameter(name).zero_()
 
 
-def check_logits(layout: ModuleType, ours: nn.Module, theirs: nn.Module, sizes: Any, *, ids: Ids) -> None:
+def check_logits(
+    layout: ModuleType, regard_model: nn.Module, huggingface_model: nn.Module, sizes: Any, *, ids: Ids
+) -> None:
     """Raise an error if the logits of both models differ on the same inputs."""
     torch.manual_seed(1)
     with torch.no_grad():
-        largest = layout.difference(ours, theirs, sizes, ids)
+        largest = layout.difference(regard_model, huggingface_model, sizes, ids)
     if not largest <= LOGIT_TOLERANCE:
         raise CheckpointError(
             f"the logits of {layout.MODEL} differ from transformers by {largest:.2g}; nothing was written"
         )
 
 
-def _write_files(parts: LoadedRun, draft: Path, library: Any, *, template: str) -> None:
-    """Write the vocabulary for AutoTokenizer; if there are two, also copy the files of both languages."""
-    paths = sorted(parts.folder.glob("tokenizer*.json"))
-    for path in paths:
-        if len(paths) > 1:
-            shutil.copyfile(path, draft / path.name)
-    first = next((path for path in paths if path.name in ("tokenizer.json", "tokenizer.source.json")), None)
-    if first is not None:
-        vocabulary.write_tokenizer(
-            tokenizer.load(first), draft, library, template=template, max_length=parts.task.spec.max_length
-        )
+def _write_files(parts: LoadedRun, draft: Path, library: Any, *, layout: ModuleType, first_source_id: int) -> None:
+    """Write the vocabulary for AutoTokenizer, or the image processor for AutoImageProcessor.
+
+    Two vocabularies become one; the files of both languages are written too, for `regard import`.
+    """
     if (parts.folder / "images.json").exists():
-        shutil.copyfile(parts.folder / "images.json", draft / "images.json")
+        image_processor.write(parts.task.shape, draft)  # type: ignore[attr-defined]  # of image tasks
+        return
+    names = [name for name in ("tokenizer.json", "tokenizer.source.json") if (parts.folder / name).is_file()]
+    source = tokenizer.load(parts.folder / names[0])
+    engine = source.engine
+    if first_source_id:
+        path = parts.folder / "tokenizer.target.json"
+        target = tokenizer.load(path) if path.is_file() else source
+        engine = vocabulary.merged_tokenizer(source, target)
+        for name, part in (("source", source), ("target", target)):
+            part.save(draft / f"tokenizer.{name}.json")
+    elif layout.USAGE is usage.continue_texts:
+        engine = vocabulary.without_strip(engine)
+    vocabulary.write_tokenizer(
+        engine,
+        draft,
+        library,
+        template=layout.TEMPLATE if getattr(parts.task.spec, "start_token", True) else "$A",
+        max_length=parts.task.spec.max_length,
+        first_id=first_source_id,
+    )
 
 
 @contextmanager
@@ -135,6 +184,12 @@ def _quietly(library: Any) -> Iterator[None]:
         library.logging.set_verbosity(level)
 
 
+def _check_architecture(source: str, names: list[str], layout: ModuleType) -> None:
+    """Raise a ConfigError for a model with another head, whose weights would be dropped."""
+    if names and not set(names) & set(layout.ARCHITECTURES):
+        raise ConfigError(f"{source}: a {names[0]}; regard reads {' and '.join(layout.ARCHITECTURES)}")
+
+
 def load_pretrained(source: str, library: Any) -> tuple[ModuleType, Any]:
     """A folder, or the name of a model on the hub -> its architecture and the model with all weights."""
     path = Path(source)
@@ -149,8 +204,11 @@ def load_pretrained(source: str, library: Any) -> tuple[ModuleType, Any]:
                     f"{source}: model type {model_type}; regard supports {', '.join(registered_names(LAYOUTS))}"
                 )
             layout = find(LAYOUTS, model_type)
-            reader = layout.their_class(library)
-            theirs, loading_info = reader.from_pretrained(source, output_loading_info=True, use_safetensors=True)
+            _check_architecture(source, library.AutoConfig.from_pretrained(source).architectures or [], layout)
+            reader = layout.huggingface_class(library)
+            huggingface_model, loading_info = reader.from_pretrained(
+                source, output_loading_info=True, use_safetensors=True
+            )
         except RegardError:
             raise
         except Exception as error:  # any error of the library for folders, networks and files
@@ -158,5 +216,7 @@ def load_pretrained(source: str, library: Any) -> tuple[ModuleType, Any]:
             raise CheckpointError(f"{source}: transformers cannot read it ({reason})") from None
     missing = sorted(loading_info["missing_keys"])
     if missing:
-        raise CheckpointError(f"{source}: no weights for {missing[0]}; regard needs the model with its head")
-    return layout, theirs.eval().float()
+        raise CheckpointError(
+            f"{source}: no weights for {missing[0]}; regard reads {' and '.join(layout.ARCHITECTURES)} with all weights"
+        )
+    return layout, huggingface_model.eval().float()

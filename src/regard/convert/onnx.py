@@ -27,10 +27,12 @@ from regard.attention.weigh import NoPositionBias
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.extras import require
 from regard.core.protocols import Padded
+from regard.core.protocols.speech import SpeechFrames
 from regard.layers.kv_cache import KV
 from regard.layers.multihead import MultiHeadAttention
 from regard.models.bert import Bert
 from regard.models.gpt import GPT
+from regard.models.speech_transformer import SpeechTransformer
 from regard.models.transformer import Transformer
 from regard.models.vit import VisionTransformer
 from regard.training.load_run import LoadedRun
@@ -75,13 +77,18 @@ def programs_of(parts: LoadedRun) -> dict[str, Program]:
     sizes = parts.task.spec
     if isinstance(model, Transformer):
         return {"encoder": _encoder(model, sizes), "step": _step(model, sizes, layers=model.decoder)}
+    if isinstance(model, SpeechTransformer):
+        return {"encoder": _speech_encoder(model, sizes), "step": _step(model, sizes, layers=model.decoder)}
     if isinstance(model, GPT):
         return {"step": _step(model, sizes, layers=model.encoder)}
     if isinstance(model, Bert):
         return {"model": _masked_lm(model, sizes)}
     if isinstance(model, VisionTransformer):
         return {"model": _images(model, sizes)}
-    raise ConfigError(f"ONNX: {parts.recipe.model.name} cannot be exported; supported: transformer, gpt, bert, vit")
+    raise ConfigError(
+        f"ONNX: {parts.recipe.model.name} cannot be exported; "
+        "supported: transformer, speech_transformer, gpt, bert, vit"
+    )
 
 
 def write(program: Program, path: Path) -> None:
@@ -150,6 +157,20 @@ class EncoderProgram(nn.Module):
         return torch.stack([cache.k.tensor for cache in caches]), torch.stack([cache.v for cache in caches])
 
 
+class SpeechEncoderProgram(nn.Module):
+    """Log-mel frames (b t m), their number (b) -> keys and values (l b h s d) of the cross-attention of each decoder
+    block, and the number of states (b)."""
+
+    def __init__(self, model: SpeechTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        caches = self.model.start(SpeechFrames(frames, lengths)).source.value
+        keys, values = (torch.stack(parts) for parts in zip(*((c.k.tensor, c.v) for c in caches), strict=True))
+        return keys, values, (lengths + self.model.reduction - 1) // self.model.reduction
+
+
 class DecoderStepProgram(nn.Module):
     """One token (b 1) at a position (1), KV cache (l b h n d) -> logits (b v) and the new KV cache."""
 
@@ -208,6 +229,18 @@ def _encoder(model: Transformer, sizes: Any) -> Program:
     axes: tuple[Mapping[int, str], ...] = ({0: "rows", 1: "length"}, {0: "rows"})
     names = ("tokens", "lengths"), ("source_keys", "source_values")
     return Program(EncoderProgram(model).eval(), inputs, *names, axes)
+
+
+def _speech_encoder(model: SpeechTransformer, sizes: Any) -> Program:
+    def inputs(rows: int, length: int) -> tuple[Tensor, ...]:
+        num_frames = model.reduction * length
+        lengths = num_frames - torch.arange(rows) % num_frames
+        frames = torch.randn(rows, num_frames, sizes.num_bands)
+        return frames * (torch.arange(num_frames) < lengths[:, None])[..., None], lengths
+
+    axes: tuple[Mapping[int, str], ...] = ({0: "rows", 1: "length"}, {0: "rows"})
+    names = ("frames", "lengths"), ("source_keys", "source_values", "state_lengths")
+    return Program(SpeechEncoderProgram(model).eval(), inputs, *names, axes)
 
 
 def _step(model: Any, sizes: Any, *, layers: Any) -> Program:

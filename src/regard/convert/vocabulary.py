@@ -25,6 +25,8 @@ from regard.data.text.tokenizer_engine import TokenizerEngine, parse_engine
 
 MASKED_LOGIT = -1e4  # logit bias of a special token that the imported model lacks: its probability is 0
 NATIVE_TOKENS = dict(zip(("pad", "unknown", "start", "end", "mask"), (*SPECIAL_TOKENS, MASK_TOKEN), strict=True))
+TARGET_MARK, SOURCE_MARK = "\ue000", "\ue001"  # private characters before the names of tokens
+TOKEN_ROLES = {"pad": "pad", "unk": "unknown", "bos": "start", "eos": "end"}  # names of roles in transformers
 COMMON_SPELLINGS = {  # names of special tokens in other libraries, most specific first
     "pad": ("[PAD]", "<pad>"),
     "unknown": ("[UNK]", "<unk>"),
@@ -41,14 +43,16 @@ class ImportedVocabulary:
     tokenizer: Tokenizer
     source_ids: Tensor  # (n) original id of each token; -1 if there is none
     missing_special_tokens: tuple[int, ...]  # ids of special tokens without a row of their own
+    offset: int = 0  # original id of the first token of the vocabulary, if there are two in one
+    adds_start_token: bool = False  # the original tokenizer begins every text with the start token
 
     def to_source_ids(self, tokens: Tensor) -> Tensor:
         """Token ids of regard -> original ids."""
-        return self.source_ids[tokens]
+        return self.source_ids[tokens] + self.offset
 
-    def select_rows(self, theirs: Tensor) -> Tensor:
+    def select_rows(self, huggingface_model: Tensor) -> Tensor:
         """An original table with a row per token (n …) -> the table in regard; missing special tokens get zeros."""
-        rows = theirs[self.source_ids.clamp(min=0)]
+        rows = huggingface_model[self.source_ids.clamp(min=0)]
         rows[self.source_ids < 0] = 0
         return rows
 
@@ -99,7 +103,10 @@ def read_vocabulary(
             f"{path}: the tokens cannot be renumbered ({tokenizer.vocab_size} of {len(token_names)} remain)"
         )
     return ImportedVocabulary(
-        tokenizer, torch.tensor([-1 if row is None else row for row in rows]), tuple(sorted(missing))
+        tokenizer,
+        torch.tensor([-1 if row is None else row for row in rows]),
+        tuple(sorted(missing)),
+        adds_start_token=engine.encode("a").ids[:1] == [specials["start"]],
     )
 
 
@@ -131,7 +138,7 @@ def _renumbered(state: dict[str, Any], token_names: Sequence[str], path: Path) -
     added = [token for token in state.get("added_tokens", []) if token["content"] in ids]
     added = [token | {"id": ids[token["content"]]} for token in added]
     no_normalizer = {"type": "Sequence", "normalizers": []}
-    return state | {
+    return _with_strip(state) | {
         "model": model,
         "added_tokens": [token for token in added if token["content"] not in (*SPECIAL_TOKENS, MASK_TOKEN)],
         "normalizer": state.get("normalizer") or no_normalizer,
@@ -141,21 +148,120 @@ def _renumbered(state: dict[str, Any], token_names: Sequence[str], path: Path) -
     }
 
 
-def write_tokenizer(tokenizer: Tokenizer, folder: Path, library: Any, *, template: str, max_length: int) -> None:
-    """Write a tokenizer as files for `AutoTokenizer`; `template` places the special tokens: {start} $A {end}."""
-    engine = tokenizers.Tokenizer.from_str(tokenizer.engine.to_str())
-    single = [NATIVE_TOKENS[part.strip("{}")] if part.startswith("{") else part for part in template.split()]
+def _with_strip(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the tokenizer state with a decoder that removes the space which the normalizer puts before a text."""
+    normalizer = tokenizers.Tokenizer.from_str(json.dumps(state)).normalizer
+    decoder = state.get("decoder") or {"type": "Fuse"}
+    steps = decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
+    is_prefixed = normalizer is not None and normalizer.normalize_str("a").startswith(" ")
+    if not is_prefixed or any(step["type"] in ("Strip", "Metaspace") for step in steps):
+        return state
+    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+    return state | {"decoder": {"type": "Sequence", "decoders": [*steps, strip]}}
+
+
+def merged_tokenizer(source: Tokenizer, target: Tokenizer) -> tokenizers.Tokenizer:
+    """Return one tokenizer that encodes with the source vocabulary and decodes with the target vocabulary.
+
+    Target tokens have the ids 0 … n-1 and source tokens the ids from n on. The names of regular target tokens get a
+    character that no text has, which the decoder removes; so do the special tokens of the source.
+    """
+    state, target_state = (json.loads(part.engine.to_str()) for part in (source, target))
+    count = target.vocab_size
+    names = [_in_target(str(target.engine.id_to_token(index))) for index in range(count)]
+    names += [_in_source(str(source.engine.id_to_token(index))) for index in range(source.vocab_size)]
+    model = dict(state["model"])
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {name: index for index, name in enumerate(names)}
+        if model.get("unk_token") is not None:
+            model["unk_token"] = _in_source(model["unk_token"])
+    else:
+        scores = dict(model["vocab"])
+        lowest = min(scores.values(), default=0.0) - 10
+        model["vocab"] = [[name, scores.get(name, lowest)] for name in names]
+        model["unk_id"] = count + SpecialTokens.unk
+    unmark = [{"type": "Replace", "pattern": {"String": mark}, "content": ""} for mark in (TARGET_MARK, SOURCE_MARK)]
+    decoder = target_state["decoder"]
+    steps = decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
+    added = [
+        token | {"content": _in_source(token["content"]), "id": token["id"] + count} for token in state["added_tokens"]
+    ]
+    merged = {"model": model, "decoder": {"type": "Sequence", "decoders": [*unmark, *steps]}, "added_tokens": added}
+    return tokenizers.Tokenizer.from_str(json.dumps(state | merged))
+
+
+def _in_target(name: str) -> str:
+    return name if name in SPECIAL_TOKENS else TARGET_MARK + name
+
+
+def _in_source(name: str) -> str:
+    return SOURCE_MARK + name if name in SPECIAL_TOKENS else name
+
+
+def write_tokenizer(
+    engine: tokenizers.Tokenizer, folder: Path, library: Any, *, template: str, max_length: int, first_id: int = 0
+) -> None:
+    """Write a tokenizer as files for `AutoTokenizer`; `template` places the special tokens: {start} $A {end}.
+
+    `first_id` is the id of the first token of the vocabulary that encodes: not 0 if there are two.
+    """
+    state = json.loads(engine.to_str())
+    names = _common_names(state)
+    for part, token in NATIVE_TOKENS.items():
+        names.setdefault(SOURCE_MARK + token, SOURCE_MARK + names.get(token, part))
+    engine = tokenizers.Tokenizer.from_str(json.dumps(_with_names(state, names)))
+    mark = SOURCE_MARK if first_id else ""
+    single = [
+        names[mark + NATIVE_TOKENS[part.strip("{}")]] if part.startswith("{") else part for part in template.split()
+    ]
+    placed = [name for name in single if not name.startswith("$")]
     engine.post_processor = processors.TemplateProcessing(
-        single=single, special_tokens=[(name, SPECIAL_TOKENS.index(name)) for name in single if name in SPECIAL_TOKENS]
+        single=single, special_tokens=[(name, engine.token_to_id(name)) for name in placed]
     )
-    masked = {"mask_token": MASK_TOKEN} if engine.token_to_id(MASK_TOKEN) is not None else {}
+    special_tokens = {f"{part}_token": names[NATIVE_TOKENS[key]] for part, key in TOKEN_ROLES.items()}
+    if engine.token_to_id(names[MASK_TOKEN]) is not None:
+        # normalized like the text, so that the mask token includes the space before it
+        special_tokens["mask_token"] = tokenizers.AddedToken(names[MASK_TOKEN], normalized=True, special=True)
+    if first_id:
+        special_tokens["additional_special_tokens"] = [names[mark + NATIVE_TOKENS["end"]]]
     library.PreTrainedTokenizerFast(
         tokenizer_object=engine,
-        pad_token=NATIVE_TOKENS["pad"],
-        unk_token=NATIVE_TOKENS["unknown"],
-        bos_token=NATIVE_TOKENS["start"],
-        eos_token=NATIVE_TOKENS["end"],
         model_max_length=max_length,
+        model_input_names=["input_ids", "attention_mask"],
         clean_up_tokenization_spaces=False,
-        **masked,
+        **special_tokens,
     ).save_pretrained(folder)
+
+
+def _common_names(state: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the special tokens for other libraries, without a space at the end.
+
+    A name that the vocabulary already has stays as it is in regard.
+    """
+    vocabulary = state["model"]["vocab"]
+    used = set(vocabulary) if isinstance(vocabulary, dict) else {name for name, _ in vocabulary}
+    common = {"pad": "<pad>", "unknown": "<unk>", "start": "<s>", "end": "</s>", "mask": "[MASK]"}
+    return {token: token if common[key] in used else common[key] for key, token in NATIVE_TOKENS.items()}
+
+
+def _with_names(state: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tokenizer state with other names of tokens."""
+    model = dict(state["model"])
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {names.get(name, name): index for name, index in model["vocab"].items()}
+    else:
+        model["vocab"] = [[names.get(name, name), score] for name, score in model["vocab"]]
+    if model.get("unk_token") is not None:
+        model["unk_token"] = names.get(model["unk_token"], model["unk_token"])
+    added = [token | {"content": names.get(token["content"], token["content"])} for token in state["added_tokens"]]
+    return state | {"model": model, "added_tokens": added}
+
+
+def without_strip(engine: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """Return the tokenizer with a decoder that keeps the first space, so that a continuation decoded alone has it."""
+    state = json.loads(engine.to_str())
+    decoder = state["decoder"]
+    if decoder["type"] == "Sequence":
+        steps = [step for step in decoder["decoders"] if step["type"] != "Strip"]
+        state["decoder"] = decoder | {"decoders": steps}
+    return tokenizers.Tokenizer.from_str(json.dumps(state))

@@ -16,51 +16,53 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class WeightMapping:
-    """Weights of regard (`ours`) that are one weight of transformers (`theirs`)."""
+    """Weights of regard (`regard_names`) that are one weight of transformers (`huggingface_name`)."""
 
-    ours: tuple[str, ...]
-    theirs: str
+    regard_names: tuple[str, ...]
+    huggingface_name: str
     out: Callable[[Sequence[Tensor]], Tensor] = lambda tensors: tensors[0]
     back: Callable[[Tensor], Sequence[Tensor]] = lambda tensor: [tensor]
 
 
-def same_layer(ours: str, theirs: str) -> list[WeightMapping]:
+def same_layer(regard_name: str, huggingface_name: str) -> list[WeightMapping]:
     """Map weight and bias of a layer that is equal in both libraries."""
-    return [WeightMapping((f"{ours}.{part}",), f"{theirs}.{part}") for part in ("weight", "bias")]
+    return [WeightMapping((f"{regard_name}.{part}",), f"{huggingface_name}.{part}") for part in ("weight", "bias")]
 
 
-def transposed_layer(ours: Sequence[str], theirs: str) -> list[WeightMapping]:
+def transposed_layer(regard_names: Sequence[str], huggingface_name: str) -> list[WeightMapping]:
     """Map several layers to one with a transposed matrix, as in GPT-2."""
-    count = len(ours)
+    count = len(regard_names)
     weight = WeightMapping(
-        tuple(f"{name}.weight" for name in ours),
-        f"{theirs}.weight",
+        tuple(f"{name}.weight" for name in regard_names),
+        f"{huggingface_name}.weight",
         lambda tensors: torch.cat([tensor.mT for tensor in tensors], dim=1),
         lambda tensor: [part.mT for part in tensor.chunk(count, dim=1)],
     )
     bias = WeightMapping(
-        tuple(f"{name}.bias" for name in ours),
-        f"{theirs}.bias",
+        tuple(f"{name}.bias" for name in regard_names),
+        f"{huggingface_name}.bias",
         lambda tensors: torch.cat(list(tensors)),
         lambda tensor: tensor.chunk(count),
     )
     return [weight, bias]
 
 
-def scaled(ours: str, theirs: str, factor: float) -> WeightMapping:
+def scaled(regard_name: str, huggingface_name: str, factor: float) -> WeightMapping:
     """Map a weight that is larger by a factor in transformers."""
-    return WeightMapping((ours,), theirs, lambda tensors: tensors[0] * factor, lambda tensor: [tensor / factor])
-
-
-def reshaped(ours: str, theirs: str, out: tuple[int, ...], back: tuple[int, ...]) -> WeightMapping:
-    """Map a weight that has another shape in transformers."""
     return WeightMapping(
-        (ours,), theirs, lambda tensors: tensors[0].reshape(out), lambda tensor: [tensor.reshape(back)]
+        (regard_name,), huggingface_name, lambda tensors: tensors[0] * factor, lambda tensor: [tensor / factor]
     )
 
 
-def permuted_weight(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) -> WeightMapping:
-    """Map a weight whose features have another order: ours[i] is theirs[order[i]], along the axes."""
+def reshaped(regard_name: str, huggingface_name: str, out: tuple[int, ...], back: tuple[int, ...]) -> WeightMapping:
+    """Map a weight that has another shape in transformers."""
+    return WeightMapping(
+        (regard_name,), huggingface_name, lambda tensors: tensors[0].reshape(out), lambda tensor: [tensor.reshape(back)]
+    )
+
+
+def permuted_weight(regard_name: str, huggingface_name: str, order: Tensor, axes: Iterable[int]) -> WeightMapping:
+    """Map a weight whose features have another order: regard[i] is huggingface[order[i]], along the axes."""
     inverse = order.argsort()
 
     def permute(tensor: Tensor, indices: Tensor) -> Tensor:
@@ -70,25 +72,29 @@ def permuted_weight(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) 
 
     axes = tuple(axes)
     return WeightMapping(
-        (ours,), theirs, lambda tensors: permute(tensors[0], inverse), lambda tensor: [permute(tensor, order)]
+        (regard_name,),
+        huggingface_name,
+        lambda tensors: permute(tensors[0], inverse),
+        lambda tensor: [permute(tensor, order)],
     )
 
 
-def to_theirs(pairs: Sequence[WeightMapping], tensors: Mapping[str, Tensor]) -> Tensors:
+def to_huggingface(pairs: Sequence[WeightMapping], tensors: Mapping[str, Tensor]) -> Tensors:
     """Weights of regard -> weights of transformers."""
     return {
-        pair.theirs: pair.out([tensors[name].detach() for name in pair.ours]).clone().contiguous() for pair in pairs
+        pair.huggingface_name: pair.out([tensors[name].detach() for name in pair.regard_names]).clone().contiguous()
+        for pair in pairs
     }
 
 
-def from_theirs(pairs: Sequence[WeightMapping], tensors: Mapping[str, Tensor]) -> Tensors:
+def from_huggingface(pairs: Sequence[WeightMapping], tensors: Mapping[str, Tensor]) -> Tensors:
     """Weights of transformers -> weights of regard."""
     result: Tensors = {}
     for pair in pairs:
-        if pair.theirs not in tensors:
-            raise CheckpointError(f"{pair.theirs}: the model has no such weight; it has another architecture")
-        parts = pair.back(tensors[pair.theirs].detach())
-        result |= {name: part.clone().contiguous() for name, part in zip(pair.ours, parts, strict=True)}
+        if pair.huggingface_name not in tensors:
+            raise CheckpointError(f"{pair.huggingface_name}: the model has no such weight; it has another architecture")
+        parts = pair.back(tensors[pair.huggingface_name].detach())
+        result |= {name: part.clone().contiguous() for name, part in zip(pair.regard_names, parts, strict=True)}
     return result
 
 
@@ -100,7 +106,7 @@ def check_supported(layout: str, config: Any, expected: Mapping[str, Any]) -> No
             raise ConfigError(f"model.{name}={actual!r} does not fit {layout}, which has {value!r}")
 
 
-def check_theirs_supported(layout: str, config: Any, expected: Mapping[str, Any]) -> None:
+def check_huggingface_supported(layout: str, config: Any, expected: Mapping[str, Any]) -> None:
     """Raise an error if a model of transformers has a setting that regard does not support."""
     for name, values in expected.items():
         actual = getattr(config, name, None)

@@ -67,6 +67,7 @@ class LanguageSpec:
     vocab_size: int  # special tokens included
     max_length: int  # tokens of the context
     special_tokens: SpecialTokens = SpecialTokens()
+    start_token: bool = True  # a BOS token precedes every text
 
 
 @dataclass(frozen=True)

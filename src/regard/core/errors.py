@@ -6,6 +6,8 @@ Every message is one line of the form `subject: problem; remedy` with the value 
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
 from collections.abc import Iterable
 
 MAX_MESSAGE_CHARACTERS = 1500  # the middle of a longer message is left out
@@ -80,6 +82,11 @@ def did_you_mean(word: str, choices: Iterable[str], listed: Iterable[str] | None
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(options if listed is None else sorted(listed))}"
+
+
+def quote_setting(setting: str) -> str:
+    """Quote a setting for a shell if necessary; letters of any script need no quotes."""
+    return setting if re.fullmatch(r"[\w@%+=:,./-]+", setting) else shlex.quote(setting)
 
 
 def pluralize(count: int, noun: str) -> str:

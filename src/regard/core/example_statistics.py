@@ -48,6 +48,11 @@ def collect_statistics() -> Iterator[Collected]:
         _collector.reset(token)
 
 
+def is_collecting() -> bool:
+    """Return True if statistics are collected, so that rows that take time are computed only then."""
+    return _collector.get() is not None
+
+
 def record_statistics(metric: str, rows: Any, aggregate: Aggregate, *, num_examples: int | None = None) -> None:
     """Record the rows (n …) of a metric; `aggregate` maps any selection of rows to the metric.
 

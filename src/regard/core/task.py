@@ -89,6 +89,10 @@ class Task:
         """Return further metrics for `regard evaluate` that are too slow to compute during training."""
         return {}
 
+    def baselines(self, split: str) -> dict[str, float]:
+        """Return NAME.METRIC of simple baselines, trained on the same training data; empty if there are none."""
+        return {}
+
     def signatures(self) -> dict[str, str]:
         """Return metric -> a description of its computation, so that results can be reproduced."""
         return {}

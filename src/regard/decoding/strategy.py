@@ -85,9 +85,7 @@ class DecodingStrategy:
     config: Any
     # index of each input in its request, if a batch is only a part of a request; (): the batch is the request
     request_indices: tuple[int, ...] = field(default=(), compare=False, repr=False, kw_only=True)
-    overrides: OutputConstraints | None = field(
-        default=None, kw_only=True
-    )  # constraints that replace those of the config
+    overrides: OutputConstraints | None = field(default=None, kw_only=True)  # replace the constraints of the config
 
     @property
     def constraints(self) -> OutputConstraints:
@@ -107,7 +105,7 @@ class DecodingStrategy:
 
     def has_setting(self, setting: str) -> bool:
         """Return True if the strategy has this setting."""
-        return any(entry.name == setting for entry in fields(self.config))
+        return any(item.name == setting for item in fields(self.config))
 
     def with_settings(self, **settings: Any) -> DecodingStrategy:
         """Return the strategy with changed settings."""
@@ -138,9 +136,7 @@ class DecodingStrategy:
     def as_strategy(self, name: str, **settings: Any) -> DecodingStrategy:
         """Return another strategy with the same constraints."""
         config = find("regard.decoding.strategies", name).Config
-        shared = {
-            entry.name: getattr(self.config, entry.name) for entry in fields(config) if self.has_setting(entry.name)
-        }
+        shared = {item.name: getattr(self.config, item.name) for item in fields(config) if self.has_setting(item.name)}
         return replace(self, name=name, config=config(**shared | settings))
 
     def sample_indices(self, count: int) -> list[int]:

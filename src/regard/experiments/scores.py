@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from regard.core.registry import registered_names
+from regard.core.registry import find, registered_names
 from regard.experiments._experiment import (
     Cell,
     ClaimResult,
@@ -38,6 +38,7 @@ def cells(effort: float) -> list[Cell]:
     return [
         cell
         for score in registered_names("regard.attention.scores")
+        if not find("regard.attention.scores", score).Score.uses_previous_weights  # it needs a loop over the steps
         for cell in cells_per_seed(score, seeds, partial(_measure, score, effort, steps))
     ]
 

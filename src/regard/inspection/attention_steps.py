@@ -23,8 +23,15 @@ FORMULAS = {
     "additive": "w·tanh(Wq + Uk)",
     "concat": "w·tanh(W[q; k])",
     "cosine": "β·cos(q, k)",
+    "location": "w·tanh(Wq + Vk + Uf)",
 }
-KEY_LABELS = {"general": "W·k", "additive": "U·k", "concat": "W·k", "cosine": "k / |k|"}  # keys projected by the score
+KEY_LABELS = {
+    "general": "W·k",
+    "additive": "U·k",
+    "concat": "W·k",
+    "cosine": "k / |k|",
+    "location": "V·k",
+}  # keys projected by the score
 
 
 def collect_steps(

@@ -2,6 +2,9 @@
 
 encoder: x -> bidirectional GRU -> annotations h
 decoder, step i: c = Attend(query s(i-1), keys and values h);  s(i) = GRU([y(i-1), c], s(i-1));  logits from [s, c, y]
+
+Two things differ from the appendix of the paper. The output layer is a tanh instead of maxout units, and the reset gate
+of the GRU is applied after the recurrent product, as in PyTorch.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ matrix. The part before the head is `encoder`, so that a model with another head
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -28,7 +29,7 @@ from regard.core.protocols.masked_lm import MaskedBatch, MaskedLMOutput
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
-from regard.layers.feedforward import FeedForward
+from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
 from regard.layers.linear import Linear
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import NORMS, with_norm_eps
@@ -53,7 +54,9 @@ class Config:
     dropout: float = 0.1  # dropout of the output of each sublayer, and of the embedding
     attention_dropout: float = 0.0  # dropout of attention weights; slow on a CPU
     norm: Literal["pre", "post"] = "pre"  # before each sublayer, which trains faster, or after it as in the paper
+    score: str = "scaled_dot"  # attention score: see regard list scores
     position: str = "learned"  # position encoding: see regard list positions
+    activation: Activation = "gelu"  # of feed-forward network and head; gelu_tanh in the published ALBERT
     eps: float = 1e-5  # added to the variance in every LayerNorm; 1e-12 in the published models
     output: Literal["crf", "softmax"] = "crf"  # for tagging: a CRF over the tag sequence, or a softmax per tag
 
@@ -85,7 +88,15 @@ PRESETS = {
     "bert_base": Config(layers=12, dim=768, heads=12, ffn_dim=3072, attention_dropout=0.1, norm="post"),
     "roberta_base": Config(layers=12, dim=768, heads=12, ffn_dim=3072, attention_dropout=0.1, norm="post", segments=0),
     "albert_base": Config(
-        layers=12, dim=768, heads=12, ffn_dim=3072, dropout=0.0, norm="post", share_layers=True, embedding=128
+        layers=12,
+        dim=768,
+        heads=12,
+        ffn_dim=3072,
+        dropout=0.0,
+        norm="post",
+        share_layers=True,
+        embedding=128,
+        activation="gelu_tanh",
     ),
 }
 TINY = Config(layers=2, dim=16, heads=2, ffn_dim=32)  # for tests
@@ -133,13 +144,14 @@ class Encoder(nn.Module):
 class MaskedLMHead(nn.Module):
     """Features (n d) of masked positions -> vectors (n e) that are compared with the token embedding."""
 
-    def __init__(self, dim: int, width: int) -> None:
+    def __init__(self, dim: int, width: int, activation: Callable[[Tensor], Tensor] = gelu) -> None:
         super().__init__()
         self.dense = Linear(dim, width)
         self.norm = nn.LayerNorm(width)
+        self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        normed: Tensor = self.norm(gelu(self.dense(x)))
+        normed: Tensor = self.norm(self.activation(self.dense(x)))
         return normed
 
 
@@ -170,7 +182,7 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> B
         raise ConfigError("the data has sentence pairs; set model.segments=2 or data.sentence_pairs='none'")
     pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if sizes.has_pairs else nn.Identity()
     pairs = Readout(config.dim, 2) if sizes.has_pairs else None
-    head = MaskedLMHead(config.dim, config.width)
+    head = MaskedLMHead(config.dim, config.width, ACTIVATIONS[config.activation])
     with_norm_eps(head, config.eps)
     return Bert(encoder, head, readout, pooler=pooler, pairs=pairs)
 
@@ -195,9 +207,9 @@ def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -
 def _layer(config: Config, position: PositionScheme) -> Block:
     dims = HeadDims.split_evenly(config.dim, config.heads)
     position_bias = position.position_bias(heads=dims.num_heads, dim=dims.head_dim)
-    score = scores.build("scaled_dot", dims.head_dim)
+    score = scores.build(config.score, dims.head_dim)
     attend = Attend(score, position_bias=position_bias, dropout=config.attention_dropout, queries="text", keys="text")
-    feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
+    feedforward = FeedForward(config.dim, config.ffn_dim, activation=ACTIVATIONS[config.activation])
     return Block(
         MultiHeadAttention(attend, dims),
         feedforward,

@@ -17,6 +17,7 @@ from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.document_batch import UnitBatch, gather_first_tokens
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordDropoutEmbedding
+from regard.layers.ngram_embedding import AROUND, NgramEmbedding
 from regard.layers.packed_rnn import BidirectionalRNN
 from regard.models._hierarchical_encoder import pack
 
@@ -30,6 +31,7 @@ class Config:
     layers: int = 1  # number of LSTM layers
     char_dim: int = 30  # width of a character embedding
     filters: int = 30  # filters of the character CNN; 0: no character features
+    ngrams: int = 0  # rows of the hashed table of token n-grams; 0: no n-gram features
     output: Literal["crf", "softmax"] = "crf"  # a CRF over the tag sequence, or a softmax per tag
     dropout: float = 0.5  # dropout of the inputs and outputs of the LSTM
     word_dropout: float = 0.0  # probability of replacing a word by UNK in training
@@ -38,7 +40,7 @@ class Config:
         check_fields(
             self,
             at_least_1=("embedding", "dim", "layers", "char_dim"),
-            at_least_0=("filters",),
+            at_least_0=("filters", "ngrams"),
             probability=("dropout", "word_dropout"),
         )
 
@@ -60,6 +62,13 @@ class BiLstmCrf(nn.Module):
             dropout=dropout,
             word_dropout=config.word_dropout,
         )
+        self.ngrams = (
+            NgramEmbedding(
+                config.ngrams, config.embedding, patterns=AROUND, pad=sizes.special_tokens.pad, dropout=dropout
+            )
+            if config.ngrams
+            else None
+        )
         char_filters = config.filters if sizes.num_characters else 0
         self.spelling = (
             CharCNN(
@@ -77,10 +86,13 @@ class BiLstmCrf(nn.Module):
         self.dropout = Dropout(dropout)
         self.readout = TagReadout(2 * config.dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
+    def _embed(self, tokens: Tensor) -> Tensor:
+        """Tokens (b t) -> embeddings (b t d), with those of the n-grams around each token."""
+        x: Tensor = self.embedding(tokens)
+        return x if self.ngrams is None else x + self.ngrams(tokens)
+
     def forward(self, sentences: UnitBatch) -> Tensor:
-        packed = pack(
-            concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths
-        )
+        packed = pack(concat_char_features(self._embed(sentences.tokens), self.spelling, sentences), sentences.lengths)
         x = packed.features
         for layer in self.layers:
             x = self.dropout(layer(x, packed.packing))

@@ -47,6 +47,7 @@ class Config:
     ffn_dim: int = 0  # hidden width of the feed-forward network; 0: four times dim
     dropout: float = 0.0  # dropout of the output of each sublayer, and of the embedding
     attention_dropout: float = 0.0  # dropout of attention weights; slow on a CPU
+    score: str = "scaled_dot"  # attention score: see regard list scores
     position: str = "learned"  # position encoding: see regard list positions
     activation: Activation = "gelu"  # gelu_tanh is GPT-2's approximation, three times as slow on a CPU
     scale_embeddings: bool = True  # multiply embeddings by √dim; not in GPT-2
@@ -69,7 +70,15 @@ class Config:
 
 PRESETS = {
     "small": Config(layers=2, dim=64, heads=4),
-    "gpt2": Config(layers=12, dim=768, heads=12, dropout=0.1, attention_dropout=0.1),
+    "gpt2": Config(
+        layers=12,
+        dim=768,
+        heads=12,
+        dropout=0.1,
+        attention_dropout=0.1,
+        activation="gelu_tanh",
+        scale_embeddings=False,
+    ),
     "baby": Config(layers=6, dim=384, heads=6, dropout=0.2),  # nanoGPT's model for Shakespeare on a GPU
 }
 TINY = Config(layers=2, dim=16, heads=2, dropout=0.1)  # for tests
@@ -154,7 +163,7 @@ def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> G
 def _layer(config: Config, position: PositionScheme) -> Block:
     dims = HeadDims.split_evenly(config.dim, config.heads)
     position_bias = position.causal_position_bias(heads=dims.num_heads, dim=dims.head_dim)
-    score = scores.build("scaled_dot", dims.head_dim)
+    score = scores.build(config.score, dims.head_dim)
     attend = Attend(score, position_bias=position_bias, dropout=config.attention_dropout, queries="text", keys="text")
     activation = ACTIVATIONS[config.activation]
     feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=activation)

@@ -29,6 +29,7 @@ from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
 from regard.layers.multihead import HeadDims, MultiHeadAttention
+from regard.layers.ngram_embedding import AROUND, NgramEmbedding
 from regard.layers.norm import PreNorm
 
 
@@ -42,6 +43,7 @@ class Config:
     heads: int = 4  # attention heads; they share the width
     char_dim: int = 30  # width of a character embedding
     filters: int = 30  # filters of the character CNN; 0: no character features
+    ngrams: int = 0  # rows of the hashed table of token n-grams; 0: no n-gram features
     position: str = "relative"  # position encoding: see regard list positions
     output: Literal["crf", "softmax"] = "crf"  # a CRF over the tag sequence, or a softmax per tag
     dropout: float = 0.3  # dropout of the inputs, of the output of each sublayer, and of the features
@@ -51,7 +53,7 @@ class Config:
         check_fields(
             self,
             at_least_1=("layers", "dim", "ffn_dim", "heads", "char_dim"),
-            at_least_0=("filters",),
+            at_least_0=("filters", "ngrams"),
             probability=("dropout", "word_dropout"),
         )
         if self.dim % self.heads:
@@ -76,6 +78,11 @@ class Tagger(nn.Module):
             special_tokens=sizes.special_tokens,
             dropout=dropout,
             word_dropout=config.word_dropout,
+        )
+        self.ngrams = (
+            NgramEmbedding(config.ngrams, dim, patterns=AROUND, pad=sizes.special_tokens.pad, dropout=dropout)
+            if config.ngrams
+            else None
         )
         char_filters = config.filters if sizes.num_characters else 0
         self.spelling = (
@@ -109,8 +116,13 @@ class Tagger(nn.Module):
         self.dropout = Dropout(dropout)
         self.readout = TagReadout(dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
+    def _embed(self, tokens: Tensor) -> Tensor:
+        """Tokens (b t) -> embeddings (b t d), with those of the n-grams around each token."""
+        x: Tensor = self.embedding(tokens)
+        return x if self.ngrams is None else x + self.ngrams(tokens)
+
     def forward(self, sentences: UnitBatch) -> Tensor:
-        x = self.position(self.join(concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences)))
+        x = self.position(self.join(concat_char_features(self._embed(sentences.tokens), self.spelling, sentences)))
         mask = Mask.lengths(sentences.lengths, sentences.tokens.shape[1])
         for layer in self.layers:
             x, _ = layer(x, mask)

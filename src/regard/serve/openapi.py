@@ -239,6 +239,11 @@ def _components() -> dict[str, Any]:
                 "description": "value by which the predictions are sorted, best first",
             },
             "remarks": {"type": "array", "items": {"type": "string"}, "description": "corrections of the input"},
+            "unknown_tokens": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "input words that the training data did not contain",
+            },
             "files": {"type": "object", "description": "suffix -> base64, if files were requested"},
         },
         "required": ["text", "probability", "score", "ranking_score"],

@@ -27,6 +27,11 @@ def changeable_settings(recipe: Recipe) -> tuple[str, ...]:
     return tuple(f"data.{name}" for name in names)
 
 
+def has_own_data(config: Any) -> bool:
+    """Return True if the settings name files of the user, not built-in data."""
+    return any(True for _ in _paths(config))
+
+
 def check_paths_exist(recipe: Recipe, run: Path) -> None:
     """Raise a DataError if data of a run is missing; the message says how to set another path."""
     for name, value in _paths(recipe.task.config):

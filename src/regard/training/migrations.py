@@ -50,6 +50,12 @@ RENAMED_DATA_BY_TASK: Mapping[str, Names] = {  # added to RENAMED_DATA for one t
     },
     "tagging": {"form": "format"},
 }
+REMOVED_MODEL: Mapping[str, Names] = {  # settings of earlier architectures, by model
+    "xlnet": {
+        "max_distance": "xlnet now has the relative positions of its paper (section 2.4), without this setting; train "
+        "runs of earlier versions again"
+    }
+}
 RENAMED_OPTIONS: Mapping[str, Names] = {  # options of a request, by task
     "captioning": {"nbest": "n", "cover": "occlude"},
     "classification": {"top": "n"},
@@ -140,6 +146,13 @@ def check_renamed(names: Iterable[str], settings: type[Any], renamed: Names, pre
     for name in names:
         if name in renamed and name not in fields and renamed[name] in fields:
             raise renamed_error(prefix + name, prefix + renamed[name])
+
+
+def check_removed(model: str, names: Iterable[str]) -> None:
+    """Raise a ConfigError for a setting of a model whose architecture has changed: its old weights do not fit."""
+    for name in names:
+        if reason := REMOVED_MODEL.get(model, {}).get(name):
+            raise ConfigError(f"model.{name}: {reason}")
 
 
 def check_renamed_value(name: object, key: str, renamed: Names) -> None:

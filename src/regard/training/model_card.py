@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import platform
 import shlex
+from typing import Any
 
 import torch
 from torch import nn
 
+from regard.core import config as configs
 from regard.core.files import write_text
 from regard.core.inference_mode import eval_mode
 from regard.core.seed import seed_all
@@ -17,9 +19,10 @@ from regard.core.version import __version__
 from regard.training import pretrained
 from regard.training.checkpoint import Progress
 from regard.training.console import format_duration
+from regard.training.data_paths import has_own_data
 from regard.training.evaluator import selection_metric
 from regard.training.recipe import Recipe
-from regard.training.run_folder import RunFolder
+from regard.training.run_folder import RunFolder, read_origin
 from regard.training.summary import end_reason
 
 _MAX_PREDICTION_CHARACTERS = 300
@@ -33,23 +36,49 @@ def write(folder: RunFolder, recipe: Recipe, *, task: Task, model: nn.Module, pr
 
 def render(folder: RunFolder, recipe: Recipe, *, task: Task, model: nn.Module, progress: Progress) -> str:
     """Return the model card as Markdown; `model` has the weights of model.safetensors."""
-    name, report = folder.path.resolve().name, pretrained.read_report(folder.path)
+    name, origin = folder.path.resolve().name, read_origin(folder)
+    size = f"A `{recipe.model.name}` for `{recipe.task.name}` with {sum(p.numel() for p in model.parameters()):,} "
+    title = f"---\nlibrary_name: regard\ntags: [{recipe.task.name}, {recipe.model.name}]\n---\n# {name}"
+    use = f"## Use\n\n{_use(recipe, task, model=model, name=name, is_imported=origin is not None)}"
+    if origin is not None:
+        source = f"imported by regard {__version__} from {origin['source']}, a `{origin['architecture']}`."
+        limits = "regard did not train this model: its training data and its scores are not known here."
+        return "\n\n".join([title, f"{size}parameters, {source}", use, f"## Limits\n\n{limits}"]) + "\n"
+    parts = [
+        title,
+        f"{size}parameters, trained with regard {__version__}.",
+        f"## Scores on the validation data\n\n{_scores(recipe, task, progress)}",
+        _training(folder, recipe, progress),
+        use,
+        "## Limits\n\nThe scores hold for data like the above. Nothing is known about other data.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _training(folder: RunFolder, recipe: Recipe, progress: Progress) -> str:
+    report = pretrained.read_report(folder.path)
     ended = end_reason(progress.ended or "not yet", recipe.training)
     parts = [
-        f"---\nlibrary_name: regard\ntags: [{recipe.task.name}, {recipe.model.name}]\n---\n# {name}",
-        f"A `{recipe.model.name}` for `{recipe.task.name}` with {sum(p.numel() for p in model.parameters()):,} "
-        f"parameters, trained with regard {__version__}.",
-        f"## Scores on the validation data\n\n{_scores(recipe, task, progress)}",
         f"## Training\n\n{progress.step} steps, {progress.epoch} complete epochs, {format_duration(progress.seconds)} "
         f"on {platform.machine() or 'this machine'} with\nPyTorch {torch.__version__}; ended: {ended}. "
         f"Seed {recipe.seed}. Settings of the data:",
-        f"```json\n{json.dumps(recipe.to_dict()['data'], ensure_ascii=False, indent=1)}\n```",
+        f"```json\n{json.dumps(_data_settings(recipe), ensure_ascii=False, indent=1)}\n```",
         "`config.json` has all other settings, `log.jsonl` the training log.",
         _pretrained(report.describe(_MAX_WEIGHT_NAMES)) if report else "",
-        f"## Use\n\n{_use(recipe, task, model=model, name=name)}",
-        "## Limits\n\nThe scores hold for data like the above. Nothing is known about other data.",
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(part for part in parts if part)
+
+
+def _data_settings(recipe: Recipe) -> dict[str, Any]:
+    """Return the settings of [data]; with files of the user, only those that differ from the defaults.
+
+    The defaults describe the built-in data: its name, its size, its columns.
+    """
+    settings: dict[str, Any] = recipe.to_dict()["data"]
+    if not has_own_data(recipe.task.config):
+        return settings
+    defaults = configs.to_dict(type(recipe.task.config)())
+    return {name: value for name, value in settings.items() if value != defaults.get(name)}
 
 
 def _scores(recipe: Recipe, task: Task, progress: Progress) -> str:
@@ -81,17 +110,23 @@ def _pretrained(lines: list[str]) -> str:
     return f"Pretrained weights (`{pretrained.REPORT_FILE}` lists all of them):\n\n{points}"
 
 
-def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str) -> str:
-    load = f'```python\nimport regard\n\nrun = regard.load("{name}")\nprint(run.evaluate("test"))'
+def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str, is_imported: bool) -> str:
+    """Return commands and code. Examples that come from files of the user are not quoted."""
+    quoted = json.dumps(name, ensure_ascii=False)
+    load = f"```python\nimport regard\n\nrun = regard.load({quoted})"
+    if not is_imported:
+        load += '\nprint(run.evaluate("test"))'
+    is_builtin = "." not in recipe.task.name  # tasks of other packages have no command
+    verb = getattr(recipe.task.module("tasks"), "VERB", "predict") if is_builtin else "predict"
+    command = f"regard {verb} {shlex.quote(name)}"
+    if has_own_data(recipe.task.config):
+        return f"```bash\n{command} INPUT\n```\n\n{load}\nprint(run.predict([INPUT])[0][0].text)\n```"
     if not task.examples:
         return f"{load}\n```"
     example = task.examples[0]
-    is_builtin = "." not in recipe.task.name  # tasks of other packages have no command
-    verb = getattr(recipe.task.module("tasks"), "VERB", "predict") if is_builtin else "predict"
-    command = f"regard {verb} {name} {shlex.quote(example) if example else ''}".rstrip()
     prediction = _predict(recipe, task, model=model, example=example)
     return f"""```bash
-{command}
+{f"{command} {shlex.quote(example) if example else ''}".rstrip()}
 ```
 
 Output:

@@ -32,6 +32,7 @@ DEFAULT_EPOCHS = 30  # of a task whose defaults set no epochs, at REFERENCE_EXAM
 REFERENCE_EXAMPLES = 5_000
 CHARACTERS_PER_TOKEN = 3.0  # of a subword, on average
 STEPS_PER_EPOCH = 20  # aimed at by batches that are measured in tokens
+MIN_HANGUL_SHARE = 0.3  # of the characters, above which words between spaces are too many and too rare
 SUBWORD_LEVELS = ("bpe", "unigram", "bytes")
 AUTO_PRESETS = {0: "small", 2_000: ""}  # of models that declare none; "": the default sizes
 SMALL_DATA = 20_000  # examples below which dropout is at least SMALL_DATA_DROPOUT, if the model has any
@@ -41,6 +42,7 @@ MIN_PLANNED_S = 6.0  # shorter budgets are not planned: the measurement would ta
 MAX_EVALUATIONS, EVALUATION_SHARE = 8, 0.25  # of a planned budget
 MEASURED_STEPS, MEASURED_S, MEASURED_SHARE = 12, 4.0, 0.05  # limits of the measurement
 WARMUP_SHARE, MIN_WARMUP, MAX_WARMUP = 0.1, 10, 400
+MIN_LR_RATIO = 0.02  # at the end of the decay
 
 Derived = dict[str, Any]  # dotted setting -> value
 
@@ -62,6 +64,7 @@ class Plan(NamedTuple):
 def derive_settings(size: DataSize, recipe: Recipe) -> Derived:
     """Size of the data -> settings of data, model and training.
 
+    - tokens of Korean, Japanese and Chinese texts: subwords instead of words, unless units are tagged
     - vocabulary of subwords: half the number of examples, 1,000 … 8,000, and always a quarter above the alphabet
     - batch size: half the square root of the examples; of batches in tokens, a twentieth of the text
     - model: the preset of the model for this number of examples (`AUTO_PRESETS` of its file)
@@ -70,16 +73,19 @@ def derive_settings(size: DataSize, recipe: Recipe) -> Derived:
     - epochs: the task's default at 5,000 examples, inversely proportional to the square root of the examples
     """
     data, settings = {field.name for field in fields(recipe.task.config)}, Derived()
-    count = max(1, size.examples)
-    if size.alphabet and "vocab_size" in data and getattr(recipe.task.config, "tokenizer", "") in SUBWORD_LEVELS:
+    count, rows = max(1, size.examples), max(1, size.rows or size.examples)
+    tokenizer = getattr(recipe.task.config, "tokenizer", "")
+    if tokenizer == "word" and size.hangul_share >= MIN_HANGUL_SHARE and "units" not in data:
+        settings["data.tokenizer"] = tokenizer = "unigram"
+    if size.alphabet and "vocab_size" in data and tokenizer in SUBWORD_LEVELS:
         vocab_size = max(1_000, min(8_000, _round_to(count / 2, 500)), _round_up(1.25 * size.alphabet + 100, 100))
         settings["data.vocab_size"] = vocab_size
     if "batch_size" in data:
-        settings["data.batch_size"] = _power_of_two(math.sqrt(count) / 2, 16, 256)
+        settings["data.batch_size"] = _power_of_two(math.sqrt(rows) / 2, 16, 256)
     elif "max_batch_tokens" in data and size.characters:
         tokens = size.characters / CHARACTERS_PER_TOKEN
         settings["data.max_batch_tokens"] = _power_of_two(tokens / STEPS_PER_EPOCH, 1_024, 4_096)
-    return settings | _derive_model(count, recipe) | _derive_training(count, recipe)
+    return settings | _derive_model(count, recipe) | _derive_training(count, rows, recipe)
 
 
 def _derive_model(count: int, recipe: Recipe) -> Derived:
@@ -94,7 +100,7 @@ def _derive_model(count: int, recipe: Recipe) -> Derived:
     return settings
 
 
-def _derive_training(count: int, recipe: Recipe) -> Derived:
+def _derive_training(count: int, rows: int, recipe: Recipe) -> Derived:
     defaults = getattr(recipe.task.module("tasks"), "DEFAULTS", {}).get("training", {})
     settings = Derived()
     if "lr" not in defaults.get("optimizer", {}):
@@ -102,9 +108,9 @@ def _derive_training(count: int, recipe: Recipe) -> Derived:
         preset = presets.get(_derive_model(count, recipe).get("model.preset"), recipe.model.config)
         settings["training.optimizer.lr"] = BASE_LR * min(1.0, BASE_DIM / getattr(preset, "dim", BASE_DIM))
     if "minutes" not in defaults:
-        epochs = defaults.get("epochs", DEFAULT_EPOCHS) * math.sqrt(REFERENCE_EXAMPLES / count)
+        epochs = defaults.get("epochs", DEFAULT_EPOCHS) * math.sqrt(REFERENCE_EXAMPLES / rows)
         settings["training.epochs"] = round(max(2, min(100, epochs)))
-    return settings | {"training.schedule.name": "cosine", "training.schedule.min_lr_ratio": 0.02}
+    return settings
 
 
 def derive_schedule(recipe: Recipe, *, steps_per_epoch: int, times: Times | None) -> Derived:
@@ -121,13 +127,13 @@ def derive_schedule(recipe: Recipe, *, steps_per_epoch: int, times: Times | None
         steps = max(MIN_WARMUP, int(0.95 * (budget - reserved) / max(times.step, 1e-9)))
         settings |= {"training.steps": steps, "training.evaluation.every": max(1, math.ceil(steps / count))}
         settings |= {"training.evaluation.patience": None}
-        settings |= {"training.schedule.name": "cosine", "training.schedule.min_lr_ratio": 0.02}
     else:
         limits = [config.steps, config.epochs and config.epochs * steps_per_epoch]
         steps = min(limit for limit in limits if limit)
         settings["training.evaluation.every"] = max(steps_per_epoch, math.ceil(steps / 20))
     warmup = max(1, min(MAX_WARMUP, max(MIN_WARMUP, round(WARMUP_SHARE * steps)), steps // 2))
-    return settings | {"training.schedule.warmup": warmup}
+    schedule = {"name": "cosine", "warmup": warmup, "min_lr_ratio": MIN_LR_RATIO}
+    return settings | {f"training.schedule.{name}": value for name, value in schedule.items()}
 
 
 def plan_data(recipe: Recipe) -> Plan:
@@ -141,14 +147,19 @@ def plan_data(recipe: Recipe) -> Plan:
     used = planned.to_dict()
     parts = [
         f"preset {derived['model.preset']}" if derived.get("model.preset") else "default sizes of the model",
-        *(f"{label} {_get(used, name):,}" for name, label in _LABELS.items() if name in derived),
+        *(f"{label} {_format(_get(used, name))}" for name, label in _LABELS.items() if name in derived),
     ]
     if planned.training.epochs is not None and "training.epochs" in derived:
         parts.append(pluralize(planned.training.epochs, "epoch"))
     return Plan(planned, (f"{pluralize(size.examples, size.unit)}: {', '.join(parts)}",))
 
 
+def _format(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 _LABELS = {
+    "data.tokenizer": "tokenizer",
     "data.vocab_size": "vocabulary",
     "data.batch_size": "batch size",
     "data.max_batch_tokens": "tokens in a batch",
@@ -285,7 +296,7 @@ def _round_up(value: float, unit: int) -> int:
 
 def _power_of_two(value: float, low: int, high: int) -> int:
     """Return the nearest power of two between two bounds."""
-    return max(low, min(high, 2 ** round(math.log2(max(1.0, value)))))
+    return max(low, min(high, 1 << round(math.log2(max(1.0, value)))))
 
 
 BuildTask = Callable[[Recipe], Task]

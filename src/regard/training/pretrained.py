@@ -26,8 +26,11 @@ from regard.training.checkpoint import Tensors
 from regard.training.config import Pretrained
 from regard.training.run_folder import RunFolder, RunIdentity, check_files, read_identity
 from regard.training.shape_check import named_weights
+from regard.training.source_settings import describe_sizes, length_setting
 
 REPORT_FILE = "start.json"
+TOKEN_TABLES = "*embedding*weight"  # names of tables with a row per token
+HEADS = ("readout", "head", "pairs", "pooler", "chain", "pool")  # parts that belong to a task, not to the trunk
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def check_source_run(config: Pretrained) -> RunFolder:
 def collect_pretrained(config: Pretrained, model: nn.Module, task: Task) -> tuple[PretrainedReport, Tensors]:
     """Collect the initial weights: weights of the source run that match by pattern and shape, and word vectors."""
     weights = named_weights(model)
-    tensors, misfits, missing = _from_run(config, weights) if config.run else ({}, {}, [])
+    tensors, misfits, missing = _from_run(config, weights, task) if config.run else ({}, {}, [])
     coverage = _from_word_vectors(config, weights, tensors, task) if config.word_vectors else {}
     parameters = dict(model.named_parameters())
     frozen = [name for name in tensors if name in parameters] if config.freeze is True else []
@@ -107,7 +110,7 @@ def collect_pretrained(config: Pretrained, model: nn.Module, task: Task) -> tupl
 
 
 def _from_run(
-    config: Pretrained, weights: Mapping[str, Tensor]
+    config: Pretrained, weights: Mapping[str, Tensor], task: Task
 ) -> tuple[Tensors, dict[str, list[list[int]]], list[str]]:
     """Return the weights of the source run that fit, the shapes of those that do not, and the missing names."""
     source = check_source_run(config)
@@ -117,14 +120,46 @@ def _from_run(
     shared = [name for name in requested if name in source_weights]
     tensors = {name: source_weights[name] for name in shared if source_weights[name].shape == weights[name].shape}
     if not tensors:
+        first = f" ({shared[0]}: {_shapes(source_weights[shared[0]], weights[shared[0]])})" if shared else ""
         raise ConfigError(
-            f"pretrained.params={config.params!r}: no matching weight of {config.run} has the shape of the model; "
-            f"the run has {_groups(source_weights)}"
+            f"pretrained.params={config.params!r}: no matching weight of {config.run} has the shape of the model"
+            f"{first}; the run has {_groups(source_weights)}, and {describe_sizes(config.run)}"
         )
     misfits = {
         name: [list(source_weights[name].shape), list(weights[name].shape)] for name in shared if name not in tensors
     }
+    for name in misfits:
+        if not _may_differ(name, source_weights[name], weights[name]):
+            raise _trunk_error(config, name, source_weights[name], weights[name], task)
     return tensors, misfits, [name for name in requested if name not in source_weights]
+
+
+def _may_differ(name: str, source: Tensor, target: Tensor) -> bool:
+    """Return True for a weight of a head, and for a table with a row per token, whose vocabulary may differ."""
+    is_token_table = (
+        fnmatchcase(name, TOKEN_TABLES)
+        and "position" not in name
+        and source.dim() == 2
+        and source.shape[1:] == target.shape[1:]
+    )
+    return is_token_table or name.partition(".")[0] in HEADS
+
+
+def _trunk_error(config: Pretrained, name: str, source: Tensor, target: Tensor, task: Task) -> ConfigError:
+    """Return the error for a weight below the head that would stay random, with the setting that decides its shape."""
+    length = length_setting(type(getattr(task, "config", None))) if hasattr(task, "config") else None
+    if "position" in name and length is not None and source.shape[1:] == target.shape[1:]:
+        remedy = f"set data.{length}={len(source)}"
+    else:
+        remedy = f"set the sizes of the source run: {describe_sizes(config.run)}"
+    return ConfigError(
+        f"pretrained.run={config.run}: {name} does not fit: {_shapes(source, target)}; {remedy}, or leave it out with "
+        "pretrained.params"
+    )
+
+
+def _shapes(source: Tensor, target: Tensor) -> str:
+    return f"{tuple(source.shape)} in the source run, {tuple(target.shape)} in this run"
 
 
 def _from_word_vectors(

@@ -18,6 +18,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
 from regard.training import migrations
 from regard.training.config import BUDGET_SETTINGS, Config, Pretrained
+from regard.training.source_settings import with_source_settings
 
 Settings = Sequence[str] | Mapping[str, Any]  # ["model.dim=8"], {"model.dim": 8} or {"model": {"dim": 8}}
 _SECTIONS = ("task", "seed", "data", "model", "pretrained", "training", "decoding")
@@ -78,7 +79,8 @@ class Recipe:
 def read(task: str, path: Path | None = None, *, settings: Settings = ()) -> Recipe:
     """Read the recipe of a task: its defaults, overridden by a TOML file, overridden by settings.
 
-    Settings are words such as "model=transformer", or a dict with nested or dotted keys.
+    Settings are words such as "model=transformer", or a dict with nested or dotted keys. The model settings of
+    `pretrained.run` override the defaults.
     """
     migrations.check_renamed_value(task, "task", migrations.RENAMED_TASKS)
     table = configs.read_toml(path) if path else {}
@@ -86,7 +88,8 @@ def read(task: str, path: Path | None = None, *, settings: Settings = ()) -> Rec
     if table.setdefault("task", task) != task:
         raise ConfigError(f"task={table['task']!r}, but {task!r} was requested; request the task of the recipe")
     request, table = _plan_request(task, table)
-    recipe = from_dict(_merge_sections(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
+    defaults = with_source_settings(getattr(find("regard.tasks", task), "DEFAULTS", {}), table, task)
+    recipe = from_dict(_merge_sections(defaults, table))
     return dataclasses.replace(recipe, plan=request)
 
 
@@ -250,6 +253,7 @@ def _check_renamed_settings(table: Table, task: str, model: str) -> None:
     if "." not in task:
         config = find("regard.tasks", task).Config
         migrations.check_renamed(table.get("data", {}), config, migrations.renamed_data(task), "data.")
+    migrations.check_removed(model, table["model"])
     if model in migrations.RENAMED_MODEL:
         config = find("regard.models", model).Config
         migrations.check_renamed(table["model"], config, migrations.RENAMED_MODEL[model], "model.")

@@ -58,6 +58,11 @@ class RunFolder:
         return self.path / "README.md"
 
     @property
+    def origin(self) -> Path:
+        """The origin of an imported run, which regard did not train and whose data it does not know."""
+        return self.path / "imported.json"
+
+    @property
     def nonfinite(self) -> Path:
         return self.path / "nonfinite.json"
 
@@ -189,6 +194,17 @@ def read_config(folder: RunFolder) -> Table:
     """Read config.json and migrate it to the current version."""
     checksums.require_run_folder(folder.path)
     return migrate(read_json(folder.config), folder.config)
+
+
+def read_origin(folder: RunFolder) -> dict[str, str] | None:
+    """Return source and architecture of an imported run; None for a trained one."""
+    if not folder.origin.exists():
+        return None
+    try:
+        table = json.loads(folder.origin.read_text(encoding="utf-8"))
+        return {name: str(table[name]) for name in ("source", "architecture")}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CheckpointError(f"{folder.origin}: damaged or not written by regard; restore it from a copy") from None
 
 
 def read_recipe(folder: RunFolder) -> Recipe:

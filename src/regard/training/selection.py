@@ -33,7 +33,7 @@ def decide(candidate: Candidate, best: BestEvaluation) -> Decision:
     """
     score, metric = candidate.score, candidate.metric
     if score is None:
-        return Decision(False, f"{metric} is not finite")
+        return Decision(False, f"no finite {metric}")
     if best.score is None:
         return Decision(True, "first evaluation")
     highest = best.score if best.highest is None else max(best.highest, best.score)

@@ -47,6 +47,7 @@ from regard.training.run_folder import (
     new_identity,
     read_config,
     read_identity,
+    read_origin,
     read_recipe,
     write_config,
 )
@@ -135,6 +136,11 @@ def resume(
     """
     folder = RunFolder(locate_run(out))
     check_writable(folder.path, "train its recipe into a folder of yours: regard info RUN names it")
+    if (origin := read_origin(folder)) is not None:
+        raise ConfigError(
+            f"{folder.path}: imported from {origin['source']}, with no training to resume; fine-tune it in a new run: "
+            f"pretrained.run={folder.path} pretrained.vocabulary=true"
+        )
     trusted = trust or trusts.is_trusted(folder.path)
     with trusts.trust_scope(folder.path, trusted=trusted):
         old = read_recipe(folder)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
+import shutil
 
 import pytest
 from rich.cells import cell_len
@@ -42,6 +44,40 @@ def test_metrics_on_a_split_and_predictions(folders, capsys):
     call("compare", *folders, "--split", "valid")
     printed = capsys.readouterr().out
     assert "bleu on valid" in printed and f"{rows[0]['scores']['loss']:.4f}"[:5] in printed
+
+
+def test_one_row_a_run_with_interval_and_paired_test(small, capsys, tmp_path):
+    """Two copies of a run predict the same, so that no exchange changes the difference: p = 1."""
+    copy = shutil.copytree(small, tmp_path / "copy")
+    call("compare", small, copy, "--split", "valid", "--json", "--trust")
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["examples"] == 500 and first["intervals"]["bleu"]["examples"] == 500
+    assert first["intervals"]["bleu"]["low"] <= first["scores"]["bleu"] <= first["intervals"]["bleu"]["high"]
+    assert "p_value" not in first and second["p_value"] == {"metric": "bleu", "against": "small", "p": 1.0}
+    call("compare", small, copy, "--split", "valid", "--csv", "--trust")
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["run"] for row in rows] == ["small", "copy"] and float(rows[1]["p"]) == 1.0
+    assert float(rows[0]["bleu on valid"]) == pytest.approx(first["scores"]["bleu"], abs=1e-4)
+
+
+def test_many_runs_are_many_rows_of_equal_columns():
+    console = Console(width=60, file=io.StringIO(), markup=False)
+    facts = [{"run": f"run-{i}", "split": "test", "scores": {"a_long_name": i / 7, "b": 1.0}} for i in range(12)]
+    print_comparison(facts, console)
+    header, *lines = console.file.getvalue().splitlines()
+    assert header.split("  ")[0] == "run" and "a_long_name on test" in header
+    assert [line.split()[0] for line in lines] == [f"run-{i}" for i in range(12)]
+    assert len({len(line) for line in [header, *lines]}) == 1
+
+
+def test_runs_of_different_tasks_are_refused(small, tmp_path, capsys):
+    tagging = tmp_path / "tags"
+    sizes = ["model.preset=small", "data.examples=40", "training.steps=1"]
+    call("train", "tagging", *sizes, "--out", tagging, "--quiet")
+    with pytest.raises(SystemExit) as stop:
+        call("compare", small, tagging, "--split", "valid")
+    assert stop.value.code == 1
+    assert "(translation) and" in (error := capsys.readouterr().err) and "compare runs of one task" in error
 
 
 def test_text_is_wrapped_between_words_in_a_narrow_terminal():

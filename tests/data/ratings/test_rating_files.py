@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.ratings import dataset, rating_files, user_query
+from regard.data.ratings import dataset, events, rating_files, user_query
 from regard.data.ratings.tables import Columns
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "ml-100k"
@@ -131,3 +131,20 @@ def test_the_real_movielens_100k():
     assert [field.kind for field in data.users.fields] == ["number", "category", "category"]
     with pytest.raises(DataError, match="training ratings come from the future"):  # its test part is not later
         dataset.build_collection(result, dataset.DatasetOptions("files"))
+
+
+@pytest.mark.parametrize("names", [("ratings_1.csv", "ratings_2.csv"), ("january.csv", "february.csv")])
+def test_several_tables_of_ratings_are_joined_and_reported(tmp_path, names):
+    for user, name in enumerate(names):
+        (tmp_path / name).write_text(f"user,item,rating,time\nu{user},a,5,1\nu{user},b,4,2\n", encoding="utf-8")
+    found = rating_files.find_tables(tmp_path, Columns())
+    assert sorted(user for table in found.ratings for user in table.column("user")) == ["u0", "u0", "u1", "u1"]
+    remarks = events.index_events(found).remarks
+    assert remarks[0] == f"{tmp_path}: 2 files are joined: {', '.join(sorted(names))}"
+
+
+def test_tables_of_ratings_with_different_columns_are_refused(tmp_path):
+    (tmp_path / "ratings_1.csv").write_text("user,item,rating,time\nu,a,5,1\n", encoding="utf-8")
+    (tmp_path / "ratings_2.csv").write_text("user,item,stars,time\nu,a,5,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"2 tables of ratings with different columns \(ratings_1.csv: user"):
+        rating_files.find_tables(tmp_path, Columns())

@@ -181,8 +181,8 @@ def test_a_first_line_with_numbers_is_a_rating(tmp_path):
     [
         (
             ("user", "item", "rating", "when"),
-            r"x\.csv: no column 'time'; known: when; set data\.time=when, or data\.time='' \(rows are in "
-            r"order\)$",
+            r"x\.csv: no column 'time'; columns not used yet: when; set data\.time=when, or data\.time='' \(rows are "
+            r"in order\)$",
         ),
         (
             ("user", "item", "liking", "time"),
@@ -191,9 +191,9 @@ def test_a_first_line_with_numbers_is_a_rating(tmp_path):
         ),
         (
             ("user", "item", "rating", "bought at"),
-            r"no column 'time'; known: bought at; set data\.time='bought at', or data\.time=''",
+            r"no column 'time'; columns not used yet: bought at; set data\.time='bought at', or data\.time=''",
         ),
-        (("who", "item", "rating", "time"), r"no column 'user'; known: who; set data\.user=who$"),
+        (("who", "item", "rating", "time"), r"no column 'user'; columns not used yet: who; set data\.user=who$"),
     ],
 )
 def test_a_column_of_another_name_is_suggested_with_its_setting(tmp_path, header, message):
@@ -204,7 +204,7 @@ def test_a_column_of_another_name_is_suggested_with_its_setting(tmp_path, header
 def test_clicks_without_names(tmp_path):
     path = write_rows(tmp_path / "x.csv", None, [("ann", "apple"), ("bob", "pear")])
     message = (
-        r"no column 'user'; known: ann, apple; set data\.user=ann data\.item=apple; or if its "
+        r"no column 'user'; columns not used yet: ann, apple; set data\.user=ann data\.item=apple; or if its "
         r"first line is not a header: data\.user=1 data\.item=2$"
     )
     with pytest.raises(DataError, match=message):

@@ -131,3 +131,13 @@ def test_unreadable_sources_are_an_error(tmp_path):
 
 def test_a_text_is_tagged_only_if_all_its_words_are():
     assert plain_text.has_pos_tags("The/at dog/nn ./.") and not plain_text.has_pos_tags("and/or the dog")
+
+
+def test_joined_and_unread_files_are_reported(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("some text " * 20, encoding="utf-8")
+    splits = plain_text.open_text(PlainTextSource((tmp_path,), ""))
+    assert splits["train"].remarks == splits["valid"].remarks == (f"{tmp_path}: 2 files are joined: a.txt, b.txt",)
+    (tmp_path / "train.txt").write_text("training text " * 20, encoding="utf-8")
+    (remark,) = plain_text.open_text(PlainTextSource((tmp_path,), ""))["train"].remarks
+    assert remark == f"{tmp_path}: not read: a.txt, b.txt; the files of the splits are read alone"

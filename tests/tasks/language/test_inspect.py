@@ -29,7 +29,7 @@ def inspectable():
     torch.manual_seed(0)
     chars = tokenizer("char")
     model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), LanguageSpec(chars.vocab_size, max_length=16)).eval()
-    prompt = tuple(chars.encode(["the "])[0])
+    prompt = (SpecialTokens.bos, *chars.encode(["the "])[0])
     text = Continuation(0, tuple(chars.encode(["cat"])[0]), 0, finished=True)
     with torch.no_grad():
         return build_inspectable(

@@ -155,15 +155,15 @@ def test_evaluation_reports_with_and_without_the_condition(config):
     tokens, piece = task._class_tokens("train"), task.split("train")[0]
     assert task.classes.names[tokens[0][0] - 4] == f"mode:{mode_of(find_key(task.encoding.notes(piece.content)))}"
 
-    def given(rows, pieces):
+    def true_classes(rows, pieces):
         return class_condition(rows, pieces, classes=tokens)
 
-    nats = task.token_nats(model, "train", window=64, condition=given)
+    nats = task.token_nats(model, "train", window=64, condition=true_classes)
     mean = sum(float(values.sum()) for values in nats) / sum(map(len, nats))
     assert scores["nats_conditioned"] == pytest.approx(mean)
-    wrong = task.wrong_condition_nats(model, "train")
-    assert wrong == {} or wrong["nats_wrong_condition"] != scores["nats_conditioned"]
-    assert set(scores) | set(wrong) <= set(task.signatures())
+    swapped = task.wrong_condition_nats(model, "train")
+    assert swapped == {} or swapped["nats_wrong_condition"] != scores["nats_conditioned"]
+    assert set(scores) | set(swapped) <= set(task.signatures())
 
 
 def test_the_encoding_follows_the_data_and_is_stored(config, tmp_path):

@@ -1,7 +1,5 @@
 """The nth most likely token at every step."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -132,10 +132,11 @@ def _add_scores(facts: Sequence[Facts], runs: Sequence[Run], split: str) -> None
         statistics.append(collected.get(run.task.target_metric.metric))
     first, metric = statistics[0], runs[0].task.target_metric.metric
     checksum = _checksum(runs[0], split)
-    for row, run, other in zip(facts[1:], runs[1:], statistics[1:], strict=True):
-        is_paired = first is not None and other is not None and first.rows.shape == other.rows.shape
-        if is_paired and first and other and checksum is not None and checksum == _checksum(run, split):
-            row["p_value"] = {"metric": metric, "against": facts[0]["run"], "p": intervals.paired_p_value(first, other)}
+    for row, run, second in zip(facts[1:], runs[1:], statistics[1:], strict=True):
+        has_same_data = checksum is not None and checksum == _checksum(run, split)
+        if has_same_data and first and second and first.rows.shape == second.rows.shape:
+            p_value = intervals.paired_p_value(first, second)
+            row["p_value"] = {"metric": metric, "against": facts[0]["run"], "p": p_value}
 
 
 def _checksum(run: Run, split: str) -> str | None:
@@ -167,8 +168,8 @@ def print_comparison(facts: Sequence[Facts], console: Console) -> None:
     """Print figures as a table with one row per run, lines of any length unwrapped, and the outputs below it."""
     from rich.text import Text
 
-    for line in _lines(_columns(facts)):
-        console.print(line, soft_wrap=True)
+    for text in _lines(_columns(facts)):
+        console.print(text, soft_wrap=True)
     for row in facts:
         if "p_value" in row:
             test = row["p_value"]
@@ -208,10 +209,13 @@ def _lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
 
     texts = [[name, *map(_cell, values)] for name, values in columns.items()]
     widths = [max(map(cell_len, column)) for column in texts]
-    first, *others = [
+    first, *remaining = [
         [(text, " " * (width - cell_len(text))) for text in column] for column, width in zip(texts, widths, strict=True)
     ]
-    padded = [[f"{text}{gap}" for text, gap in first], *([f"{gap}{text}" for text, gap in column] for column in others)]
+    padded = [
+        [f"{text}{gap}" for text, gap in first],
+        *([f"{gap}{text}" for text, gap in column] for column in remaining),
+    ]
     return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from regard.core.errors import DataError, pluralize
 
 PANEL = START
 DATASETS = read_constant(source_path("regard.data.files", "download"), "SETS")  # read without importing the module
+LAYOUTS = re.findall(r"'(\w+)'", read_constant(source_path("regard.data.checks", "detect_layout"), "Layout"))
 MAX_PRINTED_FINDINGS = 20  # per kind and file; the rest is counted
 app = typer.Typer(cls=PlainGroup, help="Check data before training, and get public data sets.", no_args_is_help=True)
 
@@ -26,12 +28,10 @@ def check(
         Path,
         typer.Argument(
             metavar="PATH|KEY=VALUE",
-            help="A folder or file: pairs, documents, tagged words, images, captions, ratings, text, music.",
+            help=f"A folder or file: {', '.join(LAYOUTS)}.",
         ),
     ],
-    layout: Annotated[
-        str, typer.Option(help="The layout: auto, pairs, documents, tagged, images, captions, ratings, text, music.")
-    ] = "auto",
+    layout: Annotated[str, typer.Option(help=f"The layout: auto, {', '.join(LAYOUTS)}.")] = "auto",
 ) -> None:
     """Report misaligned or empty lines, duplicates across splits, outliers, unreadable files and missing partners.
 

@@ -42,6 +42,7 @@ def run(
         str | None, typer.Option(help="The split of the data; test, or valid if there is no test split.")
     ] = None,
     *,
+    baselines: Annotated[bool, typer.Option("--baselines", help="Also train and evaluate simple baselines.")] = False,
     as_json: Json = False,
     trust: Trust = False,
 ) -> None:
@@ -63,6 +64,8 @@ def run(
     options = to_options(evaluation_settings, run.evaluation_options)
     chosen_split = select_split(run, split, options)
     report = evaluate(run, chosen_split, options)
+    if baselines:
+        report["baselines"] = run.baselines(chosen_split)
     if as_json:
         print(to_strict_json(report))
         return
@@ -75,6 +78,9 @@ def run(
     title = ", ".join([f"{folder} on {report.get('data', description)}", *changed])
     for table in tables(report["scores"], report["signatures"], title=title, intervals=report.get("intervals", {})):
         console.print(table, soft_wrap=True)
+    if baselines:
+        for table in tables(report["baselines"], {}, title=f"simple baselines on {description}"):
+            console.print(table, soft_wrap=True)
 
 
 def select_split(run: Run, split: str | None, options: Mapping[str, Any] = MappingProxyType({})) -> str:

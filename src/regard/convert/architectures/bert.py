@@ -8,22 +8,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.convert.weight_map import Tensors, WeightMapping, check_supported, check_theirs_supported, same_layer
+from regard.convert import usage
+from regard.convert.weight_map import Tensors, WeightMapping, check_huggingface_supported, check_supported, same_layer
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols.masked_lm import MaskedBatch
 from regard.models.bert import Config
 
 MODEL, TEMPLATE = "bert", "{start} $A {end}"
+ARCHITECTURES = ("BertForMaskedLM", "BertForPreTraining")
+USAGE = usage.fill_masks
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 ATTENTION = {"q": "self.query", "k": "self.key", "v": "self.value", "o": "output.dense"}
 
 
 def check(config: Config, sizes: MaskedLMSpec) -> None:
     """Check for post-norm, learned positions and unshared layers."""
-    check_supported("BERT", config, {"norm": "post", "position": "learned", "share_layers": False, "width": config.dim})
+    check_supported(
+        "BERT",
+        config,
+        {"norm": "post", "position": "learned", "score": "scaled_dot", "share_layers": False, "width": config.dim},
+    )
 
 
-def build_theirs(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
+def build_huggingface(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
     """Build a BertForMaskedLM, or a BertForPreTraining if the model classifies sentence pairs."""
     model_class = library.BertForPreTraining if sizes.has_pairs else library.BertForMaskedLM
     return model_class(library.BertConfig(**shape(config, sizes)))
@@ -37,7 +45,7 @@ def shape(config: Config, sizes: MaskedLMSpec) -> dict[str, Any]:
         "num_hidden_layers": config.layers,
         "num_attention_heads": config.heads,
         "intermediate_size": config.ffn_dim,
-        "hidden_act": "gelu",
+        "hidden_act": ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
         "max_position_embeddings": sizes.max_length,
@@ -47,23 +55,30 @@ def shape(config: Config, sizes: MaskedLMSpec) -> dict[str, Any]:
     }
 
 
-def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings_from_huggingface(huggingface_model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A transformers BERT -> settings of model and data."""
-    if not torch.equal(theirs.bert.embeddings.word_embeddings.weight, theirs.cls.predictions.decoder.weight):
+    if not torch.equal(
+        huggingface_model.bert.embeddings.word_embeddings.weight, huggingface_model.cls.predictions.decoder.weight
+    ):
         raise ConfigError("BERT with separate input and output embeddings: the bert of regard ties them")
-    pairs = "next" if hasattr(theirs.cls, "seq_relationship") else "none"
-    data = {"context": theirs.config.max_position_embeddings, "sentence_pairs": pairs}
-    return {**settings("BERT", theirs.config), "norm": "post"}, data
+    pairs = "next" if hasattr(huggingface_model.cls, "seq_relationship") else "none"
+    data = {"context": huggingface_model.config.max_position_embeddings, "sentence_pairs": pairs}
+    return {**settings("BERT", huggingface_model.config), "norm": "post"}, data
 
 
 def settings(name: str, config: Any) -> dict[str, Any]:
     """Return the shared settings of a regard bert from a transformers configuration."""
-    check_theirs_supported(name, config, {"hidden_act": "gelu", "type_vocab_size": (1, 2), "is_decoder": False})
+    activations = {huggingface_name: name for name, huggingface_name in ACTIVATIONS.items()}
+    expected = {"hidden_act": tuple(activations), "type_vocab_size": (1, 2)}
+    check_huggingface_supported(name, config, expected)
+    if getattr(config, "is_decoder", False):
+        raise ConfigError(f"{name} with is_decoder=True: regard supports encoders")
     return {
         "layers": config.num_hidden_layers,
         "dim": config.hidden_size,
         "heads": config.num_attention_heads,
         "ffn_dim": config.intermediate_size,
+        "activation": activations[config.hidden_act],
         "segments": 2 if config.type_vocab_size == 2 else 0,
         "dropout": config.hidden_dropout_prob,
         "attention_dropout": config.attention_probs_dropout_prob,
@@ -71,7 +86,7 @@ def settings(name: str, config: Any) -> dict[str, Any]:
     }
 
 
-def weight_mappings(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
+def weight_mappings(config: Config, sizes: MaskedLMSpec, huggingface_config: Any) -> list[WeightMapping]:
     """Return the pairs of weights."""
     inner, head = "encoder.embedding", "cls.predictions"
     mappings = [WeightMapping((f"{inner}.table.weight",), "bert.embeddings.word_embeddings.weight")]
@@ -80,7 +95,7 @@ def weight_mappings(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
         mappings += [WeightMapping((f"{inner}.segments.weight",), "bert.embeddings.token_type_embeddings.weight")]
     mappings += same_layer(f"{inner}.norm", "bert.embeddings.LayerNorm")
     for layer in range(config.layers):
-        mappings += _block(f"encoder.layers.{layer}", f"bert.encoder.layer.{layer}")
+        mappings += block_mappings(f"encoder.layers.{layer}", f"bert.encoder.layer.{layer}")
     mappings += same_layer("head.dense", f"{head}.transform.dense") + same_layer(
         "head.norm", f"{head}.transform.LayerNorm"
     )
@@ -97,14 +112,15 @@ def weight_mappings(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
     return mappings
 
 
-def _block(ours: str, theirs: str) -> list[WeightMapping]:
+def block_mappings(regard_name: str, huggingface_name: str) -> list[WeightMapping]:
+    """Return the pairs of weights of a block."""
     mappings: list[WeightMapping] = []
-    for name, their_name in ATTENTION.items():
-        mappings += same_layer(f"{ours}.self_attn.{name}", f"{theirs}.attention.{their_name}")
-    mappings += same_layer(f"{ours}.around_self.norm", f"{theirs}.attention.output.LayerNorm")
-    mappings += same_layer(f"{ours}.feedforward.up", f"{theirs}.intermediate.dense")
-    mappings += same_layer(f"{ours}.feedforward.down", f"{theirs}.output.dense")
-    return mappings + same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.output.LayerNorm")
+    for name, huggingface_part in ATTENTION.items():
+        mappings += same_layer(f"{regard_name}.self_attn.{name}", f"{huggingface_name}.attention.{huggingface_part}")
+    mappings += same_layer(f"{regard_name}.around_self.norm", f"{huggingface_name}.attention.output.LayerNorm")
+    mappings += same_layer(f"{regard_name}.feedforward.up", f"{huggingface_name}.intermediate.dense")
+    mappings += same_layer(f"{regard_name}.feedforward.down", f"{huggingface_name}.output.dense")
+    return mappings + same_layer(f"{regard_name}.around_feedforward.norm", f"{huggingface_name}.output.LayerNorm")
 
 
 def tables(sizes: MaskedLMSpec) -> dict[str, str]:
@@ -112,23 +128,25 @@ def tables(sizes: MaskedLMSpec) -> dict[str, str]:
     return dict.fromkeys(("encoder.embedding.table.weight", "readout.weight", "readout.bias"), "text")
 
 
-def difference(ours: Any, theirs: Any, sizes: MaskedLMSpec, ids: Any) -> float:
+def difference(regard_model: Any, huggingface_model: Any, sizes: MaskedLMSpec, ids: Any) -> float:
     """Compare logits for all tokens of two texts, one of them padded."""
     text, lengths = torch.randint(sizes.special_tokens.first_regular_id, sizes.vocab_size, (2, 8)), torch.tensor([8, 5])
     visible = torch.arange(8) < lengths[:, None]
     zeros = torch.zeros_like(text)
-    output_ours = ours(MaskedBatch(text, text, lengths, visible, zeros, zeros))
-    output = theirs(input_ids=ids("text", text), attention_mask=visible.long())
+    regard_output = regard_model(MaskedBatch(text, text, lengths, visible, zeros, zeros))
+    output = huggingface_model(input_ids=ids("text", text), attention_mask=visible.long())
     logits = output.logits if hasattr(output, "logits") else output.prediction_logits
     real = torch.arange(sizes.special_tokens.first_regular_id, sizes.vocab_size)
-    largest = float((ours.readout(output_ours.features)[:, real] - logits[visible][:, ids("text", real)]).abs().max())
-    if ours.pairs is None:
+    largest = float(
+        (regard_model.readout(regard_output.features)[:, real] - logits[visible][:, ids("text", real)]).abs().max()
+    )
+    if regard_model.pairs is None:
         return largest
-    pair_logits = ours.pairs(output_ours.cls_features).flip(-1)
+    pair_logits = regard_model.pairs(regard_output.cls_features).flip(-1)
     return max(largest, float((pair_logits - output.seq_relationship_logits).abs().max()))
 
 
-def their_class(library: Any) -> Any:
+def huggingface_class(library: Any) -> Any:
     """Return a reader that selects the class by which the folder was saved."""
     return _Reader(library)
 
@@ -146,10 +164,14 @@ class _Reader:
         return model_class.from_pretrained(source, **options)
 
 
-def finish(tensors: Tensors, theirs: Any) -> Tensors:
+def finish(tensors: Tensors, huggingface_model: Any) -> Tensors:
     """Add a single segment embedding to the position embeddings."""
-    if theirs.config.type_vocab_size == 1:
-        name = "encoder.embedding.position.table.weight"
-        segment = theirs.bert.embeddings.token_type_embeddings.weight.detach()
-        return tensors | {name: tensors[name] + segment}
-    return tensors
+    return add_single_segment(tensors, huggingface_model, huggingface_model.bert)
+
+
+def add_single_segment(tensors: Tensors, huggingface_model: Any, base: Any) -> Tensors:
+    """Add the embedding of the only segment to the position embeddings; `base` is the model without its head."""
+    if huggingface_model.config.type_vocab_size != 1:
+        return tensors
+    name = "encoder.embedding.position.table.weight"
+    return tensors | {name: tensors[name] + base.embeddings.token_type_embeddings.weight.detach()}

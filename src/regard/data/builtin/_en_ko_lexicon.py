@@ -79,7 +79,7 @@ PEOPLE = tuple(
 )
 PETS = (Noun("dog", "dogs", "개", "마리"), Noun("cat", "cats", "고양이", "마리"))
 PET_ADJECTIVES = (("small", "작은"), ("big", "큰"), ("hungry", "배고픈"))
-PET_NAMES = (("Charlie", "찰리"), ("Bori", "보리"), ("Max", "맥스"), ("Coco", "코코"))
+PET_NAMES = (("Charlie", "찰리"), ("Bori", "보리"))
 GIFTS = (
     ("some food", "음식"),
     ("some water", "물"),

@@ -28,7 +28,8 @@ from regard.data.builtin._korean_morphology import Register, Verb, particle, req
 
 T = TypeVar("T")
 CUED, TWO_CLAUSES, REQUESTS, FRONTED, NEGATED = 0.4, 0.15, 0.08, 0.2, 0.25  # probabilities
-PRONOUN_OBJECTS, NAMED_PETS, UNCOUNTED_GIFTS, UNPUNCTUATED = 0.3, 0.5, 0.5, 0.05
+PRONOUN_OBJECTS, GIVING, NAMED_PETS, UNCOUNTED_GIFTS, UNPUNCTUATED = 0.3, 0.08, 0.7, 0.5, 0.05
+GIFT_ACTIONS = [action for action in words.ACTIONS if action.takes == "gift"]
 NO_SETTING = words.Setting("", "", "")
 
 
@@ -114,7 +115,7 @@ def _finish(front: BilingualPhrase, rest: BilingualPhrase) -> Example:
 
 def _clause(rng: random.Random, register: Register, name: str) -> Clause:
     subject = _subject(rng, register, f"subject{name}")
-    action = rng.choice(words.ACTIONS)
+    action = rng.choice(GIFT_ACTIONS if rng.random() < GIVING else words.ACTIONS)
     is_unambiguous = action.base != action.past  # `I read` has two readings: here it is always the past
     moments = [m for m in words.MOMENTS if is_unambiguous or m.ongoing or m.tense != "present"]
     setting = _setting(rng, action, f"setting{name}")
@@ -160,7 +161,7 @@ def _object_pronoun(rng: random.Random, register: Register, name: str) -> Biling
 
 def _recipient(rng: random.Random, register: Register, name: str) -> BilingualPhrase:
     """Return the receiver of a gift: `my dog Charlie` -> 제 개 찰리에게."""
-    kind = rng.choice(("pronoun", "person", "pet", "pet"))
+    kind = rng.choice(("pronoun", "person", "pet", "pet", "pet"))
     if kind == "pronoun":
         phrase = _object_pronoun(rng, register, name)
     else:

@@ -34,7 +34,7 @@ SPLIT_INDICES = {"test": range(5), "valid": range(5, 10), "train": range(10, 50)
 HELD_OUT_STRINGS = 400  # strings in each of valid and test
 DIGIT_RMS = 0.1  # loudness to which recordings are scaled
 PAUSE_SECONDS = (0.02, 0.3)  # between two digits
-MARGIN_SECONDS = (0.1, 0.4)  # before the first and after the last digit
+MARGIN_SECONDS = (0.0, 0.4)  # before the first and after the last digit; recordings of users may be trimmed
 Reading = Literal["english", "korean", "digits"]
 READINGS: dict[Reading, tuple[str, ...]] = {
     "english": ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),

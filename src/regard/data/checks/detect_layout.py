@@ -1,4 +1,4 @@
-"""Detection of the layout of a path: pairs, documents, tagged words, images, captions, ratings, text or music."""
+"""Detection of the layout of a path: pairs, documents, tags, images, captions, speech, ratings, text or music."""
 
 from __future__ import annotations
 
@@ -17,15 +17,29 @@ from regard.data.checks import pairs as check_pairs
 from regard.data.checks.images import has_labeled_images
 from regard.data.files import archives, table_folders, tables
 from regard.data.files.text_files import read_lines
+from regard.data.images import label_tables
 from regard.data.images.loader import holds_images
+from regard.data.speech import layouts
 from regard.data.text import document_files, pair_files, pair_groups, tag_schemes, tagged_files
 from regard.data.text.languages import script_of
 
-Layout = Literal["pairs", "documents", "tagged", "images", "captions", "ratings", "text", "music"]
+Layout = Literal["pairs", "documents", "tagged", "images", "captions", "speech", "ratings", "text", "music"]
 LAYOUTS = get_args(Layout)
+
+
+def has_captions(path: Path) -> bool:
+    """Return True if a path has captions; a table of short, repeated labels has none."""
+    try:
+        is_labeled = label_tables.find_table(path) is not None
+    except DataError:
+        is_labeled = True
+    return not is_labeled and captions_files.has_captions(path)
+
+
 LAYOUT_DETECTORS: tuple[tuple[Layout, Callable[[Path], bool]], ...] = (  # quick tests, in this order
     ("images", has_labeled_images),
-    ("captions", captions_files.has_captions),
+    ("captions", has_captions),
+    ("speech", layouts.has_transcripts),
     ("images", holds_images),
     ("music", music.has_music),
     ("documents", archives.is_archive),

@@ -112,6 +112,8 @@ def _column_lines(file: Path, languages: Languages) -> list[str]:
         record: Any = next((record for _, record in tables.read_jsonl(file)), {})
         texts = record.get("translation", record)
         names = pair_files.record_keys(texts, languages)
+        if not set(names) <= set(texts):
+            return []
     else:
         head = [record.cells for record in islice(tables.read_records(file), pair_files.SNIFF_RECORDS + 1)]
         columns = pair_files.find_columns(head[0], head[1:], languages, file)

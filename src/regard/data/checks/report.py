@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core import config as configs
-from regard.core.errors import ConfigError, DataError, RegardError, did_you_mean
-from regard.data.checks import captions, detect_layout, music, plain_text, ratings, tagged
+from regard.core.errors import ConfigError, DataError, RegardError, did_you_mean, quote_setting
+from regard.data.checks import captions, detect_layout, music, plain_text, ratings, speech, tagged
 from regard.data.checks import documents as check_documents
 from regard.data.checks import images as check_images
 from regard.data.checks import pairs as check_pairs
@@ -29,6 +28,7 @@ LAYOUT_DESCRIPTIONS: dict[Layout, str] = {
     "tagged": "tagged words",
     "images": "images",
     "captions": "images with captions",
+    "speech": "recordings with transcripts",
     "ratings": "ratings of items by users",
     "text": "plain text",
     "music": "music",
@@ -39,6 +39,7 @@ TASKS: dict[Layout, str] = {
     "tagged": "tagging",
     "images": "image_classification",
     "captions": "captioning",
+    "speech": "speech_recognition",
     "ratings": "recommendation",
     "text": "language",
     "music": "music",
@@ -90,6 +91,7 @@ def _findings(path: Path, layout: Layout, options: Mapping[str, Any]) -> list[Fi
         "documents": lambda: check_documents.check(path, _document_layout(options)),
         "tagged": lambda: tagged.check(path),
         "captions": lambda: captions.check(path),
+        "speech": lambda: speech.check(path),
         "ratings": lambda: ratings.check(path, options),
         "text": lambda: plain_text.check(path),
         "music": list,
@@ -106,6 +108,7 @@ def _describe(path: Path, layout: Layout, options: Mapping[str, Any], images: Ch
         "documents": lambda: check_documents.describe(path, _document_layout(options)),
         "tagged": lambda: tagged.describe(path),
         "captions": lambda: captions.describe(path),
+        "speech": lambda: speech.describe(path),
         "ratings": lambda: ratings.describe_ratings(path, options),
         "text": lambda: plain_text.describe(path),
         "music": lambda: music.describe(path),
@@ -139,7 +142,7 @@ def _command(path: Path, layout: Layout, options: Mapping[str, Any], images: Che
         task = "image_generation"
     key = "paths" if layout == "text" else "path"
     settings = {key: str(path), **(options or _detected_settings(path, layout, images))}
-    words = [shlex.quote(f"data.{name}={_format_value(value)}") for name, value in settings.items()]
+    words = [quote_setting(f"data.{name}={_format_value(value)}") for name, value in settings.items()]
     return " ".join([f"regard train {task}", *words])
 
 

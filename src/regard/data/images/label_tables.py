@@ -25,6 +25,7 @@ LABEL_COLUMNS = frozenset(
     "label labels class classes class_name category target breed species type kind y 라벨 레이블 분류 종류 클래스"
     " 유형 범주".split()
 )
+CAPTION_COLUMNS = frozenset("caption captions comment description sentence text 캡션 설명 문장 내용".split())
 SPLIT_COLUMNS = ("split", "set", "subset", "분할")
 TABLE_SUFFIXES = (".csv", ".tsv", ".xlsx")
 SNIFF_RECORDS = 400  # records that are examined
@@ -106,6 +107,8 @@ def find_columns(records: Sequence[Sequence[str]]) -> LabelColumns | None:
     split = next((i for i, name in enumerate(names) if name in SPLIT_COLUMNS), None)
     if image is not None and label is not None:
         return LabelColumns(image, label, split, header=True)
+    if any(name in CAPTION_COLUMNS for name in names):
+        return None
     has_header = not any(_is_image_name(cell) for cell in records[0])
     rows = [cells for cells in (records[1:] if has_header else records) if len(cells) == len(records[0])]
     columns = list(zip(*rows, strict=True))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, did_you_mean
 from regard.core.extras import require
 from regard.data.images.image_files import Pixels, to_image
 
 Fit = Literal["stretch", "crop", "pad"]
+Resample = Literal["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"]
+RESAMPLERS = dict(zip(get_args(Resample), range(6), strict=True))  # Pillow's numbers
 MAX_BRIGHTNESS = 255
 MAX_PIXELS = 2**26  # pixels of an image; training images rarely have more than four million
 
@@ -26,6 +28,7 @@ class ImageShape:
     channels: int  # 1: grey, 3: colour
     fit: Fit = "stretch"  # crop: cut out the center; pad: add a border, never enlarge
     fill: int = 0  # brightness of the border
+    resample: Resample = "bicubic"  # interpolation of pixels
 
     def __post_init__(self) -> None:
         if min(self.height, self.width) < 1 or self.channels not in (1, 3):
@@ -35,6 +38,8 @@ class ImageShape:
             )
         if self.height * self.width > MAX_PIXELS:
             raise ConfigError(f"height={self.height}, width={self.width}: an image has at most {MAX_PIXELS:,} pixels")
+        if self.resample not in RESAMPLERS:
+            raise ConfigError(f"resample={self.resample!r}: {did_you_mean(self.resample, RESAMPLERS)}")
         if not 0 <= self.fill <= MAX_BRIGHTNESS:
             raise ConfigError(f"fill={self.fill}: the brightness of the border must lie in 0 … {MAX_BRIGHTNESS}")
 
@@ -51,23 +56,22 @@ class ImageShape:
             return pixels
         return np.stack([self.apply(to_image(image)) for image in pixels])
 
+    def _resampler(self) -> Any:
+        return require("PIL.Image", extra="vision").Resampling(RESAMPLERS[self.resample])
+
     def _stretch(self, image: Any) -> Any:
-        return image.resize((self.width, self.height), _bicubic())
+        return image.resize((self.width, self.height), self._resampler())
 
     def _crop(self, image: Any) -> Any:
-        return require("PIL.ImageOps", extra="vision").fit(image, (self.width, self.height), _bicubic())
+        return require("PIL.ImageOps", extra="vision").fit(image, (self.width, self.height), self._resampler())
 
     def _pad(self, image: Any) -> Any:
         scale = min(1.0, self.width / image.width, self.height / image.height)
         size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
         colour = self.fill if self.channels == 1 else (self.fill,) * 3
         canvas = require("PIL.Image", extra="vision").new(image.mode, (self.width, self.height), colour)
-        canvas.paste(image.resize(size, _bicubic()), ((self.width - size[0]) // 2, (self.height - size[1]) // 2))
+        canvas.paste(image.resize(size, self._resampler()), ((self.width - size[0]) // 2, (self.height - size[1]) // 2))
         return canvas
-
-
-def _bicubic() -> Any:
-    return require("PIL.Image", extra="vision").Resampling.BICUBIC
 
 
 def check_levels(levels: int) -> None:

@@ -209,9 +209,9 @@ class UnorderedHistories(Histories):
         """Return the user's rows of earlier splits; of a cold user all other rows."""
         split_ids, users = self.collection.split_ids, self.collection.users
         rows = np.arange(*self.collection.user_offsets[case.user : case.user + 2])
-        known = (split_ids[rows] < split_ids[case.row]) | users.held_out[case.user]
+        is_earlier = (split_ids[rows] < split_ids[case.row]) | users.held_out[case.user]
         cold_items = self.collection.items.held_out[self.collection.events.items[rows]]
-        history: IntArray = rows[known & ~cold_items & (rows != case.row)]
+        history: IntArray = rows[is_earlier & ~cold_items & (rows != case.row)]
         return history
 
     @cached_property

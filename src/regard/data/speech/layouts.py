@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ FILE_COLUMNS = tuple("path file filename file_name file_path audio audio_path wa
 TEXT_COLUMNS = tuple("sentence text transcript transcription words label 문장 전사 내용".split())
 SPLIT_COLUMNS = ("split", "set", "subset", "분할")
 LIBRISPEECH_SUFFIX = ".trans.txt"
+LIBRISPEECH_SPLIT = re.compile(r"(train|dev|test)-")  # train-clean-100, dev-other
 
 
 class Transcript(NamedTuple):
@@ -55,7 +57,7 @@ def read_transcripts(path: Path) -> TranscriptList:
     audio_index = AudioIndex(folder)
     result = TranscriptList([], [], 0)
     for file in files:
-        for name, text, split in _rows(file):
+        for name, text, split in _rows(file, folder):
             audio = audio_index.find(name, file.parent)
             if audio is None:
                 result.missing.append(name)
@@ -96,7 +98,7 @@ def _is_transcript_table(file: Path) -> bool:
     if strip_compression(file).suffix not in tables.SUFFIXES:
         return False
     try:
-        first = next(_rows(file), None)
+        first = next(_rows(file, file.parent), None)
     except DataError:
         return False
     return first is not None and (is_audio(first[0]) or first[0] == "")
@@ -130,10 +132,12 @@ class AudioIndex:
         return candidates[0] if candidates else None
 
 
-def _rows(file: Path) -> Iterator[tuple[str, str, str | None]]:
-    """Yield name of the audio file, text and split of each row of a file."""
+def _rows(file: Path, folder: Path) -> Iterator[tuple[str, str, str | None]]:
+    """Yield name of the audio file, text and split of each row of a file below a folder."""
     if file.name.endswith(LIBRISPEECH_SUFFIX):
-        split = next((split_of(part) for part in reversed(file.parts[:-1]) if split_of(part)), None)
+        parents = [folder.name, *file.relative_to(folder).parts[:-1]]  # the folder may be one of the splits
+        match = next((m for m in map(LIBRISPEECH_SPLIT.match, parents) if m), None)
+        split = SPLIT_ALIASES[match[1]] if match else None
         for line in read_lines(file):
             name, _, text = line.strip().partition(" ")
             if name:

@@ -7,14 +7,13 @@ document. The name of its folder is the class, and the name of a folder above it
 from __future__ import annotations
 
 import fnmatch
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.errors import ConfigError, DataError, did_you_mean, quote_setting
 from regard.data import examples
 from regard.data.examples import SPLIT_ALIASES, Examples
 from regard.data.files import archives, spreadsheets, table_folders, tables
@@ -133,7 +132,7 @@ def _column(name: str, top: Sequence[str], records: Sequence[Sequence[str]], pat
     setting = f"data.{name}=…"
     if by_name and tables.is_likely_header(top, records):
         cells = dict(zip(COLUMN_ALIASES, (top[index].strip() for index in by_name), strict=True))
-        setting = " ".join(shlex.quote(f"data.{side}={cell}") for side, cell in cells.items())
+        setting = " ".join(quote_setting(f"data.{side}={cell}") for side, cell in cells.items())
     raise ConfigError(
         f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; give its name "
         f"({setting}), or if there is no header the column numbers: {remedy}; {did_you_mean(name, top)}"

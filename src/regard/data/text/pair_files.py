@@ -8,14 +8,13 @@ suggest that they are swapped, or many columns of which the first ones are not t
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.errors import ConfigError, DataError, did_you_mean, quote_setting
 from regard.data.examples import Examples, from_files, join, strip_compression
 from regard.data.files import spreadsheets, tables
 from regard.data.files.tables import is_likely_header
@@ -129,7 +128,7 @@ def from_record(record: Any, languages: Languages, where: str) -> Pair:
         raise DataError(
             f"{where}: the keys {', '.join(texts)} do not name {languages.source} and {languages.target}; set "
             + " ".join(
-                shlex.quote(f"data.{side}={name}") for side, name in zip(("source", "target"), names, strict=True)
+                quote_setting(f"data.{side}={name}") for side, name in zip(("source", "target"), names, strict=True)
             )
         )
     for code in (source, target):
@@ -238,7 +237,7 @@ def _read_file(path: Path, languages: Languages) -> Pairs:
     if suffix == ".jsonl":
         return read_jsonl(path, languages)
     if suffix == pair_groups.TEXT_SUFFIX and not pair_groups.has_tab(path):
-        command = f"regard train language {shlex.quote(f'data.paths={path}')}"
+        command = f"regard train language {quote_setting(f'data.paths={path}')}"
         raise DataError(
             f"{path}: no line has a tab, so it has no pairs; put the aligned lines of the other language into a file "
             f"next to it (x.en and x.ko), or to train on plain text: {command}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
@@ -24,7 +25,7 @@ from regard.data.examples import (
     split_of,
     strip_compression,
 )
-from regard.data.files import download, tables
+from regard.data.files import download, table_folders, tables
 from regard.data.files.text_files import decode_text, read_text
 
 BUILT_IN = "python"
@@ -88,12 +89,16 @@ def _folder(path: Path, column: str) -> dict[str, Documents]:
         split = split_of(strip_compression(file).stem)
         if split is not None:
             splits.setdefault(split, []).append(_file(file, column))
-    if "train" in splits:
-        return {split: _join(parts) for split, parts in splits.items()}
     texts = [file for file in files if not file.name.lower().startswith(SKIPPED_PREFIXES)]
+    if "train" in splits:
+        unread = [file for file in texts if split_of(strip_compression(file).stem) is None]
+        remark = f"{path}: not read: {table_folders.list_names(unread)}; the files of the splits are read alone"
+        remarks = (remark,) if unread else ()
+        return {split: replace(_join(parts), remarks=remarks) for split, parts in splits.items()}
     if not texts:
         raise DataError(f"{path}: no files in this folder to read text from")
-    return {"train": _join([_file(file, column) for file in texts], where=str(path))}
+    remarks = (f"{path}: {len(texts)} files are joined: {table_folders.list_names(texts)}",) if len(texts) > 1 else ()
+    return {"train": replace(_join([_file(file, column) for file in texts], where=str(path)), remarks=remarks)}
 
 
 def _file(path: Path, column: str) -> Documents:
@@ -117,7 +122,9 @@ def _join(parts: Sequence[Documents], where: str = "") -> Documents:
         return chain.from_iterable(parts)
 
     where = where or " and ".join(part.where for part in parts)
-    return Documents(where, read, "".join(part.key for part in parts), sum(part.bytes for part in parts))
+    remarks = tuple(dict.fromkeys(remark for part in parts for remark in part.remarks))
+    key, size = "".join(part.key for part in parts), sum(part.bytes for part in parts)
+    return Documents(where, read, key, size, remarks=remarks)
 
 
 def _merge(sources: Sequence[dict[str, Documents]]) -> dict[str, Documents]:
@@ -194,7 +201,7 @@ def _add_missing_splits(splits: dict[str, Documents]) -> dict[str, Documents]:
     many = sum(1 for _ in islice(train, DOCUMENTS_PER_HELD_OUT)) == DOCUMENTS_PER_HELD_OUT
     select, names = (_by_document, ("train", "valid", "test")) if many else (_by_characters, ("train", "valid"))
     return splits | {
-        name: Documents(train.where, partial(select, train, name), f"{train.key}{name}", train.bytes)
+        name: replace(train, read=partial(select, train, name), key=f"{train.key}{name}")
         for name in names
         if name == "train" or name not in splits
     }

@@ -1,10 +1,10 @@
 // Data of the page: one inspection (see inspection/json_format.py), with maps that are unpacked on demand.
 // A map is stored per head as levels: level 0 has every cell, level k the largest of 2^k x 2^k cells. A level is split into tiles.
-// A tile is base64 of deflated bytes: all high bytes, then all low bytes, of weights times 65535. null = all zeros.
+// A tile is base64 of deflated bytes: all highest, all middle, all lowest bytes of weights times 2^24 - 1. null = all zeros.
 
 import { translateTerm, t, translateSummary } from "./i18n.js";
 
-const MAX_UINT16 = 65535;
+const WEIGHT_SCALE = 2 ** 24 - 1;
 
 function bytesOf(text) {
   const raw = atob(text);
@@ -22,7 +22,7 @@ async function decodeTile(text, count) {
   const values = new Float32Array(count);
   if (text === null) return values;
   const bytes = await inflate(bytesOf(text));
-  for (let i = 0; i < count; i++) values[i] = ((bytes[i] << 8) | bytes[count + i]) / MAX_UINT16;
+  for (let i = 0; i < count; i++) values[i] = ((bytes[i] << 16) | (bytes[count + i] << 8) | bytes[2 * count + i]) / WEIGHT_SCALE;
   return values;
 }
 

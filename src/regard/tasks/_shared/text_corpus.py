@@ -70,6 +70,7 @@ class Corpus:
         return [
             data_summary.format_counts("tokens", counts, characters, vocabulary),
             data_summary.format_first_example("words", f"{start} …"),
+            *dict.fromkeys(remark for documents in self._splits.values() for remark in documents.remarks),
         ]
 
     def fingerprint(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.core.errors import DataError
-from regard.core.example_statistics import record_mean, record_statistics
+from regard.core.example_statistics import is_collecting, record_mean, record_statistics
 from regard.core.extras import require
 from regard.data.text.languages import script_of
 
@@ -86,11 +86,11 @@ def _columns(references: References, normalize: Callable[[str], str]) -> Any:
 
 def _record_bleu(name: str, metric: Any, hypotheses: Sequence[str], columns: Any) -> None:
     """Record the n-gram counts of each caption, from whose sums BLEU is computed."""
-    if hypotheses:
+    if hypotheses and is_collecting():
         record_statistics(
             name,
             metric._extract_corpus_statistics(hypotheses, columns),
-            lambda rows: float(metric._aggregate_and_compute(rows.tolist()).score),
+            lambda rows: float(metric._compute_score_from_stats(rows.sum(axis=0).tolist()).score),
         )
 
 

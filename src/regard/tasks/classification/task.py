@@ -42,7 +42,8 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.unknown_words import find_unknown_words
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
-from regard.tasks.classification import inspect, metrics
+from regard.tasks.classification import baselines, inspect, metrics
+from regard.tasks.classification.baselines import LabelledTexts
 from regard.tasks.classification.inspect import ClassifiedDocument, DocumentModel
 
 LABELS_FILE = "labels.json"
@@ -252,6 +253,19 @@ class Classification(Task):
             tokenizer=self.tokenizer,
             budget=self._inference_budget,
         )
+
+    def baselines(self, split: str) -> dict[str, float]:
+        """Return the accuracy of an NB-SVM and of an SVM over character n-grams; an empty document counts as wrong."""
+        if self.multi_label:
+            return {}
+        valid = self._labelled_texts("valid") if "valid" in self.documents and split != "valid" else None
+        return baselines.baseline_metrics(self._labelled_texts("train"), valid, self._labelled_texts(split))
+
+    def _labelled_texts(self, split: str) -> LabelledTexts:
+        indices = {name: index for index, name in enumerate(self.label_names)}
+        documents = list(example_splits.get_split(self.documents, split))
+        labels = [indices.get(document.labels[0], -1) if document.text.strip() else -1 for document in documents]
+        return LabelledTexts([document.text for document in documents], labels)
 
     def signatures(self) -> dict[str, str]:
         table = metrics.MULTI_LABEL_SIGNATURES if self.multi_label else metrics.SINGLE_LABEL_SIGNATURES

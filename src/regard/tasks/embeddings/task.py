@@ -222,7 +222,8 @@ class Embeddings(Task):
         preview = " ".join(next(iter(documents["train"]))[:PREVIEW_CHARACTERS].split())  # with rare words
         vocabulary = data_summary.format_vocabulary(num_words, "different words")
         counts = data_summary.format_counts("words", splits, vocabulary, rare_words)
-        return [counts, data_summary.format_first_example("words", f"{preview} …")]
+        remarks = dict.fromkeys(remark for part in documents.values() for remark in part.remarks)
+        return [counts, data_summary.format_first_example("words", f"{preview} …"), *remarks]
 
     def word_space(self, model: EmbeddingModel) -> WordSpace:
         """Return the words and the model's current vectors."""

@@ -38,7 +38,7 @@ BATCH_IMAGES = 256  # images per forward pass in evaluation
 class Config:
     """Image source, size and augmentation. Without a path, the digits of scikit-learn are used."""
 
-    path: Path | None = None  # a folder by class, an archive, idx or .npz files of images
+    path: Path | None = None  # a folder by class, images with labels.csv, an archive, idx or .npz files
     dataset: str = dataset.BUILT_IN  # without a path: digits, or hf:… for Hugging Face
     height: int = 0  # rows that every image is resized to; 0: those of the first image
     width: int = 0  # columns that every image is resized to; 0: those of the first image

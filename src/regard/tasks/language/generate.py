@@ -1,7 +1,7 @@
 """Scoring and generation with a language model, both in windows of the context length.
 
 A text longer than the context is scored in windows that overlap by half. Generation works in the same way: when the
-context is full, its last half is encoded again after a BOS token, as in training, and generation continues from there.
+context is full, its last half is encoded again, after a BOS token as in training, and generation continues from there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from regard.core.data_specs import LanguageSpec
 from regard.core.progress import track
@@ -62,10 +63,19 @@ def empty_source(batch_size: int, device: torch.device) -> Padded:
     return Padded(lengths[:, None][:, :0], lengths)
 
 
+def start_tokens(sizes: LanguageSpec) -> TokenIds:
+    """Return the tokens before every text: BOS, or none."""
+    return (sizes.special_tokens.bos,) if sizes.start_token else ()
+
+
 def token_nats(
     model: Decoder, texts: Sequence[TokenArray], sizes: LanguageSpec, device: torch.device
 ) -> list[NDArray[np.float64]]:
-    """Token arrays (n) -> -log p of their tokens (n); long texts are scored in windows that overlap by half."""
+    """Token arrays (n) -> -log p of their tokens (n); long texts are scored in windows that overlap by half.
+
+    Without a BOS token the first token of a text is not predicted; it counts 0.
+    """
+    before = len(start_tokens(sizes))
     nats = [np.zeros(len(tokens)) for tokens in texts]
     windows = [
         (text_index, window)
@@ -77,12 +87,15 @@ def token_nats(
     batches = [windows[i : i + batch_size] for i in range(0, len(windows), batch_size)]
     for batch in track(batches, total=len(windows), size=len):
         length = max(window.stop - window.start for _, window in batch)
-        tokens = torch.full((len(batch), length + 1), sizes.special_tokens.bos)
+        tokens = torch.full((len(batch), length + before), sizes.special_tokens.bos)
         for row, (text_index, window) in zip(tokens, batch, strict=True):
             crop = texts[text_index][window.start : window.stop].astype(np.int64)
-            row[1 : len(crop) + 1] = torch.from_numpy(crop)
+            row[before : len(crop) + before] = torch.from_numpy(crop)
+        if tokens.shape[1] < 2:  # a single token without BOS
+            continue
         tokens = tokens.to(device)
         log_probs = gather_log_probs(log_probabilities(model, empty_source(len(batch), device), tokens), tokens)
+        log_probs = pad(log_probs, (1 - before, 0))
         for row, (text_index, window) in zip(log_probs.double().cpu().numpy(), batch, strict=True):
             scored = row[window.scored_from - window.start : window.stop - window.start]
             nats[text_index][window.scored_from : window.stop] = -scored
@@ -223,7 +236,7 @@ def _equal_length_groups(rows: Sequence[TokenIds]) -> Iterator[list[int]]:
 def _encode_windows(model: Decoder, windows: Sequence[TokenIds], sizes: LanguageSpec, device: torch.device) -> State:
     """Windows of equal length -> the state before their last token."""
     state = model.start(empty_source(len(windows), device))
-    if windows[0]:
-        tokens = torch.tensor([[sizes.special_tokens.bos, *window[:-1]] for window in windows], device=device)
+    if windows[0][1 - len(start_tokens(sizes)) :]:
+        tokens = torch.tensor([[*start_tokens(sizes), *window[:-1]] for window in windows], device=device)
         _, state = model.features(tokens, state)
     return state

@@ -33,32 +33,30 @@ def build_inspectable(
     source: Padded,
     remarks: tuple[str, ...] = (),
 ) -> Inspectable:
-    """A prompt and its continuation -> axes, every token with its alternatives, and a replay."""
+    """A prompt, BOS first if texts have one, and its continuation -> axes, tokens with alternatives, and a replay."""
+    first, *rest = prompt
+    prompt = tuple(rest)
     new_tokens = (*continuation.tokens, special_tokens.eos) if continuation.finished else continuation.tokens
-    row = torch.tensor([[special_tokens.bos, *prompt, *new_tokens]], device=source.tokens.device)  # (1 n+1)
+    row = torch.tensor([[first, *prompt, *new_tokens]], device=source.tokens.device)  # (1 n+1)
     inputs, targets = row[:, :-1], row[0, 1:]
     start_time = time.perf_counter()
     log_probs = log_probabilities(model, source, row)
     target_log_probs = gather_log_probs(log_probs, row)[0]
     seconds = time.perf_counter() - start_time
     alternatives = log_probs[0].topk(min(NUM_ALTERNATIVES, log_probs.shape[-1]), dim=-1).indices
-    items = tuple(
-        Item(token_name(token, tokenizer), special=token < len(SPECIAL_TOKENS)) for token in (*prompt, *new_tokens)
-    )
+    items = tuple(_item(token, tokenizer) for token in (*prompt, *new_tokens))
     score = float(target_log_probs[len(prompt) :].sum())
     return Inspectable(
-        title=tokenizer.decode([prompt])[0] or "a text from nothing",
+        title=tokenizer.decode([(first, *prompt)])[0] or "a text from nothing",
         axes={
             "output": Axis(items, "text"),
-            "read": Axis(
-                (Item(tokenizer.token_text(special_tokens.bos), special=True), *items[:-1]), "read", input="read"
-            ),
+            "read": Axis((_item(first, tokenizer), *items[:-1]), "read", input="read"),
         },
         query_axes={"text": (AxisRef("output"),)},
         key_axes={"text": (AxisRef("read"),)},
         outputs=(
             Output(
-                tokenizer.decode([(*prompt, *continuation.tokens)])[0],
+                tokenizer.decode([(first, *prompt, *continuation.tokens)])[0],
                 score=score,
                 rank=score,
                 tokens=with_alternatives(
@@ -80,6 +78,10 @@ def build_inspectable(
         remarks=remarks,
         extra={"next_token": _raw_texts(targets.tolist(), alternatives.tolist(), len(prompt), tokenizer)},
     )
+
+
+def _item(token: int, tokenizer: Tokenizer) -> Item:
+    return Item(token_name(token, tokenizer), special=token < len(SPECIAL_TOKENS))
 
 
 def _raw_texts(

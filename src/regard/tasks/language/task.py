@@ -30,8 +30,16 @@ from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
-from regard.tasks.language import inspect
-from regard.tasks.language.generate import Continuation, TokenIds, context_window, empty_source, generate, token_nats
+from regard.tasks.language import inspect, kneser_ney
+from regard.tasks.language.generate import (
+    Continuation,
+    TokenIds,
+    context_window,
+    empty_source,
+    generate,
+    start_tokens,
+    token_nats,
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class Config:
     lowercase: bool = False  # lowercase all text
     min_frequency: int = 1  # minimum count of a token in the training text
     context: int = 128  # context length in tokens
+    start_token: bool = True  # begin every text with a BOS token; false: as published GPT-2 models do
     batch_size: int = 32  # crops of the context length in a batch
     eval_tokens: int = 200_000  # maximum number of tokens of a split that are scored
     max_memory_mb: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
@@ -103,7 +112,12 @@ class Language(Task):
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.special_tokens = config, tokenizer, SpecialTokens()
         self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
-        self.spec = LanguageSpec(tokenizer.vocab_size, max_length=config.context, special_tokens=self.special_tokens)
+        self.spec = LanguageSpec(
+            tokenizer.vocab_size,
+            max_length=config.context,
+            special_tokens=self.special_tokens,
+            start_token=config.start_token,
+        )
         self.examples = (*examples, "")  # prompts, and an empty one
 
     def as_test_data(self) -> Language:
@@ -119,8 +133,10 @@ class Language(Task):
         )
 
     def collate(self, examples: Indices) -> CropBatch:
-        """Positions -> crops of the context length, each after a BOS token."""
+        """Positions -> crops of the context length, each after a BOS token if the texts have one."""
         targets = self.corpus.stream("train").crops(examples, self.config.context)
+        if not self.config.start_token:
+            return CropBatch(targets[:, :-1], targets[:, 1:])
         bos = torch.full((len(targets), 1), self.special_tokens.bos)
         return CropBatch(torch.cat([bos, targets[:, :-1]], dim=1), targets)
 
@@ -140,13 +156,21 @@ class Language(Task):
         total, starts = float(nats.sum()), np.arange(0, len(tokens), self.config.context)
         window_sizes = np.diff(np.append(starts, len(tokens)))
         record_mean("nats", np.add.reduceat(nats, starts), weights=window_sizes, num_examples=len(tokens))
-        mean = total / len(tokens)
+        mean = total / max(1, len(tokens) - (not self.config.start_token))  # without BOS the first is not predicted
         num_characters = text.num_characters * len(tokens) / len(text.tokens)
         return {
             "nats": mean,
             "perplexity": math.exp(min(mean, 700.0)),
             "bits_per_character": total / math.log(2) / num_characters,
         }
+
+    def baselines(self, split: str) -> dict[str, float]:
+        """Return nats per token of an n-gram model with modified Kneser-Ney smoothing, on the same tokens."""
+        train, valid = (self.corpus.stream(name).tokens for name in ("train", "valid"))
+        test = self.corpus.stream(split).tokens[: self.config.eval_tokens]
+        half = valid[: len(valid) // 2] if split == "valid" else valid  # the order is chosen on the first half
+        nats, order = kneser_ney.baseline_nats(train, half, test, self.spec.vocab_size)
+        return {"kneser_ney.nats": float(nats.mean()), "kneser_ney.order": float(order)}
 
     def signatures(self) -> dict[str, str]:
         context = self.config.context
@@ -195,7 +219,8 @@ class Language(Task):
     def _prompt(self, text: str, options: Options) -> TokenIds:
         if text and options.prompt:
             raise ConfigError("prompt: the text to continue is given twice; give it as input or as prompt=…")
-        return tuple(self.tokenizer.encode([text or options.prompt])[0]) if text or options.prompt else ()
+        tokens = tuple(self.tokenizer.encode([text or options.prompt])[0]) if text or options.prompt else ()
+        return tokens if tokens or self.config.start_token else (self.special_tokens.bos,)
 
     def _generate(
         self,
@@ -238,7 +263,7 @@ class Language(Task):
             continuation = self._generate(model, [prompt], options, decoding, device)[0][0]
             return inspect.build_inspectable(
                 model,
-                prompt,
+                (*start_tokens(self.spec), *prompt),
                 continuation,
                 tokenizer=self.tokenizer,
                 special_tokens=self.special_tokens,
@@ -246,12 +271,14 @@ class Language(Task):
                 remarks=self._cut_remarks(len(whole), len(prompt)),
             )
 
-    def _cut_remarks(self, length: int, kept: int) -> tuple[str, ...]:
-        """Return a remark if the model attends to only the last `kept` tokens of a text."""
-        if kept == length:
+    def _cut_remarks(self, length: int, num_used: int) -> tuple[str, ...]:
+        """Return a remark if the model attends to only the last `num_used` tokens of a text."""
+        if num_used == length:
             return ()
         context = self.spec.max_length
-        return (f"the context has {context} tokens: only the last {kept:,} of the {length:,} input tokens are used",)
+        return (
+            f"the context has {context} tokens: only the last {num_used:,} of the {length:,} input tokens are used",
+        )
 
 
 def _restore_prompt(raw_prompt: str, decoded_prompt: str, decoded: str) -> str:

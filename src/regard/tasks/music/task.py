@@ -314,12 +314,13 @@ class Music(Task):
     def wrong_condition_nats(self, model: Decoder, split: str) -> dict[str, float]:
         """Return nats given the classes of another piece of the split; empty if all pieces have the same classes."""
         classes = self._class_tokens(split) if self.classes.names else []
-        wrong = [
-            next((other for other in classes[i:] + classes[:i] if other != own), own) for i, own in enumerate(classes)
+        swapped = [
+            next((candidate for candidate in classes[i:] + classes[:i] if candidate != tokens), tokens)
+            for i, tokens in enumerate(classes)
         ]
-        if wrong == classes:
+        if swapped == classes:
             return {}
-        condition, name = partial(class_condition, classes=wrong), "nats_wrong_condition"
+        condition, name = partial(class_condition, classes=swapped), "nats_wrong_condition"
         return {name: self._mean_nats(model, split, condition, name=name)}
 
     def lower_voice_nats(self, model: Decoder, split: str) -> dict[str, float]:
@@ -338,11 +339,11 @@ class Music(Task):
         context = f"windows of {self.config.window} overlapping by half" if self.config.window else "entire pieces"
         counted = "rests included; special tokens and padding not"
         text = f"mean -log p per note token ({counted}), {context}, untransposed"
-        given = ", ".join(self.config.conditions)
+        names = ", ".join(self.config.conditions)
         return {
-            "nats": f"{text}; no condition given" if given else text,
-            "nats_conditioned": f"as nats, given the true {given} of each piece",
-            "nats_wrong_condition": f"as nats, given the {given} of another piece",
+            "nats": f"{text}; no condition given" if names else text,
+            "nats_conditioned": f"as nats, given the true {names} of each piece",
+            "nats_wrong_condition": f"as nats, given the {names} of another piece",
         }
 
     def save(self, folder: Path) -> None:

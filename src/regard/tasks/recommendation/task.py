@@ -205,9 +205,9 @@ def summarize_data(data: RatingsCollection) -> list[str]:
 
 
 def measure(config: Config) -> DataSize:
-    """Return the number of training ratings."""
+    """Return the numbers of training ratings and of users."""
     data = build(config).data
-    return DataSize("rating", int((data.split_ids == TRAIN).sum()))
+    return DataSize("rating", int((data.split_ids == TRAIN).sum()), rows=len(data.users.ids))
 
 
 def build(config: Config, folder: Path | None = None) -> Recommendation:

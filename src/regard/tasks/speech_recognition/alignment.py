@@ -24,6 +24,7 @@ from regard.layers.fuse_for_decoding import original_model
 
 FRAME_AXIS = "frames"  # key axis of attention over the states of the encoder
 BATCH_UTTERANCES = 32
+SPAN_SHARE = 0.8  # of the attention of a token that is in its span
 
 
 class AlignmentScores(NamedTuple):
@@ -110,13 +111,13 @@ def _compare(weights: NDArray[np.float64], spans: Sequence[WordSpan], reduction:
 def token_times(weights: Tensor, reduction: int) -> list[tuple[float, float]]:
     """Weights (t s) -> start and stop in seconds of the states that hold most of each token's attention.
 
-    The shortest span around the peak that has half of the attention.
+    The shortest span around the peak that has SPAN_SHARE of the attention.
     """
     times = state_times(weights.shape[1], reduction)
     spans = []
     for row in weights.double().cpu().numpy():
         low = high = int(row.argmax())
-        while row[low : high + 1].sum() < 0.5 * row.sum() and (low > 0 or high < len(row) - 1):
+        while row[low : high + 1].sum() < SPAN_SHARE * row.sum() and (low > 0 or high < len(row) - 1):
             left, right = (row[low - 1] if low else -1.0), (row[high + 1] if high < len(row) - 1 else -1.0)
             low, high = (low - 1, high) if left >= right else (low, high + 1)
         spans.append((float(times[low, 0]), float(times[high, 1])))

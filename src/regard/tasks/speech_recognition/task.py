@@ -257,11 +257,11 @@ class SpeechRecognition(Task):
     def search_transcripts(
         self, model: SpeechModel, features: Sequence[Features], decoding: DecodingStrategy
     ) -> list[list[Hypothesis]]:
-        """Features (t m) of each recording -> its transcripts, best first."""
+        """Features (t m) of each recording -> its transcripts, best first; at most one token per state."""
 
         def load_batch(indices: Indices, device: torch.device) -> SearchBatch:
             source = alignment.collate_features([features[i] for i in indices.tolist()])
-            limits = torch.full((len(indices),), self.spec.max_length - 1, device=device)
+            limits = (source.lengths // model.reduction + 1).clamp(max=self.spec.max_length - 1).to(device)
             return SearchBatch(SpeechFrames(source.frames.to(device), source.lengths.to(device)), limits)
 
         lengths = np.array([len(part) for part in features], np.int64)

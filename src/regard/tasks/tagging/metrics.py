@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from regard.core.example_statistics import Rows, record_mean, record_statistics
+from regard.core.example_statistics import Rows, is_collecting, record_mean, record_statistics
 from regard.core.extras import require
 from regard.data.text.tag_schemes import OUTSIDE, SEQEVAL_NAMES, tags_to_entities
 
@@ -19,6 +19,7 @@ SIGNATURES = {
     "f1_macro": f"mean of the F1 of each type, {SEQEVAL_NOTE}",
     "accuracy": "fraction of units whose tag is correct",
     "loss": "mean -log p of the true tags, in nats per unit",
+    "f1_new_templates": "f1 on built-in sentences whose templates are not in the training data",
     "f1.TYPE": f"F1 of the entities of one type, with its precision, recall and count (support), {SEQEVAL_NOTE}",
 }
 REPORT_COLUMNS = {"f1": "f1-score", "precision": "precision", "recall": "recall", "support": "support"}
@@ -47,6 +48,8 @@ def compute_metrics(references: Tags, predictions: Tags) -> dict[str, float]:
 
 def _record(references: Tags, predictions: Tags) -> None:
     """Record the numbers of correct, predicted and true entities of each sentence, and of correct tags."""
+    if not is_collecting():
+        return
     sides = [[set(tags_to_entities(tags, "bio")) for tags in side] for side in (references, predictions)]
     rows = [(len(true & predicted), len(predicted), len(true)) for true, predicted in zip(*sides, strict=True)]
     record_statistics("f1", rows, _row_f1)

@@ -46,7 +46,7 @@ from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from regard.data.text.unknown_words import MAX_WORDS, WORD, find_unknown_words
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
-from regard.tasks.tagging import inspect, metrics
+from regard.tasks.tagging import baselines, inspect, metrics
 from regard.tasks.tagging.inspect import TaggedText, TaggingModel
 from regard.tasks.tagging.prediction import TaggingResult, to_prediction
 
@@ -197,6 +197,12 @@ class Tagging(Task):
             return by_type
         references, predictions, _ = self._tag_split(model, entities.TEMPLATES)
         return by_type | {"f1_new_templates": metrics.compute_metrics(references, predictions)["f1"]}
+
+    def baselines(self, split: str) -> dict[str, float]:
+        """Return the metrics of a linear-chain CRF with hand-made features."""
+        train = [sentence for sentence in example_splits.get_split(self.sentences, "train") if sentence.units]
+        test = [sentence for sentence in example_splits.get_split(self.sentences, split) if sentence.units]
+        return baselines.baseline_metrics(train, test)
 
     def signatures(self) -> dict[str, str]:
         return metrics.SIGNATURES

@@ -14,7 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from regard.attention.record import attention_modules, record
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError, MissingExtra, did_you_mean
-from regard.core.example_statistics import record_statistics
+from regard.core.example_statistics import is_collecting, record_statistics
 from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
 from regard.data import batching
@@ -75,11 +75,11 @@ def compute_metrics(hypotheses: Sequence[str], references: Sequence[str], *, tok
 
 def record_corpus_metric(name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[Any]) -> None:
     """Record the counts of each sentence, from whose sums a sacreBLEU metric is computed."""
-    if hypotheses:
+    if hypotheses and is_collecting():
         record_statistics(
             name,
             metric._extract_corpus_statistics(hypotheses, references),
-            lambda rows: float(metric._aggregate_and_compute(rows.tolist()).score),
+            lambda rows: float(metric._compute_score_from_stats(rows.sum(axis=0).tolist()).score),
         )
 
 

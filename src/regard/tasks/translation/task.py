@@ -39,7 +39,7 @@ from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.batch_search import SearchBatch, max_batch_size, search_batches
 from regard.tasks._shared.teacher_forcing import loss_per_token, teacher_forcing_loss
-from regard.tasks.translation import inspect, metrics
+from regard.tasks.translation import baselines, inspect, metrics
 
 DEFAULT_EXAMPLES = {"ko": "간호사는 도서관에서 새 책을 읽고 있어요."}  # for runs without stored examples, by language
 DEFAULT_EXAMPLE = "The nurse is reading a new book."
@@ -243,6 +243,17 @@ class Translation(Task):
         )
         scores |= {"loss": loss, "perplexity": math.exp(min(loss, MAX_LOSS_EXPONENT))}
         return scores | ({"too_long": float(fits.count(False))} if not all(fits) else {})
+
+    def baselines(self, split: str) -> dict[str, float]:
+        """Return the metrics of a translation memory and of a translation word by word."""
+        pairs, train = self.split(split), list(self.pairs["train"])
+        references = [target for _, target in pairs]
+        scores: dict[str, float] = {}
+        for name, translate in baselines.BASELINES.items():
+            hypotheses = translate(train, [source for source, _ in pairs])
+            values = metrics.compute_metrics(hypotheses, references, tokenize=self.bleu_tokenizer)
+            scores |= {f"{name}.{metric}": value for metric, value in values.items()}
+        return scores
 
     def extra_metrics(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """Return `aer`, the lowest alignment error rate of all layers, if the true alignment is known."""

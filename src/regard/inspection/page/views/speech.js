@@ -11,13 +11,14 @@ import { nbest } from "./alignment.js";
 
 const FRAME_AXIS = "frames";
 const LABEL_PIXELS = 84; // left of the time axis
+const RIGHT_PIXELS = 16; // right of the time axis, for half of the last label
 const [WAVE_PIXELS, BAND_PIXELS, ROW_PIXELS, AXIS_PIXELS] = [64, 3, 20, 22]; // heights
-const SPAN_SHARE = 0.5; // of the attention that is in the attended span
+const SPAN_SHARE = 0.8; // of the attention that is in the attended span
 const MIN_SELECTION_SECONDS = 0.03;
 
 const timeMaps = (data) => data.maps.filter((map) => map.keys === FRAME_AXIS && map.queries !== FRAME_AXIS && !map.long);
 
-// The shortest span around the largest weight that has half of the attention, in seconds.
+// The shortest span around the largest weight that has most of the attention, in seconds.
 function attendedSpan(weights, stateSeconds) {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   let low = strongest(weights);
@@ -40,11 +41,12 @@ class SpeechPicture {
     const { frames, bands } = speech;
     const upright = Float32Array.from({ length: frames * bands }, (_, i) => bytes[(i % frames) * bands + bands - 1 - Math.floor(i / frames)]);
     Object.assign(this, { speech, tokens, weights, source: pixels(upright, bands, frames, 255), row: null, selection: null, time: null });
-    this.plotWidth = Math.max(240, Math.min(room - LABEL_PIXELS, Math.max(420, speech.seconds * 260)));
+    this.plotWidth = Math.max(240, Math.min(room - LABEL_PIXELS - RIGHT_PIXELS, Math.max(420, speech.seconds * 260)));
     this.bandsHeight = bands * BAND_PIXELS;
     this.rowsTop = WAVE_PIXELS + this.bandsHeight + 6;
     this.height = this.rowsTop + tokens.length * ROW_PIXELS + AXIS_PIXELS;
-    Object.assign(this, sharpCanvas(LABEL_PIXELS + this.plotWidth, this.height, { class: "picture speech-picture", role: "application", tabindex: 0, "data-key": "speech:picture",
+    this.width = LABEL_PIXELS + this.plotWidth + RIGHT_PIXELS;
+    Object.assign(this, sharpCanvas(this.width, this.height, { class: "picture speech-picture", role: "application", tabindex: 0, "data-key": "speech:picture",
       "aria-label": t`Waveform, spectrogram and the attention of ${tokens.length} tokens over time. Up and down select a token, Enter plays its span.` }));
   }
 
@@ -54,7 +56,7 @@ class SpeechPicture {
 
   timeAt(event) {
     const area = this.canvas.getBoundingClientRect();
-    const x = ((event.clientX - area.left) / area.width) * (LABEL_PIXELS + this.plotWidth);
+    const x = ((event.clientX - area.left) / area.width) * this.width;
     return Math.max(0, Math.min(this.speech.seconds, ((x - LABEL_PIXELS) / this.plotWidth) * this.speech.seconds));
   }
 
@@ -67,7 +69,7 @@ class SpeechPicture {
   draw() {
     const { context, speech } = this;
     const ink = getComputedStyle(document.body).color;
-    context.clearRect(0, 0, LABEL_PIXELS + this.plotWidth, this.height);
+    context.clearRect(0, 0, this.width, this.height);
     this.drawWave(ink);
     context.imageSmoothingEnabled = false;
     context.drawImage(this.source, LABEL_PIXELS, WAVE_PIXELS, this.plotWidth, this.bandsHeight);
@@ -123,10 +125,11 @@ class SpeechPicture {
     context.globalAlpha = 0.08;
     context.fillRect(LABEL_PIXELS, y + 1, this.plotWidth, ROW_PIXELS - 2);
     context.fillStyle = row === this.row ? "#ff8c1a" : headColor(0);
+    const top = this.weights ? maximum(this.weights[row]) : 1;
     this.weights?.[row].forEach((weight, state) => {
-      if (weight < 0.01) return;
+      if (weight < 0.02 * top) return;
       const [start, stop] = [state, state + 1].map((edge) => this.x(Math.min(this.speech.seconds, edge * this.speech.state_seconds)));
-      context.globalAlpha = Math.min(1, weight);
+      context.globalAlpha = weight / top;
       context.fillRect(start, y + 1, stop - start, ROW_PIXELS - 2);
     });
     context.globalAlpha = 1;

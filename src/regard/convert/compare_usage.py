@@ -1,0 +1,148 @@
+"""Predictions of an exported folder by the ordinary code of transformers, compared with those of the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from regard.convert import usage
+from regard.core.errors import CheckpointError
+from regard.core.extras import require
+from regard.decoding.strategy import build
+from regard.tasks._shared.image_inputs import InputImage
+from regard.training.load_run import LoadedRun
+
+MIN_INPUTS = 20  # inputs on which both libraries are compared
+MAX_PREFIX_WORDS = 40
+NEW_TOKENS = 16  # of a continuation, as in usage.py
+MASK = "[MASK]"
+PROBABILITY_TOLERANCE = 1e-3
+RESIZED_TOLERANCE = 0.05  # of images that both libraries resize, possibly with other rounding
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+
+
+class Checked(NamedTuple):
+    """The inputs of a comparison: their number, and the source text of an example for the README."""
+
+    count: int
+    example: str
+
+
+def check_usage(parts: LoadedRun, folder: Path, use: Callable[..., Any]) -> Checked:
+    """Run the ordinary code on the exported folder; raise a CheckpointError if a prediction differs."""
+    checked = COMPARISONS[use](parts, str(folder))
+    if not checked.count:
+        raise CheckpointError(f"{parts.folder}: no examples on which the export can be compared; nothing was written")
+    return checked
+
+
+def _translations(parts: LoadedRun, folder: str) -> Checked:
+    texts = with_beginnings(parts.task.comparison_inputs or parts.task.examples)[:MIN_INPUTS]
+    inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
+    predictions = parts.task.predict(parts.model, inputs, options, build("greedy"))
+    _check(parts, texts, [row[0].text for row in predictions], usage.translate(folder, texts))
+    return Checked(len(texts), repr(texts[:1]))
+
+
+def _continuations(parts: LoadedRun, folder: str) -> Checked:
+    texts = [text for text in with_beginnings(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
+    options = parts.recipe.task.module("tasks").Options(tokens=NEW_TOKENS, temperature=0.0)
+    predictions = parts.task.predict(parts.model, texts, options, build("greedy"))
+    _check(parts, texts, [row[0].text for row in predictions], usage.continue_texts(folder, texts))
+    return Checked(len(texts), repr(texts[:1]))
+
+
+def _masks(parts: LoadedRun, folder: str) -> Checked:
+    masked = dict.fromkeys(text for text in masked_texts(parts.task.examples) if _fits(parts, text, 2))
+    texts = list(masked)[:MIN_INPUTS]
+    inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
+    predictions = parts.task.predict(parts.model, inputs, options, None)
+    expected = [row[0].value[0][0][0].strip() for row in predictions]  # the best candidate of the only mask
+    names = {"<pad>", "<unk>", "<s>", "</s>", MASK, ""}  # regard never predicts special tokens
+    tokens = [next((token for token in row if token not in names), "") for row in usage.fill_masks(folder, texts)]
+    _check(parts, texts, expected, tokens)
+    return Checked(len(texts), repr(texts[:1]))
+
+
+def _fits(parts: LoadedRun, text: str, others: int) -> bool:
+    """Return True if a text and `others` further tokens fit into the context of the model."""
+    tokenizer = parts.task.tokenizer  # type: ignore[attr-defined]  # of language tasks
+    return len(tokenizer.encode([text])[0]) + others <= parts.task.spec.max_length
+
+
+def _images(parts: LoadedRun, folder: str) -> Checked:
+    images = list(_random_images(parts.task))
+    inputs = [InputImage("", parts.task.shape.apply(image)[...], ()) for image in images]  # type: ignore[attr-defined]
+    classes = parts.task.classes  # type: ignore[attr-defined]
+    options = parts.recipe.task.module("tasks").Options(n=len(classes))
+    expected = parts.task.predict(parts.model, inputs, options, None)
+    for index, (row, actual) in enumerate(zip(expected, usage.classify_images(folder, images), strict=True)):
+        is_resized = images[index].size != (parts.task.spec.width, parts.task.spec.height)
+        tolerance = RESIZED_TOLERANCE if is_resized else PROBABILITY_TOLERANCE
+        gap = max(abs(math.exp(prediction.score or 0.0) - actual[prediction.text]) for prediction in row)
+        if gap > tolerance:
+            raise CheckpointError(
+                f"{parts.folder}: transformers gives probabilities that differ by {gap:.2g}; nothing was written"
+            )
+    return Checked(len(images), "[Image.open(FILE)]")
+
+
+def _random_images(task: Any) -> Iterator[Any]:
+    """Yield images of the size of the model and, if it resizes by stretching, of other sizes."""
+    image_module, random = require("PIL.Image", extra="vision"), np.random.default_rng(0)
+    for index in range(MIN_INPUTS):
+        scale = 1 if index % 2 or task.shape.fit != "stretch" else 1 + index % 3
+        size = task.shape.height * scale, task.shape.width * scale, 3
+        levels = random.integers(0, 256, size, dtype=np.uint8)
+        if task.shape.channels == 1:
+            levels = np.repeat(levels[..., :1], 3, axis=-1)
+        yield image_module.fromarray(levels)
+
+
+def with_beginnings(texts: Sequence[str]) -> list[str]:
+    """Return the texts and their beginnings, shortest first after the texts themselves."""
+    inputs = dict.fromkeys(text for text in texts if text.strip())
+    for length in range(1, MAX_PREFIX_WORDS):
+        for text in texts:
+            words = text.split()
+            if length < len(words):
+                inputs.setdefault(" ".join(words[:length]))
+    return list(inputs)
+
+
+def masked_texts(texts: Sequence[str]) -> Iterator[str]:
+    """Yield every text with each of its words masked in turn."""
+    for text in texts:
+        words = [word for word in text.split() if MASK not in word]
+        for index in range(len(words)):
+            yield " ".join([*words[:index], MASK, *words[index + 1 :]])
+
+
+def _check(parts: LoadedRun, texts: Sequence[str], expected: Sequence[str], actual: Sequence[str]) -> None:
+    for text, first, second in zip(texts, expected, actual, strict=True):
+        if not same_text(first, second):
+            raise CheckpointError(
+                f"{parts.folder}: for {text!r} regard predicts {first[:60]!r} but transformers {second[:60]!r}; "
+                "nothing was written"
+            )
+
+
+def same_text(expected: str, actual: str) -> bool:
+    """Return True for equal texts, and for a text of which the other is the beginning: limits of the length differ.
+
+    transformers leaves out unknown tokens, for which regard writes U+FFFD.
+    """
+    first, second = ("".join(text.replace(UNKNOWN, "").split()) for text in (expected, actual))
+    return first == second or (bool(first and second) and (first.startswith(second) or second.startswith(first)))
+
+
+COMPARISONS: dict[Callable[..., Any], Callable[[LoadedRun, str], Checked]] = {
+    usage.translate: _translations,
+    usage.continue_texts: _continuations,
+    usage.fill_masks: _masks,
+    usage.classify_images: _images,
+}
