@@ -155,9 +155,9 @@ def _fields(kind: type) -> str:
     names = [*getattr(kind, "__dataclass_fields__", {}), *getattr(kind, "_fields", ())]
     rows = []
     for name in names:
-        found = re.search(rf"^    {name}: ([^#\n]+?)(?: = [^#\n]+?)?(?:  # (.+))?$", source, flags=re.MULTILINE)
-        if found:
-            rows.append(f"- `{name}`: `{found[1]}`" + (f". {found[2]}" if found[2] else ""))
+        match = re.search(rf"^    {name}: ([^#\n]+?)(?: = [^#\n]+?)?(?:  # (.+))?$", source, flags=re.MULTILINE)
+        if match:
+            rows.append(f"- `{name}`: `{match[1]}`" + (f". {match[2]}" if match[2] else ""))
     return "\n".join(rows) + "\n" if rows else ""
 
 
