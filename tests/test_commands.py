@@ -112,6 +112,8 @@ def training_error(params: dict[str, object], settings: list[str]) -> str | None
         return f"no file {relative(recipe)}" if is_listed else None
     if params.get("resume") is not None or any(re.fullmatch(r"[A-Z]+|…", task) for task in tasks):
         return None
+    if recipe is None and tasks and tasks[0] not in TASKS and (ROOT / "recipes" / f"{tasks[0]}.toml").exists():
+        recipe, tasks = ROOT / "recipes" / f"{tasks[0]}.toml", tasks[1:]  # a recipe by its name
     task = tasks[0] if tasks else None
     if task is None and recipe is None:
         return None
