@@ -48,8 +48,9 @@ def source_path(package: str, name: str) -> Path:
 
 
 def summary(path: Path) -> str:
-    """Return the first line of a module's docstring."""
-    return _first_line(ast.parse(path.read_text(encoding="utf-8")))
+    """Return the first paragraph of a module's docstring as one line, without references to other files."""
+    paragraph = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
+    return " ".join(paragraph.split()).partition(" See also ")[0]
 
 
 def describe(path: Path, name: str) -> Description | None:
