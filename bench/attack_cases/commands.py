@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import reliability
-from fault_injection import KILL, POWER, Shim, lose_power  # noqa: I001
+from fault_injection import KILL, POWER, Shim, lose_power
 
 from attack_cases.outcome import Outcome
 from regard.api.run import load
