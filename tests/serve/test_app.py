@@ -339,7 +339,7 @@ def test_metadata_metrics_and_documentation(client):
         (
             "/v1/translate",
             {"inputs": [1], "run": "other"},
-            400,
+            422,
             "input 1: 1 is neither a text nor a file; write a text",
         ),
         ("/v1/dance", {"inputs": ["a"]}, 404, "no run has the verb 'dance'; known: translate"),
@@ -350,18 +350,18 @@ def test_metadata_metrics_and_documentation(client):
         ("/v1/translate", {"run": "other", "inputs": ["a"], "options": 1}, 400, "options: must be an object"),
         ("/v1/translate", {"run": "other", "inputs": ["a"], "files": "x"}, 400, "files: must be a list of suffixes"),
         ("/v1/translate", {"run": "other", "inputs": ["a"], "stream": 1}, 400, "stream: must be true or false"),
-        ("/v1/translate", {"run": "other", "inputs": ["a", "b"], "stream": True}, 400, "stream: only for one input"),
-        ("/v1/translate", {"run": "other", "inputs": [{"file": "AA=="}]}, 400, "input 1: must be a text for this run"),
-        ("/v1/translate", {"run": "other", "inputs": ["a" * 100_001]}, 400, "input 1: has 100,001 characters"),
-        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": 5}, 400, "decoding: must be the name of a str"),
-        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": "os.path"}, 400, "no strategy 'os.path'"),
+        ("/v1/translate", {"run": "other", "inputs": ["a", "b"], "stream": True}, 422, "stream: only for one input"),
+        ("/v1/translate", {"run": "other", "inputs": [{"file": "AA=="}]}, 422, "input 1: must be a text for this run"),
+        ("/v1/translate", {"run": "other", "inputs": ["a" * 100_001]}, 422, "input 1: has 100,001 characters"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": 5}, 422, "decoding: must be the name of a str"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": "os.path"}, 422, "no strategy 'os.path'"),
         (
             "/v1/translate",
             {"run": "other", "inputs": ["a"] * 20, "decoding": {"name": "beam", "beam_width": 32}},
-            400,
+            422,
             "20 inputs with beam width 32: too many hypotheses; send at most 16 inputs at a time",
         ),
-        ("/v1/translate", {"run": "other", "inputs": ["a"], "files": [".exe"]}, 400, ".exe"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "files": [".exe"]}, 422, ".exe"),
         ("/v1/look", {"text": "a"}, 400, "an inspection has an input"),
         ("/v1/look", {"input": "a"}, 404, "run is missing, and several runs are served"),
         ("/v1/look", {"input": "a", "temprature": 3}, 400, "unknown field 'temprature'; did you mean 'temperature'?"),
@@ -378,7 +378,7 @@ def test_an_invalid_request_is_a_one_line_error(client, path, body, status, mess
 def test_unknown_token_ids_are_a_one_line_error(client):
     for decoding in ({"suppress_tokens": [10**9]}, {"name": "forced_prefix", "tokens": [10**9]}):
         response = translate(client, decoding=decoding)
-        assert response.status_code == 400 and "1000000000" in response.json()["error"]
+        assert response.status_code == 422 and "1000000000" in response.json()["error"]
 
 
 def test_invalid_bodies_and_methods_are_refused(client):

@@ -27,7 +27,7 @@ from regard.inspection.report import RunLike, target_of
 from regard.serve import openapi
 from regard.serve.cancellation import run_until_disconnect
 from regard.serve.docs_page import docs_page
-from regard.serve.errors import add_error_handlers, policy_headers
+from regard.serve.errors import add_error_handlers, as_unprocessable, policy_headers
 from regard.serve.inspection_cache import InspectionCache
 from regard.serve.inspections import CancelCheck, InFolder, Session
 from regard.serve.metrics import Metrics
@@ -72,8 +72,8 @@ def create_app(
     app = _create_base_app(service.pages, policy, on_close=service.close, predict_endpoint=endpoint)
     app.state.service = service
     _add_look_route(app, service)
+    _add_metadata_routes(app, service)  # before the verbs, so that POST /v1/runs gets 405
     app.add_route("/v1/{verb}", endpoint, methods=["POST"])  # other HTTP methods get 405
-    _add_metadata_routes(app, service)
     return app
 
 
@@ -270,7 +270,11 @@ def _add_look_route(app: Any, service: Service) -> None:
 
     async def look(request: Any) -> Any:
         served, inspection = parse_look_request(read_json(await request.body()), service.hosted)
-        return responses.JSONResponse(await _inspect(request, service.pages[served.name].session, inspection))
+        try:
+            data = await _inspect(request, service.pages[served.name].session, inspection)
+        except RegardError as error:
+            raise as_unprocessable(error) from None
+        return responses.JSONResponse(data)
 
     app.add_route("/v1/look", look, methods=["POST"])
 
@@ -306,6 +310,11 @@ def _add_metadata_routes(app: Any, service: Service) -> None:
         "/docs": docs,
     }.items():
         app.add_route(path, endpoint, methods=["GET"])
+    app.add_route("/v1/runs", _refuse_method, methods=["POST"])  # else it would be a verb
+
+
+async def _refuse_method(_: Any) -> Any:
+    raise require("starlette.exceptions", extra="serve").HTTPException(405, headers={"Allow": "GET, HEAD"})
 
 
 async def _inspect(request: Any, session: Session, inspection: InspectionRequest) -> dict[str, Any]:

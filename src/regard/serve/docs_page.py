@@ -66,7 +66,8 @@ def _shorten_files(value: Any) -> Any:
 def _table(body: dict[str, Any]) -> str:
     rows = []
     for name, schema in body["properties"].items():
-        properties = schema.get("properties")
+        alternatives = [schema, *schema.get("anyOf", ())]
+        properties = next((option["properties"] for option in alternatives if "properties" in option), None)
         rows += [_row(f"{name}.{key}", inner) for key, inner in (properties or {}).items()]
         if properties is None:
             rows.append(_row(name, schema, required=name in body.get("required", ())))
