@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parent
 RATE = 8000  # samples per second of the recordings
 SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
 SPLIT_INDICES = {"test": range(5), "valid": range(5, 10), "train": range(10, 50)}  # recordings of each split
-HELD_OUT_STRINGS = 400  # strings in each of valid and test
+HELD_OUT_STRINGS = {"valid": 200, "test": 400}
 DIGIT_RMS = 0.1  # loudness to which recordings are scaled
 PAUSE_SECONDS = (0.02, 0.3)  # between two digits
 MARGIN_SECONDS = (0.0, 0.4)  # before the first and after the last digit; recordings of users may be trimmed
@@ -181,7 +181,7 @@ def make_strings(
 ) -> SpeechCollection:
     """Generate the splits; no recording is in two of them. Only the extra metrics use the held-out speaker."""
     check_speaker(held_out_speaker)
-    sizes = {"train": count, "valid": min(count, HELD_OUT_STRINGS), "test": min(count, HELD_OUT_STRINGS)}
+    sizes = {"train": count} | {split: min(count, size) for split, size in HELD_OUT_STRINGS.items()}
     splits = {
         split: strings_of(
             split, size, settings, log_mel=log_mel, seed=seed, speakers=[s for s in SPEAKERS if s != held_out_speaker]
