@@ -48,7 +48,7 @@ class SpokenDigit(NamedTuple):
 
     digit: int
     speaker: str
-    index: int  # 0 … 49 of this speaker and digit
+    take: int  # 0 … 49 of this speaker and digit
     waveform: Waveform
 
 
@@ -195,7 +195,7 @@ def strings_of(
     split: str, count: int, settings: StringSettings, *, log_mel: LogMel, seed: int, speakers: Sequence[str]
 ) -> DigitStrings:
     """Generate strings from the recordings of a split and of these speakers."""
-    recordings = [r for r in load() if r.index in SPLIT_INDICES[split] and r.speaker in speakers]
+    recordings = [r for r in load() if r.take in SPLIT_INDICES[split] and r.speaker in speakers]
     split_seed = combine_seeds(seed, list(SPLIT_INDICES).index(split))
     return DigitStrings(recordings, count, settings, log_mel=log_mel, seed=split_seed)
 
