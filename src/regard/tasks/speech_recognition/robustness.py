@@ -9,6 +9,7 @@ import numpy as np
 
 from regard.data.builtin import spoken_digits
 from regard.data.builtin.spoken_digits import SPEAKERS, DigitStrings, SpokenDigit, StringPlan, StringSettings
+from regard.data.speech.audio_files import resample
 from regard.data.speech.features import Features, LogMel
 from regard.data.speech.utterances import Utterances
 from regard.tasks.speech_recognition.dtw import nearest_templates
@@ -66,11 +67,11 @@ def dtw_accuracy(log_mel: LogMel, split: str, speakers: list[str]) -> float:
 
 def _recordings(split: str, speakers: list[str]) -> list[SpokenDigit]:
     indices = spoken_digits.SPLIT_INDICES[split]
-    return [r for r in spoken_digits.load() if r.index in indices and r.speaker in speakers]
+    return [r for r in spoken_digits.load() if r.take in indices and r.speaker in speakers]
 
 
 def _features(log_mel: LogMel, recording: SpokenDigit) -> Features:
-    return log_mel(spoken_digits.resample(recording.waveform, spoken_digits.RATE, log_mel.rate))
+    return log_mel(resample(recording.waveform, spoken_digits.RATE, log_mel.rate))
 
 
 def signatures(config: Config) -> dict[str, str]:
