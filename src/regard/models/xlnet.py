@@ -69,6 +69,7 @@ class QueryPositionBias(nn.Module):
     is zero."""
 
     is_dot_product = False
+    formula = Relative.formula
 
     def __init__(self, relative: Relative) -> None:
         super().__init__()
