@@ -28,7 +28,7 @@ from regard.core.errors import ShapeError
 from regard.core.inspectable import Axis, Item, Output, Parent
 from regard.inspection.map_tiles import BoolArray, Budget, FloatArray, pack_bits, pack_floats, pack_map
 
-VERSION = 2
+VERSION = 3
 STEP_ARRAYS = ("queries", "keys", "values")  # array fields of HeadComputation
 MAX_STEP_NUMBERS = 1_500_000  # values of the steps of all heads in a page: 8 MB
 

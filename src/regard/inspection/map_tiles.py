@@ -1,8 +1,8 @@
 """Pack arrays for JSON in base64: attention maps as tiles of a max-pooled pyramid, other arrays as float32.
 
 Weights are rounded to 24 bits, as precise as float32 near 1: every displayed value is the weight rounded to four
-decimals, also in means over heads. A map larger than one tile is stored at several levels, each a 2 × 2 max pooling of the previous one. So a page paints
-the coarse image immediately and unpacks fine tiles only where the user zooms in.
+decimals, also in means over heads. A map larger than one tile is stored at several levels, each a 2 × 2 max pooling of
+the previous one. So a page paints the coarse image immediately and unpacks fine tiles only where the user zooms in.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def pyramid(weights: QuantizedWeights) -> list[QuantizedWeights]:
 
 
 def pack_tile(level: QuantizedWeights, i: int, j: int) -> str | None:
-    """Return a tile as deflated bytes in base64, all highest bytes first; None if all are zero (half of a causal map)."""
+    """Return a tile as deflated bytes in base64, all highest bytes first; None if all weights are zero."""
     tile = level[i * TILE : (i + 1) * TILE, j * TILE : (j + 1) * TILE]
     if not tile.any():
         return None

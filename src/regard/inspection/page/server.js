@@ -124,7 +124,7 @@ export class Server {
     this.displayed = request;
     if (this.page.draft === text) this.page.draft = null;
     await this.page.replace(result, compared);
-    this.page.updateState(addressOf(request), !request.restored && !sameInput(request, displayed));
+    this.page.updateState(addressOf(request), !request.restored && !(sameInput(request, displayed) && isEqual(changes, displayed.changes)));
   }
 
   // Upload a file of the user. Another file of the same name is another input.

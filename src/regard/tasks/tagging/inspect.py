@@ -118,9 +118,7 @@ def build_inspectable(
     )
 
 
-def _items(
-    encoded: EncodedSentence, token_name: Callable[[int], str], unit_texts: Sequence[str]
-) -> tuple[Item, ...]:
+def _items(encoded: EncodedSentence, token_name: Callable[[int], str], unit_texts: Sequence[str]) -> tuple[Item, ...]:
     """Return the tokens of a sentence; each has the span of its unit. An unknown unit keeps its text."""
     edges = [*encoded.first_tokens, len(encoded.tokens)]
     return tuple(
