@@ -53,7 +53,8 @@ def _heads(attention: Map, module: Attend, calls: Sequence[AttentionCall]) -> li
     last, name = calls[-1], _score_name(module)
     normalizer, temperature = _normalizer(module)
     score = module.weigh.place.formula.format(FORMULAS.get(name, "f(q, k)"))
-    score = score if temperature == 1 else f"({score}) / {temperature:g}"
+    if temperature != 1:
+        score = f"({score}) / {temperature:g}" if module.weigh.depends_on_position else f"{score} / {temperature:g}"
     return [
         HeadComputation(
             map=attention.name,
