@@ -11,6 +11,8 @@ const MAX_LABEL_CHARACTERS = 18;
 const LABEL_PIXELS = 17; // height of a label; if cells are smaller, only some labels are shown
 const MIN_CELL_PIXELS = 10; // default minimum size of a cell; wider maps are scrolled
 const MIN_MAP_PIXELS = 360; // minimum height of a map; cells of lower maps become higher than they are wide
+const FRAME_MARGIN_PIXELS = 170; // of the window around a map, as in style.css
+const SCROLL_BAR_PIXELS = 16;
 const TITLE_PIXELS = 20; // height of the title of an axis
 
 const shortLabel = (label) => {
@@ -97,7 +99,9 @@ function paintCells(options, layout) {
 // drawn (the numbers behind the colors, if they are not `values`), scale ("sequential", "root", "row" or "signed"), top (value of the darkest color), point(row, column), pick(row, column)
 export function matrix(options, room) {
   options.top ??= maximum(options.values.map ? options.values.map(Math.abs) : options.values);
-  const layout = computeLayout(options, room);
+  const tooHigh = (candidate) => candidate.top + candidate.height > window.innerHeight - FRAME_MARGIN_PIXELS; // it gets a scroll bar
+  const fitting = computeLayout(options, room);
+  const layout = tooHigh(fitting) ? computeLayout(options, room - SCROLL_BAR_PIXELS) : fitting;
   const labels = labelsOf(options, layout);
   const [row, column] = options.cursor || [-1, -1];
   const ring = draw("rect", { class: "ring", width: layout.cellWidth, height: layout.cellHeight, rx: 2, visibility: "hidden" });

@@ -104,7 +104,8 @@ export class Server {
     } catch (error) {
       this.error = error.message;
       // discard the failed request, so that later requests do not fail with it
-      Object.assign(this, { pending: null, lastRequest: this.displayed, changes: this.displayed.changes });
+      const compared = this.page.runs.length > 1 ? this.compared : [];
+      Object.assign(this, { pending: null, lastRequest: this.displayed, changes: this.displayed.changes, compared });
     } finally {
       this.busy = false;
       this.page.draw();
