@@ -17,10 +17,11 @@ class PositionBias(Protocol):
 
     `query_offset` is the position of the first query among the keys. `start` (b) is the position at which each row
     starts if rows are padded on the left; encodings of relative distances can ignore it. `is_dot_product` is True if
-    `as_dot` gives the same as `score`.
+    `as_dot` gives the same as `score`. `formula` is the score for display; {} is the score of the content.
     """
 
     is_dot_product: bool
+    formula: str
 
     def score(
         self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
@@ -37,6 +38,7 @@ class NoPositionBias:
     """No position in the score: it depends on the content alone."""
 
     is_dot_product = True
+    formula = "{}"
 
     def score(
         self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None

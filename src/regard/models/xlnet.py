@@ -81,6 +81,7 @@ class RelativeBias(nn.Module):
     """
 
     is_dot_product = False
+    formula = Relative.formula
 
     def __init__(self, dim: int, dims: HeadDims) -> None:
         super().__init__()

@@ -52,6 +52,7 @@ MAX_COUNT = 1_000  # default maximum of integer options (a task's SERVER_LIMITS 
 BATCH_WIDTH_OPTIONS = ("n", "nbest", "num_samples", "beam_width")  # options that multiply the rows of a batch
 MAX_BATCH_WIDTH = 32  # default maximum of these
 INDEX_PATTERN = re.compile(r"-?[0-9]{1,15}")
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 UNBOUNDED_OPTIONS = ("seed",)  # integer options that are not counts
 
 
@@ -94,6 +95,7 @@ class InspectionRequest(NamedTuple):
     text: str
     interventions: Interventions
     upload: Any = None  # JSON of an uploaded file, whose name is the text
+    options: Mapping[str, Any] = NO_OPTIONS  # values of options of the task by JSON name
 
 
 class OptionSchema(NamedTuple):
@@ -218,7 +220,10 @@ def parse_inspection_request(body: Any) -> InspectionRequest:
         interventions = Interventions(disabled_heads, hidden_items, float(temperature))
     except OverflowError:
         raise RegardError(f"temperature={_shorten(temperature)}: must be between 0.01 and 100") from None
-    return InspectionRequest(body["text"], interventions, body.get("upload"))
+    options = body.get("options", {})
+    if not isinstance(options, dict):
+        raise ConfigError("options: must be an object of names and values")
+    return InspectionRequest(body["text"], interventions, body.get("upload"), options)
 
 
 def parse_indices(query: Mapping[str, str], names: Sequence[str]) -> list[int]:
