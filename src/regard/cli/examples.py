@@ -1,4 +1,4 @@
-"""Examples in the help of each command. RUN is a run folder of yours, TASK a task; other words can be used unchanged."""
+"""Examples in the help of each command. RUN is a run folder of yours, TASK a task; use all other words unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "data get": ("regard data get multi30k",),
     "demo": ("regard demo", "regard demo TASK --out runs/demo"),
     "detect": ("regard detect RUN photo.png threshold=0.7 --out boxes.png",),
-    "evaluate": ("regard evaluate RUN", "regard evaluate RUN --split valid decoding.beam_width=1 --json", "regard evaluate RUN --baselines"),
+    "evaluate": ("regard evaluate RUN", "regard evaluate RUN --split valid --json", "regard evaluate RUN --baselines"),
     "experiment": ("regard experiment --list", "regard experiment scaling", "regard experiment all --full"),
     "export": ("regard export RUN --to onnx --out exported",),
     "fill": ('regard fill RUN "The capital of France is [MASK]." n=3',),

@@ -81,7 +81,7 @@ class RelativeBias(nn.Module):
     """
 
     is_dot_product = False
-    formula = Relative.formula
+    formula = "{} + [u·k + (q + v)·W_R R[i−j] + (q + w)·s] / √d"
 
     def __init__(self, dim: int, dims: HeadDims) -> None:
         super().__init__()
