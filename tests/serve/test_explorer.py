@@ -353,3 +353,13 @@ def test_the_switch_of_word_maps_names_every_sentence(browser):
         titles = page.locator(".switches .quiet").all_inner_texts()
         assert any("every sentence" in title for title in titles)
         assert not any("sentence 1" in title for title in titles)
+
+
+def test_the_reference_of_the_api_fits_a_phone(browser, served_runs):
+    with (
+        serving(create_app(served_runs)) as address,
+        opened(browser, "about:blank", offline=False, width=390, height=844) as page,
+    ):
+        page.goto(f"{address}docs")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        page.requested_urls.clear()

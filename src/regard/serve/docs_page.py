@@ -10,8 +10,8 @@ from regard.inspection.static_page import static_page
 
 STYLE = """
 pre { overflow-x: auto; padding: 10px 12px; border: 1px solid var(--line); border-radius: 6px; font-size: 13px; }
-table { border-collapse: collapse; font-size: 14px; }
-td, th { text-align: left; vertical-align: top; padding: 3px 16px 3px 0; }
+table { border-collapse: collapse; font-size: 14px; max-width: 100%; }
+td, th { text-align: left; vertical-align: top; padding: 3px 16px 3px 0; white-space: normal; overflow-wrap: anywhere; }
 section.card { margin-bottom: 18px; }
 """
 LINKS = """
