@@ -23,6 +23,7 @@ from regard.inspection import faithfulness
 from regard.inspection.collect import InspectionTarget, RunInfo, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
+from regard.inspection.maps import is_long
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 
@@ -56,11 +57,14 @@ def figures(target, text, result):
     """Return a function (map name, head) -> the two metrics of that head, or of the mean of the heads, computed from
     evidence that is gathered here."""
     inspectable = target.inspect(text)
-    evidence = faithfulness.gather_evidence(target.model, inspectable, [item.keys for item in result.maps])
+    short = [item for item in result.maps if not is_long(item.weights)]
+    evidence = faithfulness.gather_evidence(target.model, inspectable, [item.keys for item in short])
     maps = {item.name: item for item in result.maps}
 
     def measure(name, head):
         drawn = maps[name]
+        if is_long(drawn.weights):
+            return None
         heads = list(range(len(drawn.weights))) if head == MEAN else [head]
         mask = None if drawn.allowed is None else drawn.allowed[[min(i, len(drawn.allowed) - 1) for i in heads]]
         single = replace(

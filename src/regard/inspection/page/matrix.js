@@ -30,7 +30,7 @@ function computeLayout(options, room) {
   const right = Math.ceil(columnWidths.at(-1) * Math.cos(SLANT)) + 4;
   const fittingWidth = (room - left - right) / options.columns;
   const cellWidth = Math.max(options.minCell ?? MIN_CELL_PIXELS, Math.min(options.maxCell || 44, fittingWidth < MIN_CELL_PIXELS ? fittingWidth : Math.floor(fittingWidth)));
-  const cellHeight = Math.max(cellWidth, Math.min(MIN_CELL_PIXELS, Math.floor(MIN_MAP_PIXELS / options.rows)));
+  const cellHeight = Math.max(cellWidth, Math.min(LABEL_PIXELS, Math.floor(MIN_MAP_PIXELS / options.rows))); // a label per row, if there are few
   return { left, top, right, cellWidth, cellHeight, width: cellWidth * options.columns, height: cellHeight * options.rows };
 }
 

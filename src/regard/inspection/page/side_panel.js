@@ -38,10 +38,12 @@ function figures(map, head) {
         : t`of the most attended items change the output when they are removed`)] : null);
 }
 
-// The card of the map that a view draws: of one head, of several heads, or of their mean.
+// The card of the maps that a view draws: of one head, of several heads, or of their mean, and of further maps (`also`).
 function faithfulness(page) {
-  const { map, head, heads = [head], reason } = page.selection || {};
-  const content = map?.honesty ? heads.map((index) => figures(map, index)) : reason ? make("p", { class: "quiet" }, reason) : null;
+  const { map, head, heads = [head], also = [], reason } = page.selection || {};
+  const drawn = [...heads.map((index) => ({ map, head: index })), ...also];
+  const measured = drawn.filter((entry) => Object.values(figuresOf(entry.map, entry.head)).some(Number.isFinite));
+  const content = measured.length ? measured.map((entry) => figures(entry.map, entry.head)) : reason ? make("p", { class: "quiet" }, reason) : null;
   if (!content) return null;
   return make("section", { class: "card faithfulness", "aria-label": t`Faithfulness metrics` },
     make("h2", {}, t`How far to trust this map`), content,

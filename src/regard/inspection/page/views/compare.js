@@ -23,7 +23,8 @@ function tableOf(page) {
 function table(page) {
   const { columns, rows } = tableOf(page);
   const isProbability = columns.map((name) => name === "log p");
-  const text = (value, i) => (typeof value !== "number" ? value ?? "–" : isProbability[i] ? percent(value) : Number.isInteger(value) ? value.toLocaleString("en") : formatNumber(value, 3));
+  const isWhole = columns.map((_, i) => rows.every((row) => typeof row[i] !== "number" || Number.isInteger(row[i])));
+  const text = (value, i) => (typeof value !== "number" ? value ?? "–" : isProbability[i] ? percent(value) : isWhole[i] ? value.toLocaleString("en") : formatNumber(value, 3));
   const isNumber = columns.map((_, i) => rows.some((row) => typeof row[i] === "number"));
   return make("div", { class: "scroll" }, make("table", { class: "compare-table" },
     make("thead", {}, make("tr", {}, columns.map((name, i) => make("th", { scope: "col", class: isNumber[i] ? "numeric" : "" }, isProbability[i] ? t`probability` : translateTerm(name))))),
@@ -53,7 +54,7 @@ function card(run, i, { page, room, top, point }) {
   const map = run.map();
   const preview = mapPreview(run, { room, top, point });
   const open = () => (page.server ? location.assign(servedAddress(page, nameOf(run))) : page.change({ run: i, view: "grid", map: undefined, head: undefined, row: undefined }));
-  const readout = make("p", { class: "readout compare-readout" });
+  const readout = make("p", { class: "readout compare-readout" }, preview.frame ? make("span", { class: "quiet" }, t`Hover over a cell, or use the arrow keys.`) : "");
   const element = make("section", { class: "card compared", "data-run": i }, make("h2", {}, nameOf(run)),
     make("p", { class: "spoken-text" }, run.outputs?.length ? run.outputs[0].text || EMPTY : ""), map ? make("p", { class: "quiet" }, map.heads > 1 ? t`${map.title}, mean of ${map.heads} heads` : t`${map.title}, mean of 1 head`) : null,
     readout, preview.element, figureLine(map),

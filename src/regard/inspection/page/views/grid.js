@@ -147,8 +147,8 @@ export const view = {
     const first = (group) => data.maps.find((candidate) => candidate.group === group).name;
     const choices = levelChoices(data, map, page);
     const scales = map.long ? null : choice(t`Scale`, SCALES, scaleOf(page, map), (scale) => page.change({ scale }));
-    element.append(make("div", { class: "controls" }, choices, scales));
-    if (groups.length > 1) element.append(choice(t`Kind`, groups, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
+    const kinds = groups.length > 1 ? choice(t`Kind`, groups, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })) : null;
+    element.append(make("div", { class: "controls" }, choices, scales, kinds));
     const isSingle = map.heads === 1 && data.maps.filter((candidate) => candidate.group === map.group).length === 1;
     const scaleHint = map.long ? t`Each thumbnail has its own root scale; its darkest color is the weight exceeded by one cell in a hundred.` : map.mask ? t`Each thumbnail has its own scale, from 0 to its largest weight; masked cells are grey.` : t`Each thumbnail has its own scale, from 0 to its largest weight.`;
     const imageHint = !map.long && data.imageOf(map.keys) ? t`Each thumbnail is the image with the attention of the selected row.` : scaleHint;
