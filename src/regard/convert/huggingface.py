@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import tokenizers
 import torch
 from torch import Tensor, nn
 
@@ -157,7 +158,7 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, layout: ModuleT
         return
     names = [name for name in ("tokenizer.json", "tokenizer.source.json") if (parts.folder / name).is_file()]
     source = tokenizer.load(parts.folder / names[0])
-    engine = source.engine
+    engine = tokenizers.Tokenizer.from_str(source.engine.to_str())
     if first_source_id:
         path = parts.folder / "tokenizer.target.json"
         target = tokenizer.load(path) if path.is_file() else source

@@ -135,6 +135,7 @@ class QueryPositionBias(nn.Module):
     key is zero."""
 
     is_dot_product = False
+    formula = RelativeBias.formula
 
     def __init__(self, relative: RelativeBias) -> None:
         super().__init__()
