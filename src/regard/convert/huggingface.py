@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.convert import vocabulary, weight_map
+from regard.core.checksums import check_links
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
 from regard.core.registry import find, registered_names
@@ -109,6 +110,7 @@ def check_logits(layout: ModuleType, ours: nn.Module, theirs: nn.Module, sizes: 
 def _write_files(parts: LoadedRun, draft: Path, library: Any, *, template: str) -> None:
     """Write the vocabulary for AutoTokenizer; if there are two, also copy the files of both languages."""
     paths = sorted(parts.folder.glob("tokenizer*.json"))
+    check_links(parts.folder, [path.name for path in paths])  # a file outside must not be copied
     for path in paths:
         if len(paths) > 1:
             shutil.copyfile(path, draft / path.name)
