@@ -94,7 +94,7 @@ def test_links_out_of_a_run_folder_are_refused(tmp_path):
     (tmp_path / "outside").write_text("secret", encoding="utf-8")
     (run / "tokenizer.json").symlink_to("../outside")
     with pytest.raises(
-        CheckpointError, match="tokenizer.json: is a link out of the run folder; replace it by the file"
+        CheckpointError, match=r"tokenizer\.json: is a link out of the run folder; replace it by the file"
     ):
         checksums.check_links(run, ["tokenizer.json"])
     checksums.check_links(run, ["missing.json"])
