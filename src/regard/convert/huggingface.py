@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from regard.convert import image_processor, usage, vocabulary, weight_map
 from regard.convert.compare_usage import check_usage
+from regard.core.checksums import check_links
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
 from regard.core.files import write_text
@@ -156,6 +157,8 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, layout: ModuleT
     if (parts.folder / "images.json").exists():
         image_processor.write(parts.task.shape, draft)  # type: ignore[attr-defined]  # of image tasks
         return
+    paths = sorted(parts.folder.glob("tokenizer*.json"))
+    check_links(parts.folder, [path.name for path in paths])  # a file outside must not be copied
     names = [name for name in ("tokenizer.json", "tokenizer.source.json") if (parts.folder / name).is_file()]
     source = tokenizer.load(parts.folder / names[0])
     engine = tokenizers.Tokenizer.from_str(source.engine.to_str())
