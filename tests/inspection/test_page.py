@@ -110,7 +110,7 @@ def test_alignment_shows_crossing_lines_the_best_outputs_and_the_error_rate(brow
         mean = MAPS["cross.1"].weights.mean(axis=0)[4]
         texts = page.locator(".readout").inner_text()
         assert texts.startswith(f"책을 ← book {mean.max():.3f}")
-        assert texts.endswith("alternatives: </s> 20.2% · 그 5.0%")
+        assert texts.endswith("alternatives: </s> 20% · 그 5.0%")
 
 
 def test_every_step_of_one_query_is_shown_with_its_numbers(browser, page_file):
@@ -229,13 +229,13 @@ def test_an_output_token_shows_what_else_might_have_stood_there(browser, page_fi
         assert page.locator(".popover").is_hidden()
         tokens.nth(2).hover()
         rows = page.locator(".popover .share").all_inner_texts()
-        assert [row.split() for row in rows] == [["작은", "86%"], ["주셨어요", "20.2%"], ["그", "5.0%"]]
+        assert [row.split() for row in rows] == [["작은", "86%"], ["주셨어요", "20%"], ["그", "5.0%"]]
         assert page.locator(".popover .chosen .share-label").inner_text() == "작은"
         page.mouse.move(2, 2)
         assert page.locator(".popover").is_hidden()
         tokens.nth(0).focus()
         assert page.locator(".popover").is_visible()
-        assert tokens.nth(0).get_attribute("aria-label") == "늙은 95%, alternatives: 아이에게 20.2% · 그 5.0%"
+        assert tokens.nth(0).get_attribute("aria-label") == "늙은 95%, alternatives: 아이에게 20% · 그 5.0%"
 
 
 def test_what_else_might_have_stood_there_lies_over_no_tab_and_takes_no_click(browser, page_file):
