@@ -92,7 +92,7 @@ def build_inspectable(
 
 
 def ablate_states(model: SpeechModel, source: SpeechFrames, tokens: Tensor) -> Tensor:
-    """Return logits (s t v) of one transcript (1 t+1) with the frames of each state in turn replaced by the mean, 0."""
+    """Return logits (s t v) of one transcript (1 t+1) with the frames of each state in turn replaced by 0."""
     count = -(-source.frames.shape[1] // model.reduction)
     logits = []
     for low in range(0, count, BATCH_ABLATIONS):
