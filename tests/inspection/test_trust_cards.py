@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from browser import opened
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from test_tasks import TASKS, ShortOutputs, build_task
+from test_tasks import TASKS, ShortOutputs, build_task, config_of
 
 from regard.attention.record import attention_modules
 from regard.core.registry import find
@@ -31,10 +30,11 @@ SHORT_OPTIONS = {"language": {"tokens": 4}, "image_generation": {"n": 1}}
 MEAN = -1
 
 
-@lru_cache
-def target_of(name):
-    """Return an untrained model with attention for a task; None if no model of the task has attention."""
-    module, task = find("regard.tasks", name), build_task(name)
+def target_of(name, folder):
+    """Return an untrained model with attention for a task, which is loaded from a folder."""
+    module = find("regard.tasks", name)
+    build_task(name).save(folder)
+    task = module.load(config_of(name), folder)
     recipe = recipes.read(name)
     decoding = None if recipe.decoding is None else ShortOutputs(recipe.decoding.name, recipe.decoding.config)
     for model_name in compatible_models(module.SPEC):
@@ -46,7 +46,7 @@ def target_of(name):
             return InspectionTarget(
                 task, model, decoding, RunInfo(name, model_name), options=options, tables=tiny_runs.TABLES
             )
-    return None
+    raise AssertionError(f"no model of {name} has attention")
 
 
 def with_attention():
@@ -133,7 +133,7 @@ def check_card(page, measure, result):
 
 @pytest.mark.parametrize("name", with_attention())
 def test_the_card_has_the_figures_of_the_drawn_map(browser, tmp_path, name):
-    target = target_of(name)
+    target = target_of(name, tmp_path)
     text = target.task.examples[0]
     result = collect(target, text)
     measure = figures(target, text, result)

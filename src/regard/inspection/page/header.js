@@ -78,7 +78,7 @@ function textForm(page) {
 }
 
 // The probability of an output; of a long output, whose probability is nearly zero, the mean probability of a token.
-function chance({ score, tokens = [] }) {
+export function chance({ score, tokens = [] }) {
   return Math.exp(score) >= 0.0005 || tokens.length < 2 ? percent(score) : t`${percent(score / tokens.length)} per token`;
 }
 

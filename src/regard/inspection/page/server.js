@@ -117,7 +117,9 @@ export class Server {
     const { text, file, options, changes, upload = this.files.get(file) } = request; // what-if on an uploaded file sends the file again
     this.pending = null;
     const inputs = { text, upload, ...(isEqual(options, {}) ? {} : { options }) };
-    const [result, ...compared] = await Promise.all([this.post(this.base, { ...inputs, ...changes }), ...this.compared.map(({ base }) => this.post(base, inputs))]);
+    const result = await this.post(this.base, { ...inputs, ...changes });
+    const compared = [];
+    for (const { base } of this.compared) compared.push(await this.post(base, inputs));
     if (this.pending !== null) return; // a newer request is pending
     if (isEqual(changes, noChanges()) || !sameInput(request, displayed)) this.before = null;
     else this.before ||= before;

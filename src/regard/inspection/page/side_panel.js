@@ -1,9 +1,9 @@
 // Side panel: the two faithfulness metrics of the selected map, and the what-if controls if the page has a server.
 
-import { make, formatNumber, percent, roving, select, visible } from "./dom.js";
+import { make, formatNumber, roving, select, visible } from "./dom.js";
 import { mapGroups } from "./data.js";
 import { ImageCanvas } from "./image_canvas.js";
-import { EMPTY } from "./header.js";
+import { chance, EMPTY } from "./header.js";
 import { translateTerm, t } from "./i18n.js";
 
 const MAX_SWITCHES = 60; // items with a switch; more are found by a search
@@ -133,8 +133,8 @@ function temperature(page) {
 function verdict(before, after) {
   if (before.text !== after.text) return t`The output changed.`;
   const isScored = Number.isFinite(before.score) && Number.isFinite(after.score);
-  if (!isScored || percent(before.score) === percent(after.score)) return t`The output did not change.`;
-  return t`The output is the same, its probability changed from ${percent(before.score)} to ${percent(after.score)}.`;
+  if (!isScored || chance(before) === chance(after)) return t`The output did not change.`;
+  return t`The output is the same, its probability changed from ${chance(before)} to ${chance(after)}.`;
 }
 
 function outcome(page) {
@@ -143,10 +143,10 @@ function outcome(page) {
   const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, t`Undo all`);
   if (!server.before || !server.hasChanges) return server.hasChanges ? undo : null;
   const [before, after] = [server.before.outputs[0], page.data.outputs[0]];
-  const chance = (output) => (Number.isFinite(output.score) ? ` ${percent(output.score)}` : "");
+  const scored = (output) => (Number.isFinite(output.score) ? ` ${chance(output)}` : "");
   return make("div", { class: "outcome", role: "status" },
-    make("p", {}, make("span", { class: "spoken-label" }, t`before`), before.text || EMPTY, make("span", { class: "figure quiet" }, chance(before))),
-    make("p", {}, make("span", { class: "spoken-label" }, t`now`), after.text || EMPTY, make("span", { class: "figure quiet" }, chance(after))),
+    make("p", {}, make("span", { class: "spoken-label" }, t`before`), before.text || EMPTY, make("span", { class: "figure quiet" }, scored(before))),
+    make("p", {}, make("span", { class: "spoken-label" }, t`now`), after.text || EMPTY, make("span", { class: "figure quiet" }, scored(after))),
     make("p", { class: before.text === after.text ? "quiet" : "warm" }, verdict(before, after)),
     undo);
 }
