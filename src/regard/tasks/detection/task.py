@@ -236,7 +236,7 @@ def _record_ap50(
     for row, pair in zip(images, zip(detections, ground_truth, strict=True), strict=True):
         row[0], row[1] = pair
     threshold = IOU_THRESHOLDS[0]
-    record_statistics("ap50", images, lambda rows: 100 * average_precision(*rows.T.tolist(), threshold=threshold))
+    record_statistics("ap50", images, lambda rows: average_precision(*rows.T.tolist(), threshold=threshold))
 
 
 def pad_targets(labels: Sequence[Any], boxes: Sequence[Any]) -> ObjectTargets:
