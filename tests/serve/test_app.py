@@ -235,7 +235,8 @@ def test_a_disconnect_ends_the_computation(run, sentence, monkeypatch):
 def test_the_served_page_applies_interventions(browser, run, subject, sentence):
     original = collect(subject, sentence)
     changed = collect(subject, sentence, interventions=Interventions((), (("source", 2),)))
-    with serving(create_explorer_app(run, sentence)) as url, opened(browser, url, offline=False) as page:
+    app = create_explorer_app(run, sentence)
+    with serving(app) as url, opened(browser, url, offline=False, fragment="#view=grid") as page:
         assert page.locator(".spoken.output .spoken-text").inner_text() == original.outputs[0].text
         token = page.locator(".token-switch >> nth=2")
         token.click()
@@ -249,7 +250,7 @@ def test_the_served_page_applies_interventions(browser, run, subject, sentence):
         page.get_by_role("button", name="Switch off Output → source, layer 1, head 2").click()
         page.locator(".outcome").wait_for()
         page.get_by_role("button", name="Output → source, layer 1, head 2", exact=True).click()
-        assert "attends to nothing" in page.locator(".large .sum").inner_text()
+        assert page.locator(".large .sum").inner_text() == "this head is switched off"
         assert f"map={HEAD[0]}" in page.url
         page.get_by_role("button", name="Undo all").click()
         page.locator(".spoken.output .spoken-text", has_text=original.outputs[0].text).wait_for()
@@ -470,7 +471,13 @@ def test_a_server_that_shuts_down_refuses_new_requests(served_runs):
 
 def test_the_explorer_has_a_choice_of_runs(client):
     page = client.get("/", params={"run": "other"}).text
-    assert '"choices":[{"name":"en-ko","shown":false},{"name":"other","shown":true}]' in page
+    (choices,) = re.findall(r'"choices":(\[.*?\])', page)
+    assert [
+        (choice["name"], choice["shown"], choice["comparable"], choice["base"]) for choice in json.loads(choices)
+    ] == [
+        ("en-ko", False, True, "/api/en-ko"),
+        ("other", True, True, "/api/other"),
+    ]
     assert '"server":"/api/other"' in page
     inspection = client.post("/api/other/look", json={"text": "They sleep."}).json()
     tile = {"look": inspection["id"], "map": 0, "head": 0, "level": 0, "i": 0, "j": 0}
