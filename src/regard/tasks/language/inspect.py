@@ -53,16 +53,8 @@ def build_inspectable(
     alternatives = log_probs[0].topk(min(NUM_ALTERNATIVES, log_probs.shape[-1]), dim=-1).indices
     names = [*(prompt_names or (token_name(token, tokenizer) for token in prompt))]
     names += [token_name(token, tokenizer) for token in new_tokens]
-<<<<<<< HEAD
-    items = tuple(
-        Item(name, special=token < len(SPECIAL_TOKENS) and token != special_tokens.unk)
-        for name, token in zip(names, (*prompt, *new_tokens), strict=True)
-    )
-    decoded_prompt, decoded = tokenizer.decode([(first, *prompt), (first, *prompt, *continuation.tokens)])
-=======
     items = _items(names, (*prompt, *new_tokens), unk=special_tokens.unk)
     decoded_prompt, decoded = tokenizer.decode([(first, *prompt), (first, *prompt, *continuation.tokens)])
->>>>>>> explorer
     title = title or decoded_prompt
     text = title + decoded.removeprefix(decoded_prompt) if decoded.startswith(decoded_prompt) else decoded
     read = (_item(first, tokenizer), *items[:-1])
@@ -73,14 +65,7 @@ def build_inspectable(
     score = float(target_log_probs[len(prompt) :].sum())
     return Inspectable(
         title=title or "a text from nothing",
-<<<<<<< HEAD
-        axes={
-            "output": Axis(items, "text"),
-            "read": Axis((_item(first, tokenizer), *items[:-1]), "read", input="read"),
-        },
-=======
         axes={"output": Axis(items, "text"), "read": Axis(read, "read", input="read")},
->>>>>>> explorer
         query_axes={"text": (AxisRef("output"),)},
         key_axes={"text": (AxisRef("read"),)},
         outputs=(Output(text, score=score, rank=score, tokens=tokens),),
@@ -97,17 +82,16 @@ def build_inspectable(
     )
 
 
-<<<<<<< HEAD
 def _item(token: int, tokenizer: Tokenizer) -> Item:
     return Item(token_name(token, tokenizer), special=token < len(SPECIAL_TOKENS))
-=======
+
+
 def _items(names: Sequence[str], tokens: Sequence[int], *, unk: int) -> tuple[Item, ...]:
     """Return an item for each token; an unknown token stands for text, so it is not special."""
     return tuple(
         Item(name, special=token < len(SPECIAL_TOKENS) and token != unk)
         for name, token in zip(names, tokens, strict=True)
     )
->>>>>>> explorer
 
 
 def _raw_texts(
