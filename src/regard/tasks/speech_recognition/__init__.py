@@ -11,6 +11,7 @@ __all__ = ["TINY", "Config", "Options", "SpeechRecognition", "build", "load"]
 
 VERB = "transcribe"
 SPEC = SpeechSpec
+EVALUATION_IMPORTS = (("jiwer", "speech"),)
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "las"},
     "decoding": {"name": "beam", "beam_width": 4},
