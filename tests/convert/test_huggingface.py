@@ -162,7 +162,7 @@ def test_an_existing_folder_is_not_overwritten(run, tmp_path):
     (tmp_path / "exported" / "mine").write_text("")
     with pytest.raises(CheckpointError, match=r"is not empty and not a run \(it contains mine\)"):
         export_run(run("gpt2"), "huggingface", tmp_path / "exported")
-    with pytest.raises(ConfigError, match="--to onyx: did you mean 'onnx'"):
+    with pytest.raises(ConfigError, match="unknown format 'onyx'; did you mean 'onnx'"):
         export_run(run("gpt2"), "onyx", tmp_path / "other")
 
 

@@ -18,7 +18,6 @@ from regard.core.describe import read_constant, source_path, summary
 from regard.core.errors import ConfigError, did_you_mean
 from regard.core.pretrained_runs import PretrainedCard, pretrained_folders
 from regard.core.registry import registered_names
-from regard.training import recipe_files
 
 PANEL = START
 PACKAGES = {
@@ -121,6 +120,8 @@ def _print_pretrained() -> None:
 
 def _all() -> dict[str, dict[str, Path]]:
     """Return kind -> name -> file."""
+    from regard.training import recipe_files
+
     entries = {
         kind: {name: source_path(package, name) for name in registered_names(package)}
         for kind, package in PACKAGES.items()
