@@ -106,7 +106,7 @@ def _check(score: Any, normalizer: Any) -> None:
             f"attention: score is a {type(score).__name__}; give regard.score(name, width), or a subclass of "
             "ScoreFunction (CONTRIBUTING: Add a score)"
         )
-    if score.dot_scale is not None and type(score).as_dot is ScoreFunction.as_dot:
+    if score.dot_scale is not None and not score.defines_dot:
         raise ConfigError(
             f"attention: {type(score).__module__} sets dot_scale but does not define as_dot; define both if the score "
             "is dot_scale · q·k, else rename the attribute"
