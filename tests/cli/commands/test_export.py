@@ -18,7 +18,8 @@ def test_export_to_ctranslate2(small, capsys, tmp_path):
 def untied(tmp_path_factory):
     """A small run with an own output layer, which Pegasus does not have."""
     folder = tmp_path_factory.mktemp("untied") / "run"
-    call("train", "translation", "model=transformer", *SMALL, "model.tie_embeddings=false", "training.steps=1", "--out", folder)
+    changes = ["model.tie_embeddings=false", "training.steps=1"]
+    call("train", "translation", "model=transformer", *SMALL, *changes, "--out", folder)
     return folder
 
 
