@@ -79,7 +79,8 @@ def _test(
     model, decoding = cast(Any, run.model), cast(Any, run.recipe.decoding)
     scores = alignment.alignment_scores(model, strings, task.vocabulary, task.special_tokens)
     assert scores is not None
-    values = (task.score_split(model, strings, decoding)["word_error"], scores.error, scores.monotonic)
+    shares = (task.score_split(model, strings, decoding)["word_error"], scores.error, scores.monotonic)
+    values = tuple(100 * share for share in shares)
     return {name: value for name, value in zip(names, values, strict=True) if name}
 
 
