@@ -62,7 +62,7 @@ def _try_pretrained(folder: Path, page: Path) -> None:
     console.print(
         f"pretrained:{folder.name}: {card.model}, trained for {card.minutes:.3g} minutes on {card.data}. "
         f"On held-out data: {card.metric} {card.score:.4g}.\n"
-        "Train it again: regard demo --train\n",
+        f"Train it again: regard demo {card.task} --train\n",
         markup=False,
     )
     run = load(folder)
