@@ -141,8 +141,8 @@ class EngineSelector:
         texts = [text for text in task.comparison_inputs or task.examples if text]
         if not texts:
             return "the run has no examples on which engines can be compared"
+        threads = torch.get_num_threads()  # CTranslate2 changes it when it loads a model
         handles = engine.build(engine.NATIVE, self._parts)(decoding), self._ct2_engine("float32")(decoding)
-        threads = torch.get_num_threads()
         try:
             torch.set_num_threads(1)  # so that processes can be forked afterwards
             inputs = [task.parse_input(text) for text in texts]

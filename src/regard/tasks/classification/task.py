@@ -303,14 +303,14 @@ class Classification(Task):
                 logits = model.readout(model(map_tensors(batch, lambda x: x.to(device)))).float().cpu()
                 for i, row in zip(indices.tolist(), logits, strict=True):
                     words = find_unknown_words(inputs[i], self.tokenizer)
-                    found = to_predictions(
+                    labels = to_predictions(
                         row,
                         self.label_names,
                         top=options.n,
                         threshold=options.threshold if self.multi_label else None,
                         remarks=_truncation_remarks(documents[i]),
                     )
-                    predictions[i] = [prediction.with_unknown_tokens(words) for prediction in found]
+                    predictions[i] = [prediction.with_unknown_tokens(words) for prediction in labels]
         return predictions
 
     def inspect(self, model: DocumentModel, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
