@@ -4,6 +4,7 @@ import pytest
 
 from regard.core.prediction import Prediction
 from regard.data.text import tokenizer as tokenizers
+from regard.data.text.tokenizer import TokenSpan
 from regard.data.text.unknown_words import find_unknown_words
 
 TEXTS = ["the child reads a book", "the dog sleeps in the garden", "a child and a dog", "quiz and jazz"] * 5
@@ -15,6 +16,15 @@ def test_new_words_are_named_and_training_words_are_not(level):
     assert all(find_unknown_words(text, tokenizer) == () for text in TEXTS)
     assert find_unknown_words("the zzz qqq sleeps", tokenizer) == ("zzz", "qqq")
     assert find_unknown_words("나는 the child", tokenizer) == ("나는",)
+
+
+def test_the_cost_grows_with_the_length_of_the_text_and_not_with_its_square(monkeypatch):
+    tokenizer = tokenizers.train(TEXTS, level="word", size=80)
+    assert find_unknown_words("zzz the " * 20_000, tokenizer) == ("zzz",)
+    visited = []
+    monkeypatch.setattr(TokenSpan, "token", property(lambda piece: visited.append(piece) or piece[0]))
+    assert find_unknown_words("zzz the " * 200, tokenizer) == ("zzz",)
+    assert len(visited) == 400
 
 
 def test_characters_are_unknown_only_if_they_are_new():

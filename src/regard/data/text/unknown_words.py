@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from regard.core.data_specs import SpecialTokens
@@ -23,12 +24,18 @@ def find_unknown_words(text: str, tokenizer: Tokenizer, row: Sequence[int] | Non
         return ()
     pieces = [piece for piece in tokenizer.encode_with_offsets(text) if piece.stop > piece.start]
     unknown: dict[str, None] = {}
+    first = 0  # index of the first piece that ends inside or after the word
     for match in WORD.finditer(text):
-        inside = [piece.token for piece in pieces if piece.start < match.end() and piece.stop > match.start()]
+        while first < len(pieces) and pieces[first].stop <= match.start():
+            first += 1
+        last = bisect_left(pieces, match.end(), lo=first, key=lambda piece: piece.start)
+        inside = [piece.token for piece in pieces[first:last]]
         is_spelled = len(match[0]) >= MIN_SPELLED_CHARS and len(inside) >= len(match[0]) and match[0].isalpha()
         if SpecialTokens.unk in inside or (is_spelled and set(inside) <= tokenizer.spelling_tokens):
             unknown[match[0]] = None
-    return tuple(unknown)[:MAX_WORDS]
+            if len(unknown) == MAX_WORDS:
+                break
+    return tuple(unknown)
 
 
 def _may_have_unknown_words(tokens: Sequence[int], spelling_tokens: frozenset[int]) -> bool:
