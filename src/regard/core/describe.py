@@ -48,8 +48,8 @@ def source_path(package: str, name: str) -> Path:
 
 
 def summary(path: Path) -> str:
-    """Return the first line of a module's docstring."""
-    return _first_line(ast.parse(path.read_text(encoding="utf-8")))
+    """Return the first paragraph of a module's docstring in one line, so that no sentence is cut."""
+    return _first_paragraph(ast.parse(path.read_text(encoding="utf-8")))
 
 
 def describe(path: Path, name: str) -> Description | None:
@@ -61,7 +61,7 @@ def describe(path: Path, name: str) -> Description | None:
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
             settings = (_setting(part, comments) for part in fields)
             expanded = (item._replace(annotation=expand_aliases(item.annotation, path)) for item in settings)
-            return Description(_first_line(node), tuple(expanded))
+            return Description(_first_paragraph(node), tuple(expanded))
         if isinstance(node, ast.ImportFrom) and "." in (node.module or "") and name in {x.name for x in node.names}:
             return describe(source_path("", str(node.module)), name)
     return None
@@ -115,8 +115,9 @@ def _literal(node: ast.expr) -> Any:
         return ast.unparse(node)
 
 
-def _first_line(node: ast.Module | ast.ClassDef) -> str:
-    return (ast.get_docstring(node) or "").split("\n")[0]
+def _first_paragraph(node: ast.Module | ast.ClassDef) -> str:
+    paragraph = (ast.get_docstring(node) or "").split("\n\n")[0]
+    return " ".join(paragraph.split())
 
 
 def _setting(node: ast.AnnAssign, comments: dict[int, str]) -> Setting:
