@@ -24,6 +24,14 @@ def experiment_page(
     ]
 
 
+def missing_page(experiment: ModuleType, name: str) -> list[str]:
+    """Return the lines of an experiment without measurements, so that links to it lead somewhere."""
+    return [
+        *(f"## {name}", "", f"{experiment.CLAIM} ({link_references(experiment.REFERENCE)})", ""),
+        f"**Not measured yet.** `regard experiment {name}` measures it.",
+    ]
+
+
 def verdict_lines(verdict: ClaimResult) -> list[str]:
     """Return the verdict, why it is what it is, the rule that decides, and the effect sizes with their intervals."""
     lines = [f"**{verdict.label.capitalize()} here.** {verdict.reason}".rstrip()]

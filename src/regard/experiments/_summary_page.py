@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from regard.core.registry import find, registered_names
+from regard.experiments._page import missing_page
 from regard.experiments._runner import PLOT, page, read_check, read_complete
 from regard.experiments._verdict import judge
 
@@ -31,10 +32,9 @@ def summary_page(out: Path, page_folder: Path) -> str:
         experiment, folder = find(PACKAGE, name.replace("-", "_")), out / name
         stored, check = read_complete(experiment, folder), read_check(experiment, folder)
         label = NOT_MEASURED if stored is None else judge(experiment, stored.figures).label
-        link = f"[`{name}`](#{name})" if stored is not None else f"`{name}`"
-        rows.append(f"| {link} | {experiment.CLAIM} | {label} | {check.label if check else NOT_CHECKED} |")
+        rows.append(f"| [`{name}`](#{name}) | {experiment.CLAIM} | {label} | {check.label if check else NOT_CHECKED} |")
         lines = page(experiment, name, folder, plot=_relative_link(page_folder, folder / PLOT))
-        sections += [*lines, ""] if lines else []
+        sections += [*(lines or missing_page(experiment, name)), ""]
     return "\n".join([TITLE, "", *_introduction(rows), "", *sections]).rstrip() + "\n"
 
 

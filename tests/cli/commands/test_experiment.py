@@ -31,7 +31,11 @@ def test_one_experiment_is_run(tmp_path, capsys):
     assert (tmp_path / "position-requirements" / "plot.png").exists()
     call("experiment", "--out", tmp_path, "--page", tmp_path / "claims.md")
     page = (tmp_path / "claims.md").read_text(encoding="utf-8")
-    assert "| [`position-requirements`](#position-requirements) |" in page and "| `soft-hard` |" in page
+    assert (
+        "| [`position-requirements`](#position-requirements) |" in page
+        and "## soft-hard" in page
+        and "**Not measured yet.**" in page
+    )
     assert "wrote" in capsys.readouterr().out
 
 
