@@ -173,6 +173,7 @@ def _fork(ground: Range, jobs: list[Job], worker: int) -> tuple[int, int, Path]:
             os.close(read_end)
             silence = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silence, 1)
+            sys.dont_write_bytecode = True  # the caches of late imports are outside of the folder of a case
             ground.work_on(jobs, write_end, folder)
             code = 0
         except BaseException:

@@ -13,69 +13,73 @@ from pathlib import Path
 from typing import NamedTuple
 
 import site_hooks
-from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 from screenshots import FLAGS
 
 import regard
 
 ROOT = Path(__file__).resolve().parents[1]
+WIDTH, HEIGHT = 900, 560  # of a picture; longer views are cut, so that all pictures of the gallery have one shape
 
 
 class Picture(NamedTuple):
-    """What is given to the run of a task, or the file of docs/figures, and the view that is shown."""
+    """The view of a picture, and its input: a file of docs/figures, a text, or "" for the first example of the task."""
 
-    given: str
     view: str
+    source: str = ""
 
 
 PICTURES = {
-    "classification": Picture("levels.json", "document"),
-    "translation": Picture("lineage.json", "alignment"),
-    "language": Picture("next.json", "next_token&row=11"),
-    "masked_language": Picture("gap.json", "masked"),
-}
-
-CROPPED = {  # parts (left, upper, right, lower) of pictures that other scripts of this folder have made
-    "tagging": ("text_entities.png", (20, 255, 1260, 730)),
-    "embeddings": ("text_vectors.png", (20, 290, 1260, 900)),
-    "image_classification": ("overlay.png", (20, 310, 1260, 900)),
-    "detection": ("boxes.png", (20, 320, 1260, 820)),
-    "recommendation": ("recommendation.png", (20, 225, 1260, 780)),
+    "captioning": Picture("captions"),
+    "classification": Picture("document", "levels.json"),
+    "detection": Picture("boxes"),
+    "embeddings": Picture("vectors"),
+    "image_classification": Picture("overlay"),
+    "image_generation": Picture("canvas"),
+    "language": Picture("next_token&row=11", "next.json"),
+    "masked_language": Picture("masked", "gap.json"),
+    "music": Picture("pianoroll"),
+    "recommendation": Picture("recommendation"),
+    "tagging": Picture("entities"),
+    "translation": Picture("alignment", "lineage.json"),
 }
 
 
 def shoot(browser: Browser, page: Path, view: str, target: Path) -> None:
     """The view of a page, without what is around it."""
-    context = browser.new_context(viewport={"width": 900, "height": 700}, device_scale_factor=1.5, offline=True)
+    context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1.5, offline=True)
     tab = context.new_page()
     tab.goto(f"{page.as_uri()}#view={view}")
     tab.wait_for_selector("html[data-ready]")
+    tab.locator("#view").evaluate("view => view.scrollIntoView()")
     tab.wait_for_timeout(300)
-    tab.locator("#view").screenshot(path=target)
+    tab.screenshot(path=target)
     context.close()
     print(f"wrote {target}", flush=True)
 
 
+def page_of(task: str, runs: Path) -> str | None:
+    """The page of a picture; None if its run is missing."""
+    source = PICTURES[task].source
+    if source.endswith(".json"):
+        return site_hooks.page_of_figure(ROOT / "docs" / "figures" / source)
+    if not (runs / task / "model.safetensors").exists():
+        return None
+    run = regard.load(runs / task)
+    return run.look(source or next(example for example in run.task.examples if example)).page
+
+
 def main(runs: str, *tasks: str) -> None:
     """Runs by task -> pictures."""
-    images = ROOT / "docs" / "images"
-    for task, (name, box) in CROPPED.items():
-        if task in tasks or not tasks:
-            Image.open(images / name).crop(box).convert("P", palette=Image.Palette.ADAPTIVE).save(
-                images / f"gallery_{task}.png", optimize=True
-            )
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         for task in [task for task in PICTURES if task in tasks or not tasks]:
-            source, page = PICTURES[task].given, Path(folder) / f"{task}.html"
-            if source.endswith(".json"):
-                page.write_text(site_hooks.page_of_figure(ROOT / "docs" / "figures" / source), encoding="utf-8")
-            elif (Path(runs) / task / "model.safetensors").exists():
-                regard.load(Path(runs) / task).look(source).save(page)
-            else:
+            html, page = page_of(task, Path(runs)), Path(folder) / f"{task}.html"
+            if html is None:
+                print(f"left out {task}: no run {Path(runs) / task}", flush=True)
                 continue
-            shoot(browser, page, PICTURES[task].view, images / f"gallery_{task}.png")
+            page.write_text(html, encoding="utf-8")
+            shoot(browser, page, PICTURES[task].view, ROOT / "docs" / "images" / f"gallery_{task}.png")
         browser.close()
 
 

@@ -140,7 +140,7 @@ Small trained runs ship with the package. `pretrained:NAME` stands wherever a ru
 ```bash
 regard list pretrained
 regard translate pretrained:translation "The nurse is reading."
-regard serve pretrained:translation pretrained:captioning
+regard serve pretrained:translation pretrained:classification
 ```
 
 The runs are read-only. Their weights are stored as float16 and computed as float32. Most are trained on the built-in

@@ -282,10 +282,10 @@ scenes contain pairs of color and shape that do not occur in training. The paper
 
 BLEU, CIDEr and METEOR have their published scale of 0 to 100; `exact` and `pointing` are shares between 0 and 1. Test
 scenes contain triples of size, color and shape that do not occur in training. `exact`: the caption is correct word for
-word. `pointing`: the most attended cell of a content word is in its region. `more`: scenes of four objects; training has
-at most three. The figures of scenes are to be measured again: they are from scenes on dark paper (brightness 15 to 80);
-now the paper is dark to white (15 to 240). Those of Flickr8k are to be measured again with `no_repeat_ngram_size`, which
-the recipes did not set. How each score is computed: [captioning](captioning.md).
+word. `pointing`: the most attended cell of a content word is in its region. `more`: scenes of four objects; training
+has at most three. The figures of scenes are to be measured again: they are from scenes on dark paper (brightness 15 to
+80); now the paper is dark to white (15 to 240). Those of Flickr8k are to be measured again with `no_repeat_ngram_size`,
+which the recipes did not set. How each score is computed: [captioning](captioning.md).
 """,
     "classification": """## Documents
 

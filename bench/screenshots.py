@@ -18,11 +18,11 @@ from regard.inspection.report import InspectionReport, target_of
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # name, view, theme, width, height
 SHOTS = (
-    ("look", "grid", "light", 1280, 1010),
+    ("look", "grid", "light", 1280, 1180),  # the map with its legend
     ("alignment", "alignment", "light", 1280, 800),
     ("lines", "lines", "dark", 1280, 720),
     ("steps", "steps", "light", 1280, 860),
-    ("look_dark", "grid", "dark", 1280, 1010),
+    ("look_dark", "grid", "dark", 1280, 1180),
     ("phone", "alignment", "dark", 390, 844),
     ("phone_heads", "grid", "light", 390, 844),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(Path(__file__).parent))  # for modules that several tests share
 # Subprocesses started by tests find the package too, installed or not.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
 # Compiled modules are saved, or every subprocess would compile all modules that it imports.

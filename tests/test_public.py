@@ -16,6 +16,7 @@ PUBLIC = [
     "Run",
     "__version__",
     "attend",
+    "attention_map",
     "load",
     "record",
     "resume",

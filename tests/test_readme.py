@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import tomllib
@@ -44,6 +45,27 @@ def test_ci_runs_these_two_commands_literally():
         check=True,
     )
     assert process.stdout.splitlines() == [line for line in commands(ROOT / "README.md") if "pip install" in line]
+
+
+def test_ci_runs_all_other_lines_literally():
+    """`.ci/run` calls bench/readme_commands.py, which runs every line that is not a set-up command, in order."""
+    spec = importlib.util.spec_from_file_location("readme_commands", ROOT / "bench" / "readme_commands.py")
+    readme_commands = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(readme_commands)
+    lines = readme_commands.command_lines((ROOT / "README.md").read_text(encoding="utf-8"))
+    written = [line for line in commands(ROOT / "README.md") if "pip install" not in line]
+    assert len(lines) >= 25 and all(full.startswith(line) for line, full in zip(lines, written, strict=True))
+    assert [line for line in lines if re.search(r"\b(RUN|FOLDER|INPUT|KEY|VALUE)\b|…", line)] == []  # no placeholders
+    assert "bench/readme_commands.py" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_a_failing_line_of_the_readme_is_reported(tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location("readme_commands", ROOT / "bench" / "readme_commands.py")
+    readme_commands = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(readme_commands)
+    assert readme_commands.run_lines(["echo a > a.txt", "test -f a.txt"], tmp_path) is None
+    assert readme_commands.run_lines(["true", "false", "touch never"], tmp_path) == "false"
+    assert "FAILED  false" in capsys.readouterr().out and not (tmp_path / "never").exists()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

@@ -16,8 +16,8 @@ from fuzz_cases.samples import samples
 from regard.core.errors import RegardError
 from regard.serve.app import create_explorer_app
 
-HERE = {"host": "127.0.0.1:8765"}
-REFUSALS = (400, 403, 404, 405, 408, 413, 421, 503)
+HERE = {"host": "127.0.0.1:8765", "content-type": "application/json"}
+REFUSALS = (400, 403, 404, 405, 408, 413, 415, 421, 422, 503)
 HEADERS = ("host", "origin", "content-length", "content-type", "transfer-encoding", "x", "accept", "cookie")
 
 

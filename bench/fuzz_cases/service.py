@@ -18,7 +18,7 @@ from regard.core.errors import RegardError
 from regard.serve.app import create_app
 from regard.serve.model_runtime import ServedRun
 
-REFUSALS = (400, 401, 403, 404, 405, 408, 413, 421, 429, 503)
+REFUSALS = (400, 401, 403, 404, 405, 408, 413, 415, 421, 422, 429, 503)
 BRIEF = {"language": {"tokens": 4}}
 
 

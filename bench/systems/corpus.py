@@ -40,6 +40,7 @@ class TokenIdTokenizer:
     """A tokenizer whose texts are token ids."""
 
     vocab_size = workload.VOCABULARY
+    spelling_tokens = frozenset[int]()  # no token spells a word
 
     def encode(self, texts: Sequence[str]) -> workload.Rows:
         return [[int(token) for token in text.split()] for text in texts]

@@ -168,7 +168,7 @@ def test_an_attention_map_mixes_the_values_as_attend_does(shape, mask):
 def test_an_attention_map_has_gradients_and_ignores_nan_in_padding():
     query, key = torch.randn(1, 2, 4, requires_grad=True), torch.randn(1, 3, 4)
     key[:, 2] = float("nan")
-    weights = regard.attention_map(query, key, mask=Mask.lengths(torch.tensor([2])))
+    weights = regard.attention_map(query, key, mask=Mask.lengths(torch.tensor([2]), size=3))
     weights[..., 0].sum().backward()
     assert weights[..., 2].eq(0).all() and query.grad.isfinite().all()
 

@@ -87,8 +87,9 @@ def test_a_task_without_options(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     assert source_path("regard.tasks", "lab_of_tests.plain").name == "plain.py"
     assert help.options_section("lab_of_tests.plain").title == "lab_of_tests.plain has no options."
-    (title, data, training, _) = help.task_sections("lab_of_tests.plain")
+    (title, recipe, data, training, _) = help.task_sections("lab_of_tests.plain")
     assert title.title == "lab_of_tests.plain: A task." and not data.rows and training.rows
+    assert [row[0] for row in recipe.rows] == ["seed"]
 
 
 @pytest.mark.parametrize(

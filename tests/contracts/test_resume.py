@@ -5,6 +5,7 @@ The long version is bench/reliability.py.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -70,8 +71,9 @@ def outcome(path):
 
 
 def score_by_weights(task, model, split, decoding):
-    """Return a score that is cheap to compute; the metrics of the tasks have other tests."""
-    return {task.target_metric.metric: float(sum(weight.double().sum() for weight in model.parameters()))}
+    """Return a share that is cheap to compute; the metrics of the tasks have other tests."""
+    total = float(sum(weight.double().sum() for weight in model.parameters()))
+    return {task.target_metric.metric: math.atan(total) / math.pi + 0.5}
 
 
 @pytest.mark.parametrize("task", registered_names("regard.tasks"))

@@ -98,16 +98,17 @@ def test_special_tokens_have_common_names(library, run, tmp_path):
 
 
 def test_different_predictions_are_refused(run, tmp_path, monkeypatch):
-    wrong = lambda folder, texts: ["?"] * len(texts)  # noqa: E731
-    monkeypatch.setattr(usage.continue_texts, "__code__", wrong.__code__)
+    constant = lambda folder, texts: ["?"] * len(texts)  # noqa: E731
+    monkeypatch.setattr(usage.continue_texts, "__code__", constant.__code__)
     with pytest.raises(CheckpointError, match=r"regard predicts .* but transformers '\?'; nothing was written"):
         export_run(run("gpt2"), "huggingface", tmp_path / "exported")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_texts_are_equal_up_to_the_limit_of_their_length():
-    assert same_text("a b", "a b") and same_text("a b c", "a b") and same_text("a \N{REPLACEMENT CHARACTER}b", "ab")
-    assert not same_text("a b", "a c") and not same_text("a", "")
+def test_only_an_incomplete_text_may_be_a_prefix():
+    assert same_text("a b", "a b") and same_text("a \N{REPLACEMENT CHARACTER}b", "ab")
+    assert same_text("a b", "a b c", is_complete=False) and not same_text("a b c", "a b", is_complete=False)
+    assert not same_text("a b", "a b c") and not same_text("a b", "a c", is_complete=False) and not same_text("a", "")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_an_existing_folder_is_not_overwritten(run, tmp_path):
     (tmp_path / "exported" / "mine").write_text("")
     with pytest.raises(CheckpointError, match=r"is not empty and not a run \(it contains mine\)"):
         export_run(run("gpt2"), "huggingface", tmp_path / "exported")
-    with pytest.raises(ConfigError, match="--to onyx: did you mean 'onnx'"):
+    with pytest.raises(ConfigError, match="unknown format 'onyx'; did you mean 'onnx'"):
         export_run(run("gpt2"), "onyx", tmp_path / "other")
 
 

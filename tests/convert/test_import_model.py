@@ -110,7 +110,7 @@ def test_an_image_is_processed_as_the_folder_says(library, saved_model, tmp_path
     with torch.no_grad():
         pixels = library.AutoImageProcessor.from_pretrained(source)(image, return_tensors="pt")
         expected = model(**pixels).logits.softmax(dim=-1)[0]
-    predictions = run.predict([str(tmp_path / "image.png")])[0]
+    predictions = run.predict([str(tmp_path / "image.png")], n=3)[0]
     actual = {prediction.text: math.exp(prediction.score) for prediction in predictions}
     for index, label in model.config.id2label.items():
         assert actual[label] == pytest.approx(float(expected[index]), abs=1e-3)

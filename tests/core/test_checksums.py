@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.core import checksums
+from regard.core.errors import CheckpointError
 
 
 class Batch(NamedTuple):
@@ -85,3 +86,15 @@ def test_a_cache_that_cannot_be_written_is_ignored(tmp_path, monkeypatch):
 )
 def test_changes_are_described(now, expected):
     assert checksums.describe_changes({"train": "1", "test": "2"}, now) == expected
+
+
+def test_links_out_of_a_run_folder_are_refused(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (tmp_path / "outside").write_text("secret", encoding="utf-8")
+    (run / "tokenizer.json").symlink_to("../outside")
+    with pytest.raises(
+        CheckpointError, match=r"tokenizer\.json: is a link out of the run folder; replace it by the file"
+    ):
+        checksums.check_links(run, ["tokenizer.json"])
+    checksums.check_links(run, ["missing.json"])

@@ -80,7 +80,7 @@ def attention(name: str, layer: int, weights: Array, **more) -> Map:
 def maps(random: np.random.Generator, layers: int, heads: int, sharp: float = 1.0) -> tuple[Map, ...]:
     def honest(by_row: bool) -> Faithfulness:
         gradient, removal = (tuple(float(x) for x in random.random(heads)) for _ in range(2))
-        return Faithfulness(gradient, removal, by_row)
+        return Faithfulness(gradient, removal, float(random.random()), float(random.random()), by_row)
 
     encoder = [
         attention("encoder", layer, square(random, heads, len(SOURCE), False), honesty=honest(False))

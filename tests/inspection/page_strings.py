@@ -48,7 +48,10 @@ def without_strings(code: str) -> str:
 
 
 def table(name: str) -> dict[str, str]:
-    """Return a table of the page: English -> Korean."""
-    code = "".join((PAGE / file).read_text(encoding="utf-8") for file in ("i18n.js", "i18n_ko.js"))
+    """Return a table of the page: English -> Korean. KOREAN is the table of all texts, which are in two files."""
+    if name == "KOREAN":
+        return table("KOREAN_SENTENCES") | table("KOREAN_PHRASES")
+    files = ("i18n.js", "i18n_ko.js", "i18n_ko_phrases.js")
+    code = "".join((PAGE / file).read_text(encoding="utf-8") for file in files)
     body = code.split(f"export const {name} = {{\n")[1].split("\n};")[0] + "\n"
     return {json.loads(key): json.loads(value) for key, value in ENTRY.findall(body)}

@@ -76,6 +76,7 @@ def test_positions_inside_the_score_are_a_stage_of_their_own():
     mask = combined_mask(calls["attend"], 0, (4, 4))
     (first, *_) = collect_steps(model, calls, inspection(maps["attend"].weights[0].numpy(), mask))
     assert [stage.name for stage in first.stages] == ["q·k", "score", "with positions"]
+    assert first.formula == "Softmax[ q·k / √d + q·e[i−j] / √d + M ] · V"  # the formula names the relative term
 
 
 @torch.no_grad()

@@ -67,7 +67,7 @@ def test_a_word_shows_where_was_looked_and_the_sentence_plays(single, browser):
         plain = page.locator(".caption-card canvas").evaluate("canvas => canvas.toDataURL()")
         page.locator("[data-word='1']").hover()
         assert page.locator(".caption-card .readout").inner_text().startswith("red attends most to cell ")
-        assert "alternatives: blue 0.22" in page.locator(".caption-card .readout").inner_text()
+        assert "probability 61% · alternatives: blue 22%" in page.locator(".caption-card .readout").inner_text()
         assert (
             page.locator(".caption-card canvas").evaluate("canvas => canvas.toDataURL()") != plain
             and "row=1" in page.url

@@ -64,7 +64,7 @@ def test_a_wide_map_is_whole_beside_another_and_says_what_its_colours_mean(brows
         box = frame.locator(".cells").bounding_box()
         page.mouse.move(box["x"] + box["width"] - 0.3, box["y"] + box["height"] - 1)
         on = frame.locator("text.on").evaluate_all("all => all.map(one => one.firstChild.data)")
-        assert on == ["5", "239"]  # the pointer is over the last row and column
+        assert set(on) == {"5", "239"}  # the pointer is over the last row and column
 
 
 def test_a_map_too_long_to_stand_there_says_so(browser, tmp_path):

@@ -28,8 +28,8 @@ def address(tmp_path_factory):
 
 
 def test_a_choice_takes_the_focus_with_it(browser, address):
-    with opened(browser, address) as page:
-        page.locator("[role=radio][aria-checked=true]").focus()
+    with opened(browser, address, fragment="#view=grid") as page:
+        page.locator("[aria-label=Kind] [aria-checked=true]").focus()
         for _ in range(2):
             page.keyboard.press("ArrowLeft")
             assert page.evaluate(FOCUSED.format("aria-checked")) == "true"
@@ -37,9 +37,9 @@ def test_a_choice_takes_the_focus_with_it(browser, address):
 
 
 def test_tab_passes_all_heads_in_one_step_and_arrows_move_among_them(browser, address):
-    with opened(browser, address) as page:
+    with opened(browser, address, fragment="#view=grid") as page:
         assert page.locator(".thumb").count() == 24
-        page.locator("[role=radio][aria-checked=true]").focus()
+        page.locator("[aria-label=Kind] [aria-checked=true]").focus()
         page.keyboard.press("Tab")
         assert page.evaluate(FOCUSED.format("aria-pressed")) == "true"
         page.keyboard.press("ArrowDown")
@@ -68,7 +68,7 @@ def test_the_training_plays_and_its_steps_are_moved_by_keys(browser, address):
 
 
 def test_escape_closes_what_a_token_opens(browser, address):
-    with opened(browser, address) as page:
+    with opened(browser, address, fragment="#view=grid") as page:
         page.locator(".answer-token >> nth=0").focus()
         assert page.locator(".popover").is_visible()
         page.keyboard.press("Escape")

@@ -43,7 +43,7 @@ def shares(page, selector=".distribution"):
 
 
 def test_every_layer_and_head_has_a_thumbnail_and_a_click_shows_it_large(browser, page_file):
-    with opened(browser, page_file) as page:
+    with opened(browser, page_file, fragment="#view=grid") as page:
         assert page.locator(".thumb").count() == 2 * 4
         page.get_by_role("radio", name="Source self-attention").click()
         page.get_by_role("button", name="Source self-attention, layer 2, head 3").click()
@@ -104,13 +104,13 @@ def test_alignment_shows_crossing_lines_the_best_outputs_and_the_error_rate(brow
         assert page.locator(".alignment .query").all_text_contents() == list(examples.TARGET)
         assert page.locator(".error-rate .figure").inner_text() == "0.200"
         assert page.locator(".nbest li").count() == 3
-        assert "−1.730" in page.locator(".nbest li >> nth=1").inner_text()
+        assert "18%" in page.locator(".nbest li >> nth=1").inner_text()  # exp(-1.73)
         assert page.locator("path.truth").count() == len(examples.TRUTH)
         page.locator(".alignment .query >> nth=4").hover()
         mean = MAPS["cross.1"].weights.mean(axis=0)[4]
         texts = page.locator(".readout").inner_text()
         assert texts.startswith(f"책을 ← book {mean.max():.3f}")
-        assert texts.endswith("alternatives: </s> 20.2% · 그 5.0%")
+        assert texts.endswith("alternatives: </s> 20% · 그 5.0%")
 
 
 def test_every_step_of_one_query_is_shown_with_its_numbers(browser, page_file):
@@ -187,11 +187,11 @@ def test_a_link_restores_the_view_and_nonsense_in_it_does_no_harm(browser, page_
         assert page.locator(".distribution h3 >> nth=0").inner_text().startswith("작은")
         assert page.get_by_role("tab", selected=True).inner_text() == "Lines"
     with opened(browser, page_file, fragment="#view=nothing&map=unknown&head=99&row=-7&heads=x.5&probe=1e9") as page:
-        assert page.get_by_role("tab", selected=True).inner_text() == "All heads"
+        assert page.get_by_role("tab", selected=True).inner_text() == "Alignment"  # the view of the task
 
 
 def test_the_keyboard_is_enough(browser, page_file):
-    with opened(browser, page_file) as page:
+    with opened(browser, page_file, fragment="#view=grid") as page:
         page.get_by_role("tab", name="All heads").focus()
         page.keyboard.press("ArrowRight")
         assert page.get_by_role("tab", selected=True).inner_text() == "Lines"
@@ -229,13 +229,13 @@ def test_an_output_token_shows_what_else_might_have_stood_there(browser, page_fi
         assert page.locator(".popover").is_hidden()
         tokens.nth(2).hover()
         rows = page.locator(".popover .share").all_inner_texts()
-        assert [row.split() for row in rows] == [["작은", "86%"], ["주셨어요", "20.2%"], ["그", "5.0%"]]
+        assert [row.split() for row in rows] == [["작은", "86%"], ["주셨어요", "20%"], ["그", "5.0%"]]
         assert page.locator(".popover .chosen .share-label").inner_text() == "작은"
         page.mouse.move(2, 2)
         assert page.locator(".popover").is_hidden()
         tokens.nth(0).focus()
         assert page.locator(".popover").is_visible()
-        assert tokens.nth(0).get_attribute("aria-label") == "늙은 95%, alternatives: 아이에게 20.2% · 그 5.0%"
+        assert tokens.nth(0).get_attribute("aria-label") == "늙은 95%, alternatives: 아이에게 20% · 그 5.0%"
 
 
 def test_what_else_might_have_stood_there_lies_over_no_tab_and_takes_no_click(browser, page_file):
@@ -259,7 +259,7 @@ def test_a_map_inside_an_item_is_reached_from_that_item(browser, tmp_path):
     result = examples.levels()
     with opened(browser, write(tmp_path / "levels.html", to_json(result))) as page:
         assert page.locator(".large h2").inner_text() == "Document → sentences"
-        assert page.get_by_role("radio").count() == 0  # one kind of map on this level
+        assert page.get_by_role("radiogroup", name="Kind").count() == 0  # one kind of map on this level
         page.locator(".large .share >> nth=1").get_by_role("button").click()
         assert page.locator(".large h2").inner_text() == "Words of sentence 2 self-attention head 1"
         assert "map=lower+%232" in page.url or "map=lower%20%232" in page.url

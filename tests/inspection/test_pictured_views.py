@@ -100,7 +100,7 @@ def overlay(tmp_path_factory):
 def test_layers_by_heads_rollout_and_the_answer_without_the_strongest_patches(overlay, browser):
     with opened(browser, overlay, fragment="#view=overlay") as page:
         assert page.locator(".thumb").count() == 4 and page.locator(".thumb[aria-pressed='true']").count() == 1
-        assert page.locator(".removal").all_inner_texts() == ["original: 7 0.90", "without 2: 1 0.60"]
+        assert page.locator(".removal").all_inner_texts() == ["original: 7 90%", "without 2: 1 60%"]
         plain = drawing(page, "overlay")
         box = page.locator("canvas[data-key='overlay']").bounding_box()
         page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.1 * box["height"])
@@ -138,7 +138,7 @@ def boxes(tmp_path_factory):
 
 def test_a_box_shows_what_its_query_looked_at(boxes, browser):
     with opened(browser, boxes, fragment="#view=boxes") as page:
-        assert page.locator("canvas").first.get_attribute("aria-label") == "1 objects: circle"
+        assert page.locator("#view canvas").first.get_attribute("aria-label") == "1 objects: circle"
         plain = drawing(page, "boxes")
         page.locator(".shares button").nth(1).hover()
         assert "row=1" in page.url and drawing(page, "boxes") != plain

@@ -95,7 +95,7 @@ def test_labels_do_not_collide(browser, tmp_path, size):
         )
         assert min(np.diff(tops)) >= 13  # the height of a line
         titles = page.locator(".axis-title").all_text_contents()
-        assert titles == ["text (queries)", "text (keys)"]
+        assert titles == ["text (keys)", "text (queries)"]
 
 
 def test_thumbnails_say_their_scale_and_masked_cells_have_a_colour_of_their_own(browser, tmp_path):

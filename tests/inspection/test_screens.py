@@ -119,7 +119,7 @@ def test_text_can_be_read_in_both_themes(browser, page_file, scheme):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_colours_of_weights_differ_in_lightness_alone_too(browser, page_file, scheme):
     """The lightness of the color scale is monotonic, for color-blind users and gray print."""
-    with opened(browser, page_file, scheme=scheme) as page:
+    with opened(browser, page_file, scheme=scheme, fragment="#view=grid") as page:
         bar = page.locator(".legend-bar").evaluate("bar => bar.style.background")
         colours = ["rgb(" + part.split(")")[0] + ")" for part in bar.split("rgb(")[1:]]
         steps = np.diff([luminance(colour) for colour in colours])
@@ -127,7 +127,7 @@ def test_the_colours_of_weights_differ_in_lightness_alone_too(browser, page_file
 
 
 def test_the_theme_can_be_switched_and_maps_are_painted_anew(browser, page_file):
-    with opened(browser, page_file) as page:
+    with opened(browser, page_file, fragment="#view=grid") as page:
         before = page.locator(".cells").screenshot()
         page.get_by_role("button", name="Use dark colors").click()
         assert page.evaluate("document.documentElement.dataset.theme") == "dark"

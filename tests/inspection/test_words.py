@@ -95,11 +95,15 @@ def test_what_a_task_tells_in_a_line_and_the_names_of_steps_are_korean(browser, 
     steps = tuple(replace(step, stages=stages) for step in result.steps)
     for index, (english, korean) in enumerate(lines.items()):
         changed = replace(
-            result, outputs=(Output(english),), steps=steps, title="a.png made to 28x28", extra={"roll": {"notes": []}}
+            result,
+            outputs=(Output(english),),
+            steps=steps,
+            title="a.png made to 28x28",
+            extra={"roll": {"notes": [[0.0, 2.0, 60, 0, 90]], "voices": []}},
         )
         path = tmp_path / f"{index}.html"
         path.write_text(bundle(to_json(changed)), encoding="utf-8")
         with opened(browser, path.as_uri(), fragment="#view=steps", locale="ko-KR") as page:
-            assert page.locator(".output .spoken-text").inner_text() == korean
+            assert page.locator(".output .spoken-text [title]").get_attribute("title") == korean
             assert page.locator(".input .spoken-text").inner_text() == "a.png, 28x28로 생성"
             assert {"점수", "위치 반영"} <= set(page.locator(".steps thead th").all_inner_texts())

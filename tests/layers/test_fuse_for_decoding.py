@@ -9,11 +9,12 @@ from torch.nn.functional import gelu
 
 from regard.attention.masks import Mask
 from regard.attention.record import record
-from regard.core.data_specs import MusicSpec, Seq2SeqSpec
+from regard.core.data_specs import LanguageSpec, MusicSpec, Seq2SeqSpec
 from regard.core.errors import ConfigError, RegardError
 from regard.core.protocols import Padded
 from regard.core.registry import registered_names
 from regard.core.state_tree import batch_size, concat_states, repeat_rows, select, select_sources
+from regard.experiments import residual
 from regard.layers import linear
 from regard.layers.feedforward import FeedForward
 from regard.layers.fuse_for_decoding import FastBlock, optimize_for_decoding
@@ -232,3 +233,14 @@ def test_an_encoder_can_be_optimized():
     mask = Mask.lengths(source.lengths)
     is_token = mask.keys
     assert_near(encoder(source.tokens, mask)[is_token], model.encoder(source.tokens, mask)[is_token])
+
+
+@pytest.mark.parametrize("around", ["no residual", "no norm", "neither"])
+def test_blocks_with_other_wrappers_give_the_same_logits(around):
+    model = residual.build(residual.Config(around=around), LanguageSpec(vocab_size=19, max_length=64)).eval()
+    fast, source, tokens = model.for_decoding(), padded(5, 7), torch.randint(4, 19, (2, 3))
+    assert not any(isinstance(part, FastBlock) for part in fast.modules())
+    logits, state = fast(tokens, fast.start(source))
+    expected, expected_state = model(tokens, model.start(source))
+    assert_near(logits, expected)
+    assert_near(fast(tokens, state)[0], model(tokens, expected_state)[0])

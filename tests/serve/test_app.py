@@ -235,7 +235,8 @@ def test_a_disconnect_ends_the_computation(run, sentence, monkeypatch):
 def test_the_served_page_applies_interventions(browser, run, subject, sentence):
     original = collect(subject, sentence)
     changed = collect(subject, sentence, interventions=Interventions((), (("source", 2),)))
-    with serving(create_explorer_app(run, sentence)) as url, opened(browser, url, offline=False) as page:
+    app = create_explorer_app(run, sentence)
+    with serving(app) as url, opened(browser, url, offline=False, fragment="#view=grid") as page:
         assert page.locator(".spoken.output .spoken-text").inner_text() == original.outputs[0].text
         token = page.locator(".token-switch >> nth=2")
         token.click()
@@ -249,7 +250,7 @@ def test_the_served_page_applies_interventions(browser, run, subject, sentence):
         page.get_by_role("button", name="Switch off Output → source, layer 1, head 2").click()
         page.locator(".outcome").wait_for()
         page.get_by_role("button", name="Output → source, layer 1, head 2", exact=True).click()
-        assert "attends to nothing" in page.locator(".large .sum").inner_text()
+        assert page.locator(".large .sum").inner_text() == "this head is switched off"
         assert f"map={HEAD[0]}" in page.url
         page.get_by_role("button", name="Undo all").click()
         page.locator(".spoken.output .spoken-text", has_text=original.outputs[0].text).wait_for()
@@ -339,7 +340,7 @@ def test_metadata_metrics_and_documentation(client):
         (
             "/v1/translate",
             {"inputs": [1], "run": "other"},
-            400,
+            422,
             "input 1: 1 is neither a text nor a file; write a text",
         ),
         ("/v1/dance", {"inputs": ["a"]}, 404, "no run has the verb 'dance'; known: translate"),
@@ -350,18 +351,18 @@ def test_metadata_metrics_and_documentation(client):
         ("/v1/translate", {"run": "other", "inputs": ["a"], "options": 1}, 400, "options: must be an object"),
         ("/v1/translate", {"run": "other", "inputs": ["a"], "files": "x"}, 400, "files: must be a list of suffixes"),
         ("/v1/translate", {"run": "other", "inputs": ["a"], "stream": 1}, 400, "stream: must be true or false"),
-        ("/v1/translate", {"run": "other", "inputs": ["a", "b"], "stream": True}, 400, "stream: only for one input"),
-        ("/v1/translate", {"run": "other", "inputs": [{"file": "AA=="}]}, 400, "input 1: must be a text for this run"),
-        ("/v1/translate", {"run": "other", "inputs": ["a" * 100_001]}, 400, "input 1: has 100,001 characters"),
-        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": 5}, 400, "decoding: must be the name of a str"),
-        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": "os.path"}, 400, "no strategy 'os.path'"),
+        ("/v1/translate", {"run": "other", "inputs": ["a", "b"], "stream": True}, 422, "stream: only for one input"),
+        ("/v1/translate", {"run": "other", "inputs": [{"file": "AA=="}]}, 422, "input 1: must be a text for this run"),
+        ("/v1/translate", {"run": "other", "inputs": ["a" * 100_001]}, 422, "input 1: has 100,001 characters"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": 5}, 422, "decoding: must be the name of a str"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "decoding": "os.path"}, 422, "no strategy 'os.path'"),
         (
             "/v1/translate",
             {"run": "other", "inputs": ["a"] * 20, "decoding": {"name": "beam", "beam_width": 32}},
-            400,
+            422,
             "20 inputs with beam width 32: too many hypotheses; send at most 16 inputs at a time",
         ),
-        ("/v1/translate", {"run": "other", "inputs": ["a"], "files": [".exe"]}, 400, ".exe"),
+        ("/v1/translate", {"run": "other", "inputs": ["a"], "files": [".exe"]}, 422, ".exe"),
         ("/v1/look", {"text": "a"}, 400, "an inspection has an input"),
         ("/v1/look", {"input": "a"}, 404, "run is missing, and several runs are served"),
         ("/v1/look", {"input": "a", "temprature": 3}, 400, "unknown field 'temprature'; did you mean 'temperature'?"),
@@ -378,7 +379,7 @@ def test_an_invalid_request_is_a_one_line_error(client, path, body, status, mess
 def test_unknown_token_ids_are_a_one_line_error(client):
     for decoding in ({"suppress_tokens": [10**9]}, {"name": "forced_prefix", "tokens": [10**9]}):
         response = translate(client, decoding=decoding)
-        assert response.status_code == 400 and "1000000000" in response.json()["error"]
+        assert response.status_code == 422 and "1000000000" in response.json()["error"]
 
 
 def test_invalid_bodies_and_methods_are_refused(client):
@@ -470,7 +471,13 @@ def test_a_server_that_shuts_down_refuses_new_requests(served_runs):
 
 def test_the_explorer_has_a_choice_of_runs(client):
     page = client.get("/", params={"run": "other"}).text
-    assert '"choices":[{"name":"en-ko","shown":false},{"name":"other","shown":true}]' in page
+    (choices,) = re.findall(r'"choices":(\[.*?\])', page)
+    assert [
+        (choice["name"], choice["shown"], choice["comparable"], choice["base"]) for choice in json.loads(choices)
+    ] == [
+        ("en-ko", False, True, "/api/en-ko"),
+        ("other", True, True, "/api/other"),
+    ]
     assert '"server":"/api/other"' in page
     inspection = client.post("/api/other/look", json={"text": "They sleep."}).json()
     tile = {"look": inspection["id"], "map": 0, "head": 0, "level": 0, "i": 0, "j": 0}

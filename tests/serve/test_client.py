@@ -40,7 +40,7 @@ def test_it_predicts_as_the_run_does(loaded_run, served_runs):
             client.translate(TEXTS[0])
         with pytest.raises(ServerError, match="options: no setting 'width'") as error:
             client.predict(TEXTS, width=5)
-        assert (error.value.status, error.value.seconds) == (400, 0)
+        assert (error.value.status, error.value.seconds) == (422, 0)
         with pytest.raises(ServerError, match="at most"):
             list(client.stream("word " * 300))
         with pytest.raises(ConfigError, match=r"it serves several runs; choose one with Client\(url, run=…\): en-ko, "):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from browser import opened, serving
 from regard.core.errors import DataError
 from regard.inspection.collect import collect
 from regard.inspection.interventions import Interventions
-from regard.serve.app import create_explorer_app, explorer_app
+from regard.inspection.report import target_of
+from regard.serve.app import create_app, create_explorer_app, explorer_app
 
 OTHER = "They sleep ."
 ANOTHER = "We sleep ."
@@ -162,7 +165,7 @@ def test_back_goes_through_views(page):
     page.go_back()
     assert page.locator("#tab-lines").get_attribute("aria-selected") == "true"
     page.go_back()
-    assert page.locator("#tab-grid").get_attribute("aria-selected") == "true"
+    assert page.locator("#tab-alignment").get_attribute("aria-selected") == "true"
     page.go_forward()
     assert page.locator("#tab-lines").get_attribute("aria-selected") == "true"
 
@@ -225,10 +228,140 @@ def test_the_sentence_box_is_at_the_top_of_a_phone(browser, run, sentence):
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-def test_numbers_of_heads_without_room_are_fetched(browser, run, sentence, monkeypatch):
-    monkeypatch.setattr("regard.inspection.json_format.MAX_STEP_NUMBERS", 0)
+def test_numbers_of_heads_are_fetched_when_they_are_shown(browser, run, sentence):
     with serving(create_explorer_app(run, sentence)) as address, opened(browser, address, offline=False) as page:
         with page.expect_request("**/api/step?*"):
             page.locator("#tab-steps").click()
         page.locator("table.steps").wait_for()
         assert any("/api/step?" in url for url in page.requested_urls)
+
+
+@pytest.fixture
+def pages_of_two_runs(browser, served_runs):
+    """The page of a server with two runs of one task."""
+    with (
+        serving(create_app(served_runs)) as address,
+        opened(browser, address, offline=False, width=1400, expected="Failed to load") as page,
+    ):
+        yield page
+
+
+def test_the_picker_of_runs_stays_and_keeps_the_sentence(pages_of_two_runs):
+    page = pages_of_two_runs
+    inspect(page, OTHER)
+    picker = page.locator("select[data-key='served']")
+    assert picker.input_value() == "en-ko"
+    page.locator(".switch >> nth=0").click()
+    page.locator(".outcome").wait_for()
+    picker.select_option("other")
+    page.wait_for_url("**/?run=other*")
+    wait_for_input(page, OTHER)
+    assert page.locator("select[data-key='served']").input_value() == "other"
+
+
+def test_an_unchanged_output_still_reports_its_probability(pages_of_two_runs, loaded_run):
+    page = pages_of_two_runs
+    inspect(page, OTHER)
+    target = target_of(loaded_run)
+    before = collect(target, OTHER).outputs[0]
+    slider = page.locator("[data-key='temperature']")
+    slider.focus()
+    slider.press("ArrowRight")
+    page.locator(".outcome").wait_for()
+    after = collect(target, OTHER, interventions=Interventions(temperature=1.1)).outputs[0]
+    shown = page.locator(".outcome .figure").all_inner_texts()
+    for text, output in zip(shown, (before, after), strict=True):
+        percent, _, rest = text.strip().partition("%")
+        count = len(output.tokens) if rest == " per token" else 1  # of a long output: the mean of its tokens
+        assert float(percent) == pytest.approx(100 * math.exp(output.score / count), abs=0.51)
+
+
+def test_another_run_is_compared_on_the_served_page(pages_of_two_runs, loaded_run):
+    page = pages_of_two_runs
+    inspect(page, OTHER)
+    page.get_by_label("Compare with").select_option("other")
+    page.locator(".compared, .wrong").first.wait_for()
+    assert page.locator(".wrong").all_inner_texts() == []
+    assert page.locator(".compare-table tbody tr td:first-child").all_inner_texts() == ["en-ko", "other"]
+    page.locator(".difference .cells").hover(position={"x": 3, "y": 3}, force=True)  # equal runs: zero everywhere
+    assert float(page.locator(".difference .readout .figure").inner_text()) == 0
+    page.get_by_label("Compare with").select_option("")
+    page.locator(".compared").first.wait_for(state="detached")
+
+
+def test_options_of_the_task_have_a_form(pages_of_two_runs, loaded_run):
+    page = pages_of_two_runs
+    names = [field.name for field in dataclasses.fields(loaded_run.options)]
+    page.locator(".options summary").click()
+    shown = page.locator(".option-form [name]").evaluate_all("all => all.map((field) => field.name)")
+    assert shown and set(shown) <= set(names)
+    with page.expect_request("**/look") as request:
+        page.locator(f".option-form [name='{shown[0]}']").fill("2")
+        page.get_by_role("button", name="Apply").click()
+    assert request.value.post_data_json["options"] == {shown[0]: 2}
+    page.locator(".what-if:not(.busy)").wait_for()
+    assert page.locator(".wrong").count() == 0 and "options=" in page.url
+    page.reload()
+    page.locator(".what-if:not(.busy)").wait_for()
+    assert page.locator(f".option-form [name='{shown[0]}']").input_value() == "2"
+
+
+def test_a_server_that_is_gone_is_named(browser, run, sentence):
+    with (
+        serving(create_explorer_app(run, sentence)) as address,
+        opened(browser, address, offline=False, expected="ERR_") as page,
+    ):
+        page.context.set_offline(True)
+        page.get_by_label("Input").fill(OTHER)
+        page.get_by_role("button", name="Inspect", exact=True).click()
+        page.locator(".wrong").wait_for()
+        assert page.locator(".wrong").inner_text() == "The server does not answer; is it still running?"
+
+
+class ImageTask(pictures.Pictures):
+    """Images whose page shows their pixels."""
+
+    def inspect(self, model, parsed_input, options, decoding):
+        pixels = [[round(255 * value)] for value in parsed_input[0, :, 0].tolist()]
+        image = {"height": pictures.SIDE, "width": pictures.SIDE, "pixels": pixels}
+        return replace(super().inspect(model, parsed_input, options, decoding), extra={"overlay": image})
+
+
+def test_a_cell_is_masked_by_a_click_on_the_image(browser):
+    target = tiny_runs.make_small(pictures, ImageTask)
+    text = ImageTask.examples[0]
+    with serving(explorer_app(target, text)) as address, opened(browser, address, offline=False) as page:
+        image, cell = (
+            page.locator(name).bounding_box() for name in (".cell-switches", "[data-key='forbid:patches:5']")
+        )
+        assert cell["x"] + cell["width"] / 2 == pytest.approx(image["x"] + 5 / 6 * image["width"], abs=3)
+        assert cell["y"] + cell["height"] / 2 == pytest.approx(image["y"] + 3 / 6 * image["height"], abs=3)
+        page.locator("[data-key='forbid:patches:5']").click()
+        page.locator(".outcome").wait_for()
+        assert page.locator("[data-key='forbid:patches:5']").get_attribute("aria-pressed") == "true"
+        page.locator("#tab-grid").click()
+        expected = collect(target, text, interventions=Interventions((), (("patches", 5),))).maps[-1]
+        shown = [float(value) for value in page.locator(".large .share-value").all_inner_texts()]
+        row = next(item for item in (expected,)).weights[0, 0]
+        assert shown == pytest.approx(row.tolist(), abs=6e-5) and row[5] == 0
+
+
+def test_the_switch_of_word_maps_names_every_sentence(browser):
+    documents = tiny_runs.make_documents()
+    with (
+        serving(explorer_app(documents, documents.task.examples[0])) as address,
+        opened(browser, address, offline=False) as page,
+    ):
+        titles = page.locator(".switches .quiet").all_inner_texts()
+        assert any("every sentence" in title for title in titles)
+        assert not any("sentence 1" in title for title in titles)
+
+
+def test_the_reference_of_the_api_fits_a_phone(browser, served_runs):
+    with (
+        serving(create_app(served_runs)) as address,
+        opened(browser, "about:blank", offline=False, width=390, height=844) as page,
+    ):
+        page.goto(f"{address}docs")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        page.requested_urls.clear()

@@ -39,7 +39,7 @@ def send_request(headers=HEADERS, messages=None, *, loopback=True, app=None, met
         await send({"type": "http.response.body", "body": b"{}"})
 
     headers_list = [(name.encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": "http", "method": method, "headers": headers_list}
+    scope = {"type": "http", "method": method, "path": "/v1/translate", "headers": headers_list}
     run_in_thread((app or Limits(application, policy=ServerPolicy(loopback)))(scope, receive, send))
     start, *rest = sent
     body = json.loads(b"".join(part["body"] for part in rest))

@@ -58,7 +58,10 @@ def test_long_lists_are_refused_and_long_values_cut():
 
 def test_an_inspection_request():
     body = read_json('{"text": "안녕", "disabled_heads": [["m", 0]], "temperature": 2}'.encode())
-    assert parse_inspection_request(body) == ("안녕", Interventions((("m", 0),), (), 2.0), None)
+    assert parse_inspection_request(body) == ("안녕", Interventions((("m", 0),), (), 2.0), None, {})
+    assert parse_inspection_request({"text": "a", "options": {"n": 2}}).options == {"n": 2}
+    with pytest.raises(ConfigError, match=r"^options: must be an object of names and values$"):
+        parse_inspection_request({"text": "a", "options": [2]})
     with pytest.raises(RegardError, match="a request is an object with a text"):
         parse_inspection_request(None)
 
@@ -88,7 +91,7 @@ def test_the_input_of_a_look_request_is_a_text_or_a_file(served_runs):
     file = {"file": "AAAA", "name": "a.png"}
     for raw_input, text, upload in (("a", "a", None), (file, "a.png", file), ({"file": "AAAA"}, "file", None)):
         served, request = requests.parse_look_request({"run": "other", "input": raw_input}, served_runs)
-        assert served is served_runs[1] and request == (text, Interventions(), upload or request.upload)
+        assert served is served_runs[1] and request == (text, Interventions(), upload or request.upload, {})
     assert request.upload == {"file": "AAAA"}
 
 

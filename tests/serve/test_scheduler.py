@@ -370,3 +370,23 @@ def test_many_threads_that_do_not_return_stop_the_run(monkeypatch):
         thread.join()
     with pytest.raises(WorkersOverdue, match="the workers of this run do not return; restart the server"):
         scheduler.submit(Job(["a"], None, None))
+
+
+def test_a_full_queue_refuses_the_client_with_the_most_inputs(predict):
+    scheduler = RequestScheduler(predict, BatchingPolicy(1, 1, 0.0), max_queued=4)
+    submit_blocking(scheduler, predict)
+    greedy = [Job([f"greedy {index}"], None, None, "greedy") for index in range(4)]
+    for job in greedy:
+        scheduler.submit(job)
+    with pytest.raises(QueueFull):
+        scheduler.submit(Job(["more"], None, None, "greedy"))
+    others = [Job(["other"], None, None, "other") for _ in range(2)]
+    for job in others:
+        scheduler.submit(job)
+    with pytest.raises(QueueFull):  # both have an equal share
+        scheduler.submit(Job(["more"], None, None, "other"))
+    for job in greedy[2:]:
+        with pytest.raises(QueueFull):
+            job.done.result(0)
+    predict.go.set()
+    assert [texts(job) for job in (*greedy[:2], *others)] == [["GREEDY 0"], ["GREEDY 1"], ["OTHER"], ["OTHER"]]

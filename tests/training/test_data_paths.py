@@ -80,7 +80,7 @@ def test_files_and_translations_from_elsewhere_are_scored(trained, tmp_path):
     scores = run.evaluate(hypotheses=tmp_path / "f.ko", target=tmp_path / "f.ko", bleu="char")
     assert scores == pytest.approx({"bleu": 100, "bleu_lc": 100, "chrf": 100})
     assert "tok:intl" in run.evaluation_task(bleu="intl").signatures()["bleu"]
-    with pytest.raises(ConfigError, match=r"a source and a target go together: --source test\.en --target test\.ko$"):
+    with pytest.raises(ConfigError, match=r"a source and a target go together: source=test\.en target=test\.ko$"):
         run.evaluate(source=tmp_path / "f.en")
     with pytest.raises(ConfigError, match=r"^evaluate: no setting 'sauce'; did you mean 'source'\?$"):
         run.evaluate(sauce="x")

@@ -57,7 +57,8 @@ def test_a_log_that_was_changed_is_named_with_what_can_be_done(tmp_path, damage,
     written.add({"step": 1})
     position = written.position()
     path.write_bytes(damage)
-    with pytest.raises(CheckpointError, match=rf"has changed since the checkpoint \({words}\); restore it .*--new-log"):
+    message = rf"has changed since the checkpoint \({words}\); restore it .*new_log=True"
+    with pytest.raises(CheckpointError, match=message):
         JsonlLog(path, position)
 
 

@@ -58,17 +58,17 @@ def test_a_listed_task_has_its_verb_and_one_that_fails_to_answer_does_not_spoil_
 
 
 @dataclass(frozen=True)
-class OwnData(summing.Config):
+class UserData(summing.Config):
     """Settings of a toy task that reads a file of the user."""
 
     path: Path | None = None
     column: str = "text"
 
 
-def test_own_data_is_not_described_by_the_built_in_settings_and_not_quoted(toy, tmp_path, silent):
+def test_user_data_is_not_described_by_the_built_in_settings_and_not_quoted(toy, tmp_path, silent):
     folder = train(toy(), tmp_path / "내 합계", console=silent)
     parts = load_run(folder)
-    config = OwnData(**{**vars(parts.recipe.task.config), "path": Path("/data/합계.csv")})
+    config = UserData(**{**vars(parts.recipe.task.config), "path": Path("/data/합계.csv")})
     recipe = replace(parts.recipe, task=ComponentChoice(parts.recipe.task.name, config))
     text = model_card.render(RunFolder(folder), recipe, task=parts.task, model=parts.model, progress=Progress())
     assert "/data/합계.csv" in text and '"column"' not in text

@@ -50,7 +50,7 @@ def test_a_strategy_without_constraint_settings_decodes(tmp_path):
 
 def test_a_strategy_that_fails_is_found_before_anything_is_written(tmp_path):
     recipe = recipes.read("translation", settings=[*SMALL, "decoding=lab.broken_decoder"])
-    with pytest.raises(ConfigError, match=r"decoding=lab.broken_decoder: fails on one example \(AttributeError: "):
+    with pytest.raises(ConfigError, match=r"decoding=lab.broken_decoder: fails on a small model \(AttributeError: "):
         train(recipe, tmp_path / "run", console=SilentConsole())
     assert not (tmp_path / "run").exists()
 

@@ -48,7 +48,7 @@ def test_another_model_does_not_inherit_the_settings_of_the_first():
         (["training=5"], "training=5 is not a section; write settings as training"),
         (["seed=-1"], "seed=-1 must be an integer, 0 or more"),
         (["seed=true"], "seed=True must be an integer"),
-        (["task=translation"], "task='translation', but 'toys.summing' was requested; run: regard train translation"),
+        (["task=translation"], "task='translation', but 'toys.summing' was requested; request the task of the recipe"),
         (["model=3"], r"model\.name=3 must be a name, for example model=transformer"),
         (["decoding=no"], "unknown strategy 'no'"),
         (["decoding.beam_width=3"], r"decoding\.name=None must be a name, for example decoding=beam"),

@@ -195,7 +195,7 @@ class Run(Verbs):
     @contextmanager
     def _with_data(self) -> Iterator[None]:
         origin = read_origin(RunFolder(self.folder))
-        if origin is not None and not data_paths.has_own_data(self.recipe.task.config):
+        if origin is not None and not data_paths.has_user_data(self.recipe.task.config):
             names = [name for name in data_paths.changeable_settings(self.recipe) if name.startswith("data.path")]
             remedy = f"name the data to evaluate on: {names[0]}=…" if names else "fine-tune it in a run with data"
             raise DataError(f"{self.folder}: imported from {origin['source']}, without data; {remedy}")

@@ -63,7 +63,7 @@ def attention_map(
 
     >>> import torch
     >>> query, key = torch.eye(2), torch.tensor([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
-    >>> mask = Mask.lengths(torch.tensor([2]))
+    >>> mask = Mask.lengths(torch.tensor([2]), size=3)
     >>> [[round(weight, 2) for weight in row] for row in attention_map(query, key, score="dot", mask=mask).tolist()]
     [[0.73, 0.27, 0.0], [0.27, 0.73, 0.0]]
     """

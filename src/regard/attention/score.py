@@ -41,6 +41,12 @@ class ScoreFunction(nn.Module):
     allows_mixed_dtypes: bool = False  # queries may have another dtype than keys
     uses_previous_weights: bool = False  # queries may end with the weights of the previous step (previous_weights.py)
 
+    defines_dot: bool = False  # a subclass overrides `as_dot`; torch.compile cannot compare the methods
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.defines_dot = cls.as_dot is not ScoreFunction.as_dot
+
     def project_keys(self, k: Tensor) -> Tensor:
         """Compute the part of the score that depends on the keys alone.
 

@@ -17,10 +17,11 @@ class PositionBias(Protocol):
 
     `query_offset` is the position of the first query among the keys. `start` (b) is the position at which each row
     starts if rows are padded on the left; encodings of relative distances can ignore it. `is_dot_product` is True if
-    `as_dot` gives the same as `score`.
+    `as_dot` gives the same as `score`. `formula` is the score for display; {} is the score of the content.
     """
 
     is_dot_product: bool
+    formula: str
 
     def score(
         self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
@@ -37,6 +38,7 @@ class NoPositionBias:
     """No position in the score: it depends on the content alone."""
 
     is_dot_product = True
+    formula = "{}"
 
     def score(
         self, score: ScoreFunction, q: Tensor, k: Tensor, query_offset: int, start: Tensor | None = None
@@ -104,7 +106,7 @@ def _check(score: Any, normalizer: Any) -> None:
             f"attention: score is a {type(score).__name__}; give regard.score(name, width), or a subclass of "
             "ScoreFunction (CONTRIBUTING: Add a score)"
         )
-    if score.dot_scale is not None and type(score).as_dot is ScoreFunction.as_dot:
+    if score.dot_scale is not None and not score.defines_dot:
         raise ConfigError(
             f"attention: {type(score).__module__} sets dot_scale but does not define as_dot; define both if the score "
             "is dot_scale · q·k, else rename the attribute"

@@ -16,7 +16,6 @@ from regard.cli.help import Section
 from regard.core import config as configs
 from regard.core.errors import RegardError
 from regard.core.registry import registered_names
-from regard.training import recipe_files
 
 ARGS_META_KEY = "regard words"  # key of the arguments in the meta dictionary of a click context
 PACKAGE_BY_SETTING = {
@@ -36,6 +35,8 @@ def runs(incomplete: str) -> list[str]:
 
 def complete_train(context: typer.Context, incomplete: str) -> list[str]:
     """Complete a task or a recipe, and then its settings."""
+    from regard.training import recipe_files
+
     typed: Sequence[str] = context.meta.get(ARGS_META_KEY, [])
     task = next((task for task in map(task_of, typed) if task), None)
     if task is None:
@@ -57,6 +58,8 @@ def complete_compare(context: typer.Context, incomplete: str) -> list[str]:
 
 def task_of(argument: str) -> str | None:
     """Return the task that an argument names: a task, or the task of a recipe; otherwise None."""
+    from regard.training import recipe_files
+
     try:
         recipe = None if argument in registered_names("regard.tasks") else recipe_files.find_recipe(argument)
         task = argument if recipe is None else configs.read_toml(recipe).get("task")

@@ -1,12 +1,14 @@
-"""Examples in the help of each command. RUN is a run folder of yours; the other words can be used unchanged."""
+"""Examples in the help of each command. RUN is a run folder of yours, TASK a task; use all other words unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from regard.tasks import DEFAULT_TASK
+
 EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "average": ("regard average RUN --last 5 --out runs/averaged",),
-    "baseline": ("regard baseline classification data.path=reviews.csv", "regard baseline shakespeare_gpt --split valid"),
+    "baseline": ("regard baseline TASK", "regard baseline TASK --split valid --json"),
     "caption": ("regard caption RUN photo.png", "regard caption RUN photo.png n=3 --out attended.png"),
     "check": ("regard check RUN", "regard check RUN --json"),
     "classify": ('regard classify RUN "a wonderful film" n=2', "regard classify RUN --file reviews.txt --json"),
@@ -14,9 +16,9 @@ EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "complete": ("regard complete RUN image.png rows=4 --out completed.png",),
     "data check": ("regard data check pairs.csv", "regard data check FOLDER data.source=de data.target=en"),
     "data get": ("regard data get multi30k",),
-    "demo": ("regard demo", "regard demo tagging --train --out runs/tagger"),
+    "demo": ("regard demo", "regard demo TASK --out runs/demo"),
     "detect": ("regard detect RUN photo.png threshold=0.7 --out boxes.png",),
-    "evaluate": ("regard evaluate RUN", "regard evaluate RUN --split valid decoding.beam_width=1 --json", "regard evaluate RUN --baselines"),
+    "evaluate": ("regard evaluate RUN", "regard evaluate RUN --split valid --json", "regard evaluate RUN --baselines"),
     "experiment": ("regard experiment --list", "regard experiment scaling", "regard experiment all --full"),
     "export": ("regard export RUN --to onnx --out exported",),
     "fill": ('regard fill RUN "The capital of France is [MASK]." n=3',),
@@ -31,7 +33,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "serve": ("regard serve RUN", "REGARD_KEY=secret regard serve RUN --host 0.0.0.0 --port 8000"),
     "tag": ('regard tag RUN "Ada Lovelace lived in London."', "regard tag RUN --file news.txt --json"),
     "train": (
-        "regard train translation data.path=pairs.csv data.source=en data.target=ko --out runs/first",
+        f"regard train {DEFAULT_TASK} data.path=pairs.csv data.source=en data.target=ko --out runs/first",
         "regard train recipes/demo.toml training.steps=200 seed=2",
         "regard train --resume RUN",
     ),

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from regard.cli.examples import print_examples
 from regard.core import trust
-from regard.core.describe import describe, read_constant, source_path, summary
+from regard.core.describe import defining_path, describe, read_constant, source_path, summary
 from regard.core.errors import RegardError
 from regard.core.registry import registered_names
 
@@ -53,6 +53,7 @@ def print_sections(sections: Iterable[Section]) -> None:
 def of_class(path: Path, name: str, *, prefix: str = "", changed: Any = None) -> Iterator[tuple[str, str, str, str]]:
     """Yield the rows of a dataclass in a file, including nested dataclasses; `changed` overrides defaults."""
     described = describe(path, name)
+    path = defining_path(path, name)  # nested dataclasses are those of the file with the definition
     for setting in () if described is None else described.settings:
         default = (changed or {}).get(setting.name)
         if setting.annotation[0].isupper() and setting.annotation.isidentifier() and describe(path, setting.annotation):

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.files import encodings
-from regard.data.files.encodings import UTF8, TextFormat
+
+if TYPE_CHECKING:
+    from regard.data.files.encodings import TextFormat
 
 PIPE_CHUNK_BYTES = 2**16  # read from a pipe at a time
 MAX_PATH_CHARACTERS = 1000  # a longer input is not the name of a file
@@ -113,10 +114,10 @@ def _name(handle: int) -> str:
 
 
 def _of_file(handle: int, name: str) -> Iterator[InputLine]:
-    from regard.data.files import text_files  # imports NumPy, which arguments do not need
+    from regard.data.files import encodings, text_files  # imports NumPy, which arguments do not need
 
     start = os.lseek(handle, 0, os.SEEK_CUR)
-    form = UTF8
+    form = encodings.UTF8
     with suppress(encodings.UnknownEncoding), os.fdopen(os.dup(handle), "rb") as file:
         form = encodings.detect(iter(lambda: file.read(encodings.BLOCK_BYTES), b""), name)
     if form.encoding != "utf-8":
@@ -128,6 +129,8 @@ def _of_file(handle: int, name: str) -> Iterator[InputLine]:
 
 
 def _of_pipe(handle: int) -> Iterator[InputLine | None]:
+    from regard.data.files.encodings import UTF8
+
     count, rest, is_waiting = 0, b"", True
     for chunk in _chunks(handle):
         if chunk is None:

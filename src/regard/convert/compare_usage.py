@@ -17,7 +17,7 @@ from regard.tasks._shared.image_inputs import InputImage
 from regard.training.load_run import LoadedRun
 
 MIN_INPUTS = 20  # inputs on which both libraries are compared
-MAX_PREFIX_WORDS = 40
+MAX_PREFIX_WORDS, MAX_SKIPPED_WORDS = 40, 10
 NEW_TOKENS = 16  # of a continuation, as in usage.py
 MASK = "[MASK]"
 PROBABILITY_TOLERANCE = 1e-3
@@ -28,28 +28,33 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 class Checked(NamedTuple):
     """The inputs of a comparison: their number, and the source text of an example for the README."""
 
-    count: int
+    num_inputs: int
     example: str
 
 
 def check_usage(parts: LoadedRun, folder: Path, use: Callable[..., Any]) -> Checked:
     """Run the ordinary code on the exported folder; raise a CheckpointError if a prediction differs."""
     checked = COMPARISONS[use](parts, str(folder))
-    if not checked.count:
+    if not checked.num_inputs:
         raise CheckpointError(f"{parts.folder}: no examples on which the export can be compared; nothing was written")
     return checked
 
 
 def _translations(parts: LoadedRun, folder: str) -> Checked:
-    texts = with_beginnings(parts.task.comparison_inputs or parts.task.examples)[:MIN_INPUTS]
-    inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
-    predictions = parts.task.predict(parts.model, inputs, options, build("greedy"))
-    _check(parts, texts, [row[0].text for row in predictions], usage.translate(folder, texts))
+    task: Any = parts.task
+    texts = with_parts(task.comparison_inputs or task.examples)[:MIN_INPUTS]
+    source = task.encode_sources(texts)
+    rows = task.search_translations(parts.model, source, build("greedy"), sample_indices=range(len(texts)))
+    tokens = [hypotheses[0].tokens for hypotheses in rows]
+    limits = task.max_output_lengths(source.lengths).tolist()
+    is_complete = [len(row) < limit for row, limit in zip(tokens, limits, strict=True)]
+    expected, actual = task.vocabularies.target.decode(tokens), usage.translate(folder, texts)
+    _check(parts, texts, expected, actual, is_complete=is_complete)
     return Checked(len(texts), repr(texts[:1]))
 
 
 def _continuations(parts: LoadedRun, folder: str) -> Checked:
-    texts = [text for text in with_beginnings(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
+    texts = [text for text in with_parts(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
     options = parts.recipe.task.module("tasks").Options(tokens=NEW_TOKENS, temperature=0.0)
     predictions = parts.task.predict(parts.model, texts, options, build("greedy"))
     _check(parts, texts, [row[0].text for row in predictions], usage.continue_texts(folder, texts))
@@ -57,7 +62,7 @@ def _continuations(parts: LoadedRun, folder: str) -> Checked:
 
 
 def _masks(parts: LoadedRun, folder: str) -> Checked:
-    masked = dict.fromkeys(text for text in masked_texts(parts.task.examples) if _fits(parts, text, 2))
+    masked = dict.fromkeys(text for text in masked_texts(with_parts(parts.task.examples)) if _fits(parts, text, 2))
     texts = list(masked)[:MIN_INPUTS]
     inputs, options = [parts.task.parse_input(text) for text in texts], parts.recipe.task.module("tasks").Options()
     predictions = parts.task.predict(parts.model, inputs, options, None)
@@ -68,10 +73,10 @@ def _masks(parts: LoadedRun, folder: str) -> Checked:
     return Checked(len(texts), repr(texts[:1]))
 
 
-def _fits(parts: LoadedRun, text: str, others: int) -> bool:
-    """Return True if a text and `others` further tokens fit into the context of the model."""
+def _fits(parts: LoadedRun, text: str, extra: int) -> bool:
+    """Return True if a text and `extra` further tokens fit into the context of the model."""
     tokenizer = parts.task.tokenizer  # type: ignore[attr-defined]  # of language tasks
-    return len(tokenizer.encode([text])[0]) + others <= parts.task.spec.max_length
+    return bool(len(tokenizer.encode([text])[0]) + extra <= parts.task.spec.max_length)
 
 
 def _images(parts: LoadedRun, folder: str) -> Checked:
@@ -83,12 +88,13 @@ def _images(parts: LoadedRun, folder: str) -> Checked:
     for index, (row, actual) in enumerate(zip(expected, usage.classify_images(folder, images), strict=True)):
         is_resized = images[index].size != (parts.task.spec.width, parts.task.spec.height)
         tolerance = RESIZED_TOLERANCE if is_resized else PROBABILITY_TOLERANCE
-        gap = max(abs(math.exp(prediction.score or 0.0) - actual[prediction.text]) for prediction in row)
+        probabilities = {prediction.text: math.exp(prediction.score or 0.0) for prediction in row}
+        gap = max(abs(probabilities[label] - probability) for label, probability in actual.items())
         if gap > tolerance:
             raise CheckpointError(
                 f"{parts.folder}: transformers gives probabilities that differ by {gap:.2g}; nothing was written"
             )
-    return Checked(len(images), "[Image.open(FILE)]")
+    return Checked(len(images), '["image.png"]')
 
 
 def _random_images(task: Any) -> Iterator[Any]:
@@ -103,14 +109,15 @@ def _random_images(task: Any) -> Iterator[Any]:
         yield image_module.fromarray(levels)
 
 
-def with_beginnings(texts: Sequence[str]) -> list[str]:
-    """Return the texts and their beginnings, shortest first after the texts themselves."""
+def with_parts(texts: Sequence[str]) -> list[str]:
+    """Return the texts, then their prefixes and the prefixes of the rest of each text, shortest first."""
     inputs = dict.fromkeys(text for text in texts if text.strip())
-    for length in range(1, MAX_PREFIX_WORDS):
-        for text in texts:
-            words = text.split()
-            if length < len(words):
-                inputs.setdefault(" ".join(words[:length]))
+    for start in range(MAX_SKIPPED_WORDS):
+        for length in range(1, MAX_PREFIX_WORDS):
+            for text in texts:
+                words = text.split()[start:]
+                if length < len(words):
+                    inputs.setdefault(" ".join(words[:length]))
     return list(inputs)
 
 
@@ -122,22 +129,31 @@ def masked_texts(texts: Sequence[str]) -> Iterator[str]:
             yield " ".join([*words[:index], MASK, *words[index + 1 :]])
 
 
-def _check(parts: LoadedRun, texts: Sequence[str], expected: Sequence[str], actual: Sequence[str]) -> None:
-    for text, first, second in zip(texts, expected, actual, strict=True):
-        if not same_text(first, second):
+def _check(
+    parts: LoadedRun,
+    texts: Sequence[str],
+    expected: Sequence[str],
+    actual: Sequence[str],
+    *,
+    is_complete: Sequence[bool] = (),
+) -> None:
+    """Raise a CheckpointError for the first text that transformers predicts differently."""
+    rows = zip(texts, expected, actual, is_complete or [True] * len(texts), strict=True)
+    for text, first, second, complete in rows:
+        if not same_text(first, second, is_complete=complete):
             raise CheckpointError(
                 f"{parts.folder}: for {text!r} regard predicts {first[:60]!r} but transformers {second[:60]!r}; "
                 "nothing was written"
             )
 
 
-def same_text(expected: str, actual: str) -> bool:
-    """Return True for equal texts, and for a text of which the other is the beginning: limits of the length differ.
+def same_text(expected: str, actual: str, *, is_complete: bool = True) -> bool:
+    """Return True for equal texts. A text that is not complete, because of regard's limit, may be a prefix.
 
     transformers leaves out unknown tokens, for which regard writes U+FFFD.
     """
     first, second = ("".join(text.replace(UNKNOWN, "").split()) for text in (expected, actual))
-    return first == second or (bool(first and second) and (first.startswith(second) or second.startswith(first)))
+    return first == second or (not is_complete and second.startswith(first))
 
 
 COMPARISONS: dict[Callable[..., Any], Callable[[LoadedRun, str], Checked]] = {

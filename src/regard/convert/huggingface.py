@@ -10,17 +10,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import tokenizers
 import torch
 from torch import Tensor, nn
 
 from regard.convert import image_processor, usage, vocabulary, weight_map
 from regard.convert.compare_usage import check_usage
+from regard.core.checksums import check_links
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
 from regard.core.files import write_text
 from regard.core.registry import find, registered_names
 from regard.core.seed import preserve_rng_state
 from regard.data.text import tokenizer
+from regard.training.data_paths import has_user_data
 from regard.training.load_run import LoadedRun
 from regard.training.run_folder import create_run_folder
 
@@ -84,11 +87,16 @@ def export(parts: LoadedRun, out: Path) -> tuple[str, int]:
             huggingface_model.save_pretrained(draft)
             _write_files(parts, draft, library, layout=layout, first_source_id=first_source_id)
             checked = check_usage(parts, draft, layout.USAGE)
+            example = '["…"]' if has_user_data(parts.recipe.task.config) else checked.example  # user data is not quoted
             card = usage.readme(
-                out.name, type(huggingface_model).__name__, layout.USAGE, example=checked.example, count=checked.count
+                out.name,
+                type(huggingface_model).__name__,
+                layout.USAGE,
+                example=example,
+                count=checked.num_inputs,
             )
             write_text(draft / "README.md", card)
-            counts.append(checked.count)
+            counts.append(checked.num_inputs)
 
         counts: list[int] = []
         _create(out, fill)
@@ -149,9 +157,11 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, layout: ModuleT
     if (parts.folder / "images.json").exists():
         image_processor.write(parts.task.shape, draft)  # type: ignore[attr-defined]  # of image tasks
         return
+    paths = sorted(parts.folder.glob("tokenizer*.json"))
+    check_links(parts.folder, [path.name for path in paths])  # a file outside must not be copied
     names = [name for name in ("tokenizer.json", "tokenizer.source.json") if (parts.folder / name).is_file()]
     source = tokenizer.load(parts.folder / names[0])
-    engine = source.engine
+    engine = tokenizers.Tokenizer.from_str(source.engine.to_str())
     if first_source_id:
         path = parts.folder / "tokenizer.target.json"
         target = tokenizer.load(path) if path.is_file() else source

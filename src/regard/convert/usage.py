@@ -38,11 +38,11 @@ def fill_masks(folder: str, texts: Sequence[str]) -> list[list[str]]:
 
 
 def classify_images(folder: str, images: Sequence[Any]) -> list[dict[str, float]]:
-    """Pillow images -> the probability of each class."""
+    """Pillow images, or paths of image files -> the most likely classes and their probabilities."""
     from transformers import pipeline
 
     classify = pipeline("image-classification", folder, device="cpu")
-    outputs = [classify(image, top_k=None) for image in images]
+    outputs = [classify(image) for image in images]
     return [{row["label"]: row["score"] for row in output} for output in outputs]
 
 

@@ -25,7 +25,7 @@ from regard.data.text.tokenizer_engine import TokenizerEngine, parse_engine
 
 MASKED_LOGIT = -1e4  # logit bias of a special token that the imported model lacks: its probability is 0
 NATIVE_TOKENS = dict(zip(("pad", "unknown", "start", "end", "mask"), (*SPECIAL_TOKENS, MASK_TOKEN), strict=True))
-TARGET_MARK, SOURCE_MARK = "\ue000", "\ue001"  # private characters before the names of tokens
+TARGET_PREFIX, SOURCE_PREFIX = "\ue000", "\ue001"  # private characters before the names of tokens
 TOKEN_ROLES = {"pad": "pad", "unk": "unknown", "bos": "start", "eos": "end"}  # names of roles in transformers
 COMMON_SPELLINGS = {  # names of special tokens in other libraries, most specific first
     "pad": ("[PAD]", "<pad>"),
@@ -180,22 +180,28 @@ def merged_tokenizer(source: Tokenizer, target: Tokenizer) -> tokenizers.Tokeniz
         lowest = min(scores.values(), default=0.0) - 10
         model["vocab"] = [[name, scores.get(name, lowest)] for name in names]
         model["unk_id"] = count + SpecialTokens.unk
-    unmark = [{"type": "Replace", "pattern": {"String": mark}, "content": ""} for mark in (TARGET_MARK, SOURCE_MARK)]
+    remove_prefixes = [
+        {"type": "Replace", "pattern": {"String": prefix}, "content": ""} for prefix in (TARGET_PREFIX, SOURCE_PREFIX)
+    ]
     decoder = target_state["decoder"]
     steps = decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
     added = [
         token | {"content": _in_source(token["content"]), "id": token["id"] + count} for token in state["added_tokens"]
     ]
-    merged = {"model": model, "decoder": {"type": "Sequence", "decoders": [*unmark, *steps]}, "added_tokens": added}
+    merged = {
+        "model": model,
+        "decoder": {"type": "Sequence", "decoders": [*remove_prefixes, *steps]},
+        "added_tokens": added,
+    }
     return tokenizers.Tokenizer.from_str(json.dumps(state | merged))
 
 
 def _in_target(name: str) -> str:
-    return name if name in SPECIAL_TOKENS else TARGET_MARK + name
+    return name if name in SPECIAL_TOKENS else TARGET_PREFIX + name
 
 
 def _in_source(name: str) -> str:
-    return SOURCE_MARK + name if name in SPECIAL_TOKENS else name
+    return SOURCE_PREFIX + name if name in SPECIAL_TOKENS else name
 
 
 def write_tokenizer(
@@ -208,22 +214,22 @@ def write_tokenizer(
     state = json.loads(engine.to_str())
     names = _common_names(state)
     for part, token in NATIVE_TOKENS.items():
-        names.setdefault(SOURCE_MARK + token, SOURCE_MARK + names.get(token, part))
+        names.setdefault(SOURCE_PREFIX + token, SOURCE_PREFIX + names.get(token, part))
     engine = tokenizers.Tokenizer.from_str(json.dumps(_with_names(state, names)))
-    mark = SOURCE_MARK if first_id else ""
+    prefix = SOURCE_PREFIX if first_id else ""
     single = [
-        names[mark + NATIVE_TOKENS[part.strip("{}")]] if part.startswith("{") else part for part in template.split()
+        names[prefix + NATIVE_TOKENS[part.strip("{}")]] if part.startswith("{") else part for part in template.split()
     ]
     placed = [name for name in single if not name.startswith("$")]
     engine.post_processor = processors.TemplateProcessing(
         single=single, special_tokens=[(name, engine.token_to_id(name)) for name in placed]
     )
-    special_tokens = {f"{part}_token": names[NATIVE_TOKENS[key]] for part, key in TOKEN_ROLES.items()}
+    special_tokens: dict[str, Any] = {f"{part}_token": names[NATIVE_TOKENS[key]] for part, key in TOKEN_ROLES.items()}
     if engine.token_to_id(names[MASK_TOKEN]) is not None:
         # normalized like the text, so that the mask token includes the space before it
         special_tokens["mask_token"] = tokenizers.AddedToken(names[MASK_TOKEN], normalized=True, special=True)
     if first_id:
-        special_tokens["additional_special_tokens"] = [names[mark + NATIVE_TOKENS["end"]]]
+        special_tokens["additional_special_tokens"] = [names[prefix + NATIVE_TOKENS["end"]]]
     library.PreTrainedTokenizerFast(
         tokenizer_object=engine,
         model_max_length=max_length,

@@ -48,22 +48,35 @@ def source_path(package: str, name: str) -> Path:
 
 
 def summary(path: Path) -> str:
-    """Return the first paragraph of a module's docstring in one line, so that no sentence is cut."""
-    return _first_paragraph(ast.parse(path.read_text(encoding="utf-8")))
+    """Return the first paragraph of a module's docstring as one line, without references to other files."""
+    return _first_paragraph(ast.parse(path.read_text(encoding="utf-8"))).partition(" See also ")[0]
 
 
 def describe(path: Path, name: str) -> Description | None:
     """Describe the dataclass `name` that a file defines or imports; None if it does neither."""
-    source = path.read_text(encoding="utf-8")
-    comments = _comments(source)
-    for node in ast.parse(source).body:
+    definition = _find_class(path, name)
+    if definition is None:
+        return None
+    path, node = definition
+    comments = _comments(path.read_text(encoding="utf-8"))
+    settings = (_setting(part, comments) for part in node.body if isinstance(part, ast.AnnAssign))
+    expanded = (item._replace(annotation=expand_aliases(item.annotation, path)) for item in settings)
+    return Description(_first_paragraph(node), tuple(expanded))
+
+
+def defining_path(path: Path, name: str) -> Path:
+    """Return the file with the definition of a class that a file defines or imports; `path` if it does neither."""
+    definition = _find_class(path, name)
+    return path if definition is None else definition[0]
+
+
+def _find_class(path: Path, name: str) -> tuple[Path, ast.ClassDef] | None:
+    """Return the file and the definition of a class that a file defines or imports; None if it does neither."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
-            fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
-            settings = (_setting(part, comments) for part in fields)
-            expanded = (item._replace(annotation=expand_aliases(item.annotation, path)) for item in settings)
-            return Description(_first_paragraph(node), tuple(expanded))
+            return path, node
         if isinstance(node, ast.ImportFrom) and "." in (node.module or "") and name in {x.name for x in node.names}:
-            return describe(source_path("", str(node.module)), name)
+            return _find_class(source_path("", str(node.module)), name)
     return None
 
 

@@ -92,12 +92,12 @@ def describe_seeds(figures: Figures) -> str:
     return "One seed" if count <= 1 else f"Means of {count} seeds"
 
 
-def difference(name: str, first: Sequence[float], second: Sequence[float], form: str = "+.2f") -> Effect:
+def difference(name: str, first: Sequence[float], second: Sequence[float], *, form: str = "+.2f") -> Effect:
     """Return the mean of `first` minus that of `second`; the interval spans the differences of all pairs of seeds."""
     return Effect(name, fmean(first) - fmean(second), min(first) - max(second), max(first) - min(second), form)
 
 
-def ratio(name: str, first: Sequence[float], second: Sequence[float], form: str = ".2f") -> Effect:
+def ratio(name: str, first: Sequence[float], second: Sequence[float], *, form: str = ".2f") -> Effect:
     """Return the mean of `first` divided by that of `second`; the interval spans the ratios of all pairs of seeds."""
     low, middle, high = (
         numerator / max(denominator, 1e-12)

@@ -103,7 +103,7 @@ def verdict(figures: Figures) -> ClaimResult:
         )
         for baseline in baselines
     }
-    effects = [difference(f"F1 above {baseline}", best, f1_by_seed[baseline], "+.3f") for baseline in baselines]
+    effects = [difference(f"F1 above {baseline}", best, f1_by_seed[baseline], form="+.3f") for baseline in baselines]
     details = "; ".join(
         f"{kind} {mean_f1[f'{kind}, {PRETRAINED}']:.2f} ({NOT_PRETRAINED} {mean_f1[f'{kind}, {NOT_PRETRAINED}']:.2f})"
         for kind in VARIANTS

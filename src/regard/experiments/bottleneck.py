@@ -81,7 +81,9 @@ def verdict(figures: Figures) -> ClaimResult:
     }
     by_seed = _retained_by_seed(figures)
     effects = [
-        difference(f"BLEU retained on long sentences, {kind} minus seq2seq", by_seed[kind], by_seed["seq2seq"], "+.0%")
+        difference(
+            f"BLEU retained on long sentences, {kind} minus seq2seq", by_seed[kind], by_seed["seq2seq"], form="+.0%"
+        )
         for kind in MODELS
         if kind != "seq2seq"
     ]

@@ -73,7 +73,7 @@ def verdict(figures: Figures) -> ClaimResult:
     }
     effects = [
         difference("nats per token, no mask minus causal mask", losses["no mask"], losses["causal mask"]),
-        difference("BLEU, no mask minus causal mask", bleus["no mask"], bleus["causal mask"], "+.1f"),
+        difference("BLEU, no mask minus causal mask", bleus["no mask"], bleus["causal mask"], form="+.1f"),
     ]
     return decide(
         f"With teacher forcing the loss is {loss['no mask']:.2f} nats per token without the mask and"

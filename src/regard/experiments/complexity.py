@@ -80,7 +80,7 @@ def _recurrent_step(dim: int) -> Layer:
 
     def step(x: Tensor) -> Tensor:
         previous = pad(x, (0, 0, 1, 0))[0, :-1]  # (t d)
-        hidden, _ = cell(x[0], (previous, previous))
+        hidden: Tensor = cell(x[0], (previous, previous))[0]
         return hidden[None]
 
     return step

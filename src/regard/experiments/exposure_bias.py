@@ -97,7 +97,7 @@ def verdict(figures: Figures) -> ClaimResult:
         difference(
             f"accuracy lost without teacher forcing, {part}, {kind}",
             *(seed_values(figures, f"{mode}, {part}")[kind] for mode in (TEACHER_FORCED, FREE_RUNNING)),
-            "+.1%",
+            form="+.1%",
         )
         for kind in VARIANTS
         for part in (PARTS[0], PARTS[-1])

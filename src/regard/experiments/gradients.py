@@ -95,7 +95,7 @@ def verdict(figures: Figures) -> ClaimResult:
         f"Ratio of the gradient at the input one step back to that at the input {DISTANCES[-1]} steps back, before"
         f" training: {details}. Mean of {SEEDS} seeds, width {DIM}.",
         conditions,
-        [ratio(f"decay of the gradient, {name}", near[name], far[name], ".2g") for name in NETS],
+        [ratio(f"decay of the gradient, {name}", near[name], far[name], form=".2g") for name in NETS],
     )
 
 

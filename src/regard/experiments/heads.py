@@ -98,7 +98,9 @@ def verdict(figures: Figures) -> ClaimResult:
         )
     }
     effects = [
-        difference(f"nats per token, {best_of_several} minus {single}", losses[best_of_several], losses[single], "+.3f")
+        difference(
+            f"nats per token, {best_of_several} minus {single}", losses[best_of_several], losses[single], form="+.3f"
+        )
     ]
     return decide(
         f"Nats per token with the same number of parameters: {format_values(loss, '.2f')}; BLEU: {format_values(bleu)}."

@@ -127,7 +127,7 @@ def verdict(figures: Figures) -> ClaimResult:
         difference(
             f"accuracy on {length} sentences, two levels minus one level",
             *(seed_values(figures, f"accuracy, {length} sentences")[kind] for kind in VARIANTS),
-            "+.1%",
+            form="+.1%",
         )
         for length in (LENGTHS[0], LENGTHS[-1])
     ]

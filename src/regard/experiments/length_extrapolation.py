@@ -73,7 +73,7 @@ def verdict(figures: Figures) -> ClaimResult:
             f"accuracy at {LENGTHS[-1]} minus at {SHORT} tokens, {name}",
             long_by_seed[name],
             short_by_seed[name],
-            "+.1%",
+            form="+.1%",
         )
         for name in retained
     ]

@@ -154,7 +154,9 @@ def verdict(figures: Figures) -> ClaimResult:
         > MIN_RATIO * max(plain, CHANCE),
         f"no projections hit less than {MIN_RATIO} times as often as chance": plain < MIN_RATIO * CHANCE,
     }
-    effects = [difference(f"{HIT}, learned minus no projections", *(hits[kind] for kind in reversed(VARIANTS)), "+.1%")]
+    effects = [
+        difference(f"{HIT}, learned minus no projections", *(hits[kind] for kind in reversed(VARIANTS)), form="+.1%")
+    ]
     return decide(
         f"The next film is among the {TOP} best-ranked films in {learned:.0%} of cases with learned projections and in"
         f" {plain:.0%} without projections; chance is {CHANCE:.0%}, the oracle reaches {hit[ORACLE]:.0%}."

@@ -54,11 +54,11 @@ class PreviousStateLuong(Luong):
     """Luong's model with the previous decoder state as the query."""
 
     def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
-        previous = state.rnn_state.hidden[:, -1:]
+        previous_state = state.rnn_state.hidden[:, -1:]
         hidden, rnn_state = self.decoder(torch.cat([words, state.attentional_state[:, None]], dim=-1), state.rnn_state)
-        context, _ = self._attend(previous, state.source.value, state.previous)
+        context, weights = self._attend(previous_state, state.source.value, state.previous)
         attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))
-        return attentional, state._replace(rnn_state=rnn_state, attentional_state=attentional[:, -1])
+        return attentional, LuongState(rnn_state, attentional[:, -1], weights, state.source)
 
 
 def build(config: Config, sizes: Seq2SeqSpec) -> PreviousStateLuong:

@@ -123,7 +123,7 @@ def verdict(figures: Figures) -> ClaimResult:
     }
     best = min(absolute, key=lambda kind: nats[TWICE][kind])
     effects = [
-        difference(f"nats per note at the {name}, relative minus {best}", values["relative"], values[best], "+.3f")
+        difference(f"nats per note at the {name}, relative minus {best}", values["relative"], values[best], form="+.3f")
         for name, values in zip(LENGTHS, (trained, twice), strict=True)
     ]
     return decide(

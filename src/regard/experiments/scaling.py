@@ -99,7 +99,7 @@ def verdict(figures: Figures) -> ClaimResult:
         and is_separated(by_seed[unscaled], by_seed[scaled]),
     }
     effects = [
-        difference(f"accuracy at d = {high}, divided minus unscaled", by_seed[scaled], by_seed[unscaled], "+.1%"),
+        difference(f"accuracy at d = {high}, divided minus unscaled", by_seed[scaled], by_seed[unscaled], form="+.1%"),
         ratio("gradient without the division relative to that with it", gradients[unscaled], gradients[scaled]),
     ]
     return decide(

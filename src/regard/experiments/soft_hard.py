@@ -108,7 +108,7 @@ def verdict(figures: Figures) -> ClaimResult:
         "a lower gradient variance": is_separated(*noises),
     }
     effects = [
-        difference("BLEU-4, soft minus hard", both[1], both[0], "+.1f"),
+        difference("BLEU-4, soft minus hard", both[1], both[0], form="+.1f"),
         difference("gradient variance, hard minus soft", noises[1], noises[0]),
     ]
     return decide(

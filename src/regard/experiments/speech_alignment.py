@@ -34,7 +34,7 @@ CLAIM = (
 REFERENCE = "Chorowski et al. 2015, sections 2.2 and 4"
 STEPS = 600
 CURVE = "validation word error"
-RESOLUTION = 1.0  # percentage points; smaller differences do not matter
+RESOLUTION = 0.01  # of the digits; smaller differences do not matter
 VARIANTS = {"content": "additive", "location": "location"}  # name -> score
 MAX_DIGITS = 3  # of a training string; test strings have up to twice as many
 NUM_STRINGS = 120  # of each test
@@ -82,7 +82,8 @@ def _test(
     model, decoding = cast(Any, run.model), cast(Any, run.recipe.decoding)
     scores = alignment.alignment_scores(model, strings, task.vocabulary, task.special_tokens)
     assert scores is not None
-    values = (task.score_split(model, strings, decoding)["word_error"], scores.error, scores.monotonic)
+    shares = (task.score_split(model, strings, decoding)["word_error"], scores.error, scores.monotonic)
+    values = tuple(100 * share for share in shares)
     return {name: value for name, value in zip(names, values, strict=True) if name}
 
 
@@ -109,7 +110,7 @@ def verdict(figures: Figures) -> ClaimResult:
     conditions = {
         "every seed of the location score has fewer errors on longer strings than every other": is_separated(*both)
     }
-    effects = [difference("digit error on longer strings, location minus content, in points", *both, "+.1f")]
+    effects = [difference("digit error on longer strings, location minus content, in points", *both, form="+.1f")]
     return decide(text, conditions, effects, undecided=undecided)
 
 

@@ -77,7 +77,7 @@ def verdict(figures: Figures) -> ClaimResult:
         f" token is predicted in {accuracy['none']:.0%} of cases. Above {MIN_ACCURACY:.0%} at the training length of"
         f" {SHORT}: {accurate}. {describe_seeds(figures)}.",
         conditions,
-        [difference(f"accuracy, {best} minus none", by_seed[best], by_seed["none"], "+.1%")],
+        [difference(f"accuracy, {best} minus none", by_seed[best], by_seed["none"], form="+.1%")],
     )
 
 

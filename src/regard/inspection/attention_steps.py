@@ -59,7 +59,9 @@ def _heads(attention: Map, module: Attend, calls: Sequence[AttentionCall]) -> li
         stages = [_stages(module, call) for call in calls]
     last, name = calls[-1], _score_name(module)
     normalizer, temperature = _normalizer(module)
-    score = FORMULAS.get(name, "f(q, k)") + ("" if temperature == 1 else f" / {temperature:g}")
+    score = module.weigh.place.formula.format(FORMULAS.get(name, "f(q, k)"))
+    if temperature != 1:
+        score = f"({score}) / {temperature:g}" if module.weigh.depends_on_position else f"{score} / {temperature:g}"
     return [
         HeadComputation(
             map=attention.name,

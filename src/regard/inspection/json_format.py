@@ -9,7 +9,8 @@
     answered  the axis whose items are the outputs; first: the map to show first
     outputs   predictions, best first, with scores, tokens and their alternatives
     truth     the true links between two axes, if known, and the error rate of every map
-    steps     queries, keys, values and scores of every head, for the step-by-step view; null if over the size limit
+    steps     queries, keys, values and scores of every head, for the step-by-step view; null if over the size limit, or
+              if a server sends them on request
     positions, embeddings    tables of the model itself
     probes    the maps of a fixed example during training
     views     names of additional views for this input; extra: their data, by name
@@ -27,7 +28,7 @@ from regard.core.errors import ShapeError
 from regard.core.inspectable import Axis, Item, Output, Parent
 from regard.inspection.map_tiles import BoolArray, Budget, FloatArray, pack_bits, pack_floats, pack_map
 
-VERSION = 2
+VERSION = 3
 STEP_ARRAYS = ("queries", "keys", "values")  # array fields of HeadComputation
 MAX_STEP_NUMBERS = 1_500_000  # values of the steps of all heads in a page: 8 MB
 
@@ -179,8 +180,14 @@ class Inspection:
         return (best or from_outputs[-1:] or cross[-1:] or top)[0]
 
 
-def to_json(inspection: Inspection, *, budget: Budget | None = None) -> dict[str, Any]:
-    """Return plain values for `json.dumps`; the budget limits how much of long maps is stored at full resolution."""
+def to_json(
+    inspection: Inspection, *, budget: Budget | None = None, max_step_numbers: int | None = None
+) -> dict[str, Any]:
+    """Return plain values for `json.dumps`.
+
+    The budget limits how much of long maps is stored at full resolution, and `max_step_numbers` how many values of the
+    steps are stored (default MAX_STEP_NUMBERS).
+    """
     budget = Budget() if budget is None else budget
     return {
         "version": VERSION,
@@ -196,7 +203,7 @@ def to_json(inspection: Inspection, *, budget: Budget | None = None) -> dict[str
         "first": inspection.primary_map and inspection.primary_map.name,
         "outputs": [_output(output) for output in inspection.outputs],
         "truth": inspection.truth and vars(inspection.truth),
-        "steps": _steps(inspection.steps),
+        "steps": _steps(inspection.steps, MAX_STEP_NUMBERS if max_step_numbers is None else max_step_numbers),
         "positions": inspection.positions and _packed(inspection.positions, "table", "by_distance"),
         "embeddings": [_packed(space, "points") for space in inspection.embeddings],
         "probes": [_probe(probe, budget) for probe in inspection.probes],
@@ -247,9 +254,9 @@ def _packed(table: Positions | Embeddings | HeadComputation, *names: str) -> dic
     return {**vars(table), **{name: pack_floats(getattr(table, name)) for name in names}}
 
 
-def _steps(steps: tuple[HeadComputation, ...]) -> list[dict[str, Any]]:
+def _steps(steps: tuple[HeadComputation, ...], max_numbers: int) -> list[dict[str, Any]]:
     """Return all heads. Arrays beyond the size limit are null; they can be requested one by one."""
-    remaining, tables = MAX_STEP_NUMBERS, []
+    remaining, tables = max_numbers, []
     for step in steps:
         remaining -= step.size
         tables.append(

@@ -92,9 +92,11 @@ def pack_map(weights: FloatArray, *, budget: Budget) -> dict[str, Any]:
 
 
 def pack_floats(values: Any) -> dict[str, Any]:
-    """Array -> shape and little-endian float32 in base64."""
+    """Array -> shape and deflated float32 in base64: all highest bytes, then the next, down to the lowest."""
     array = np.ascontiguousarray(values, dtype="<f4")
-    return {"shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode("ascii")}
+    words = array.view("<u4")
+    planes = b"".join(((words >> shift) & 255).astype(np.uint8).tobytes() for shift in (24, 16, 8, 0))
+    return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(planes, 6)).decode("ascii")}
 
 
 def pack_bits(bits: BoolArray) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def original_model(model: nn.Module) -> nn.Module:
 def _copy(module: Model, products: Products) -> Model:
     """Copy a module with the same weights, replacing parts for which there is a faster module."""
     fast_module = FAST_MODULES.get(type(module))
-    if fast_module is not None:
+    if fast_module is not None and not _has_other_wrappers(module):
         return cast("Model", fast_module(module, products))
     copied = copy.copy(module)
     for name, value in vars(module).items():
@@ -82,6 +82,12 @@ def _copy(module: Model, products: Products) -> Model:
     for name, part in module._modules.items():
         copied._modules[name] = None if part is None else _copy(part, products)
     return copied
+
+
+def _has_other_wrappers(module: nn.Module) -> bool:
+    """Return True for a block with other wrappers than `PreNorm` and `PostNorm`, for which there is no fast version."""
+    wrappers = [getattr(module, name, None) for name in ("around_self", "around_cross", "around_feedforward")]
+    return any(wrapper is not None and type(wrapper) not in (PreNorm, PostNorm) for wrapper in wrappers)
 
 
 class FastMultiHeadAttention:

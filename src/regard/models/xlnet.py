@@ -11,6 +11,7 @@ stream runs through `encoder`, so that a model with another head can be initiali
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, cast
@@ -80,6 +81,7 @@ class RelativeBias(nn.Module):
     """
 
     is_dot_product = False
+    formula = "{} + [u·k + (q + v)·W_R R[i−j] + (q + w)·s] / √d"
 
     def __init__(self, dim: int, dims: HeadDims) -> None:
         super().__init__()
@@ -107,7 +109,7 @@ class RelativeBias(nn.Module):
 
     def position_scores(self, q: Tensor, distances: Tensor) -> Tensor:
         """Queries (b h t d), distances (n) -> (b h t n)."""
-        table = self.r(_sinusoids(distances, self.dim).to(q.dtype))  # (n h·d)
+        table: Tensor = self.r(_sinusoids(distances, self.dim).to(q.dtype))  # (n h·d)
         table = table.unflatten(-1, self.v.shape).transpose(0, 1)  # (h n d)
         return table_scores(_scaled(q + self.v[:, None]), table)
 
@@ -118,7 +120,7 @@ class RelativeBias(nn.Module):
 
 
 def _scaled(q: Tensor) -> Tensor:
-    return q * q.shape[-1] ** -0.5
+    return q / math.sqrt(q.shape[-1])
 
 
 def _sinusoids(distances: Tensor, dim: int) -> Tensor:
@@ -133,6 +135,7 @@ class QueryPositionBias(nn.Module):
     key is zero."""
 
     is_dot_product = False
+    formula = RelativeBias.formula
 
     def __init__(self, relative: RelativeBias) -> None:
         super().__init__()

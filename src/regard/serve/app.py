@@ -27,7 +27,7 @@ from regard.inspection.report import RunLike, target_of
 from regard.serve import openapi
 from regard.serve.cancellation import run_until_disconnect
 from regard.serve.docs_page import docs_page
-from regard.serve.errors import add_error_handlers, policy_headers
+from regard.serve.errors import add_error_handlers, as_unprocessable, policy_headers
 from regard.serve.inspection_cache import InspectionCache
 from regard.serve.inspections import CancelCheck, InFolder, Session
 from regard.serve.metrics import Metrics
@@ -37,6 +37,7 @@ from regard.serve.predict_endpoint import PredictEndpoint, is_predict_request
 from regard.serve.requests import (
     InspectionRequest,
     NotFound,
+    options_schema,
     parse_indices,
     parse_inspection_id,
     parse_inspection_request,
@@ -72,8 +73,8 @@ def create_app(
     app = _create_base_app(service.pages, policy, on_close=service.close, predict_endpoint=endpoint)
     app.state.service = service
     _add_look_route(app, service)
+    _add_metadata_routes(app, service)  # before the verbs, so that POST /v1/runs gets 405
     app.add_route("/v1/{verb}", endpoint, methods=["POST"])  # other HTTP methods get 405
-    _add_metadata_routes(app, service)
     return app
 
 
@@ -157,6 +158,7 @@ class Service:
             base="/api" if len(self.hosted) == 1 else f"/api/{quote(served.name, safe='')}",
             store=None if self._inspections_folder is None else InFolder(self._inspections_folder / str(index)),
             cache=self.inspections,
+            option_schema=options_schema(served),
         )
         return ExplorerPage(session, shown)
 
@@ -230,8 +232,7 @@ def _add_explorer_routes(app: Any, pages: Mapping[str, ExplorerPage]) -> None:
         name, page = _find_page(pages, request.query_params.get("run"))
         text = request.query_params.get("text", page.text)
         data = await _inspect(request, page.session, InspectionRequest(text, NO_INTERVENTIONS))
-        choices = {"choices": [{"name": run, "shown": run == name} for run in pages]} if len(pages) > 1 else {}
-        return _html_response(bundle(data | choices))
+        return _html_response(bundle(data | _page_choices(pages, name) | _page_options(page.session)))
 
     async def look(request: Any) -> Any:
         _, page = _find_page(pages, request.path_params.get("run"))
@@ -265,12 +266,36 @@ def _add_explorer_routes(app: Any, pages: Mapping[str, ExplorerPage]) -> None:
         app.add_route(f"{base}/step", step, methods=["GET"])
 
 
+def _page_choices(pages: Mapping[str, ExplorerPage], shown: str) -> dict[str, Any]:
+    """Return the runs among which a page chooses; those of the same task can be compared."""
+    task = pages[shown].session.task_name
+    choices = [
+        {
+            "name": name,
+            "shown": name == shown,
+            "comparable": page.session.task_name == task,
+            "base": page.session.base,
+        }
+        for name, page in pages.items()
+    ]
+    return {"choices": choices} if len(pages) > 1 else {}
+
+
+def _page_options(session: Session) -> dict[str, Any]:
+    """Return the JSON schema of the options that the form of a page sets."""
+    return {} if session.option_schema is None else {"options": openapi.to_json_schema(session.option_schema)}
+
+
 def _add_look_route(app: Any, service: Service) -> None:
     responses = require("fastapi.responses", extra="serve")
 
     async def look(request: Any) -> Any:
         served, inspection = parse_look_request(read_json(await request.body()), service.hosted)
-        return responses.JSONResponse(await _inspect(request, service.pages[served.name].session, inspection))
+        try:
+            data = await _inspect(request, service.pages[served.name].session, inspection)
+        except RegardError as error:
+            raise as_unprocessable(error) from None
+        return responses.JSONResponse(data)
 
     app.add_route("/v1/look", look, methods=["POST"])
 
@@ -306,12 +331,19 @@ def _add_metadata_routes(app: Any, service: Service) -> None:
         "/docs": docs,
     }.items():
         app.add_route(path, endpoint, methods=["GET"])
+    app.add_route("/v1/runs", _refuse_method, methods=["POST"])  # else it would be a verb
+
+
+async def _refuse_method(_: Any) -> Any:
+    raise require("starlette.exceptions", extra="serve").HTTPException(405, headers={"Allow": "GET, HEAD"})
 
 
 async def _inspect(request: Any, session: Session, inspection: InspectionRequest) -> dict[str, Any]:
     """Run an inspection in a thread until the client disconnects."""
-    text, interventions, upload = inspection
-    return await run_until_disconnect(request, lambda check: session.inspect(text, interventions, check, upload))
+    text, interventions, upload, options = inspection
+    return await run_until_disconnect(
+        request, lambda check: session.inspect(text, interventions, check, upload, options)
+    )
 
 
 def _html_response(page: str) -> Any:

@@ -10,8 +10,8 @@ from regard.inspection.static_page import static_page
 
 STYLE = """
 pre { overflow-x: auto; padding: 10px 12px; border: 1px solid var(--line); border-radius: 6px; font-size: 13px; }
-table { border-collapse: collapse; font-size: 14px; }
-td, th { text-align: left; vertical-align: top; padding: 3px 16px 3px 0; }
+table { border-collapse: collapse; font-size: 14px; max-width: 100%; }
+td, th { text-align: left; vertical-align: top; padding: 3px 16px 3px 0; white-space: normal; overflow-wrap: anywhere; }
 section.card { margin-bottom: 18px; }
 """
 LINKS = """
@@ -66,7 +66,8 @@ def _shorten_files(value: Any) -> Any:
 def _table(body: dict[str, Any]) -> str:
     rows = []
     for name, schema in body["properties"].items():
-        properties = schema.get("properties")
+        alternatives = [schema, *schema.get("anyOf", ())]
+        properties = next((option["properties"] for option in alternatives if "properties" in option), None)
         rows += [_row(f"{name}.{key}", inner) for key, inner in (properties or {}).items()]
         if properties is None:
             rows.append(_row(name, schema, required=name in body.get("required", ())))

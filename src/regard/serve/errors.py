@@ -18,6 +18,15 @@ INTERNAL_ERROR_MESSAGE = "internal server error; see the log of the server"
 API_PATHS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths whose errors are JSON, not pages
 
 
+class Unprocessable(RegardError):
+    """A request of the right form that the run cannot process: status 422."""
+
+
+def as_unprocessable(error: RegardError) -> RegardError:
+    """Return an error of a request whose form was right; one with a status of its own is unchanged."""
+    return Unprocessable(str(error)) if status_of(error) == 400 else error
+
+
 def status_of(error: Exception) -> int:
     """Return the HTTP status of an error."""
     statuses: dict[type[Exception], int] = {
@@ -26,6 +35,7 @@ def status_of(error: Exception) -> int:
         WorkersOverdue: 503,
         Cancelled: 503,
         NotFound: 404,
+        Unprocessable: 422,
         RegardError: 400,
     }
     return next((status for kind, status in statuses.items() if isinstance(error, kind)), 500)

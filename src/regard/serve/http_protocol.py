@@ -83,6 +83,8 @@ def limited_logger(logger: Any) -> LimitedLogger:
 class Protocol(_protocol):  # type: ignore[misc]  # uvicorn is an optional dependency
     """Uvicorn's protocol over a BufferedTransport, protected against malicious clients."""
 
+    logger: Any
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.logger = limited_logger(self.logger)

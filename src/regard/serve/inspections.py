@@ -10,14 +10,14 @@ import json
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from regard.core.cancellation import cancellable
-from regard.core.errors import DataError, RegardError
+from regard.core.errors import ConfigError, DataError, RegardError
 from regard.core.files import write_bytes
 from regard.core.input_limits import limit_pixels
 from regard.core.task import Task
@@ -28,7 +28,7 @@ from regard.inspection.map_tiles import Budget, pack_tile, pyramid, quantize
 from regard.inspection.parameter_tables import ParameterTables
 from regard.serve.inspection_cache import InspectionCache
 from regard.serve.model_lock import ModelLock
-from regard.serve.requests import MAX_PIXELS, InspectionRequest
+from regard.serve.requests import MAX_PIXELS, NO_OPTIONS, InspectionRequest, OptionSchema, parse_options
 from regard.serve.uploads import Uploads
 
 MAX_STORED_REQUESTS = 64  # requests that can be recomputed for their tiles
@@ -55,12 +55,14 @@ class Session:
         base: str = "/api",
         store: RequestStore | None = None,
         cache: InspectionCache | None = None,
+        option_schema: OptionSchema | None = None,
     ) -> None:
         self._target = target
         self._lock = lock or ModelLock()
         self._trusted_texts, self.base = {*trusted_texts, *target.task.examples}, base
         self._store: RequestStore = store or InMemory()
         self._cache = InspectionCache() if cache is None else cache  # shared by the sessions of a server
+        self.option_schema = option_schema  # options that a request may set; None: it may set no option
 
     @property
     def input_suffixes(self) -> tuple[str, ...]:
@@ -69,11 +71,21 @@ class Session:
         accepts_text = type(task).parse_untrusted_text is not Task.parse_untrusted_text
         return () if accepts_text else task.input_suffixes or ()
 
+    @property
+    def task_name(self) -> str:
+        """The name of the task of the run."""
+        return self._target.run_info.task
+
     def inspect(
-        self, text: str, interventions: Interventions, cancel_check: CancelCheck = lambda: None, upload: Any = None
+        self,
+        text: str,
+        interventions: Interventions,
+        cancel_check: CancelCheck = lambda: None,
+        upload: Any = None,
+        options: Mapping[str, Any] = NO_OPTIONS,
     ) -> dict[str, Any]:
         """Return the JSON of the page; `cancel_check` raises if the request was cancelled."""
-        request = InspectionRequest(text, interventions, upload)
+        request = InspectionRequest(text, interventions, upload, options)
         with self._lock.exclusive(cancel_check), cancellable(cancel_check):
             inspection = self._collect(request)
             inspection_id = self._store.put(request)
@@ -83,7 +95,7 @@ class Session:
             self._cache.put(inspection_id, inspection)
             suffixes = {"opens": list(self.input_suffixes)} if self.input_suffixes else {}
             page = {"server": self.base, "id": inspection_id, **suffixes}
-            return {**to_json(inspection, budget=Budget(TILE_BUDGET_CHARACTERS)), **page}
+            return {**to_json(inspection, budget=Budget(TILE_BUDGET_CHARACTERS), max_step_numbers=0), **page}
 
     def get_inspection(self, inspection_id: str, cancel_check: CancelCheck = lambda: None) -> Inspection:
         """Return an earlier inspection; it is recomputed if it is not in the cache, with the same result.
@@ -132,6 +144,14 @@ class Session:
         except IndexError:
             raise RegardError(f"no tile map={map} head={head} level={level} in this inspection") from None
 
+    def _options(self, request: InspectionRequest) -> Any:
+        """Return the options of a request; those of the run if the request sets none."""
+        if not request.options:
+            return self._target.options
+        if self.option_schema is None:
+            raise ConfigError("options: the page of this run has no options; leave them out")
+        return parse_options(self.option_schema, request.options, "options")
+
     def _collect(self, request: InspectionRequest) -> Inspection:
         uploads, task = Uploads(), self._target.task
 
@@ -144,7 +164,7 @@ class Session:
 
         try:
             with limit_pixels(max_pixels=MAX_PIXELS):
-                target = replace(self._target, parse_input=parse_input)
+                target = replace(self._target, parse_input=parse_input, options=self._options(request))
                 inspection = collect(target, request.text, interventions=request.interventions)
             if request.upload is None:
                 return inspection
@@ -193,7 +213,12 @@ class InFolder:
     def put(self, request: InspectionRequest) -> str:
         inspection_id = _new_id()
         suffix = ".json" if request.upload is None else ".upload"
-        table = {"text": request.text, "interventions": astuple(request.interventions), "upload": request.upload}
+        table = {
+            "text": request.text,
+            "interventions": astuple(request.interventions),
+            "upload": request.upload,
+            "options": dict(request.options),
+        }
         write_bytes(self._folder / f"{inspection_id}{suffix}", json.dumps(table).encode())
         files = sorted(self._folder.glob("[0-9a-f]*"), key=_modified_at)
         for old_path in _surplus([(path, path.suffix == ".upload") for path in files]):
@@ -208,7 +233,8 @@ class InFolder:
                 table = json.loads((self._folder / f"{inspection_id}{suffix}").read_bytes())
                 *pair_lists, temperature = table["interventions"]
                 heads, items = (tuple((name, index) for name, index in pairs) for pairs in pair_lists)
-                return InspectionRequest(table["text"], Interventions(heads, items, temperature), table["upload"])
+                interventions = Interventions(heads, items, temperature)
+                return InspectionRequest(table["text"], interventions, table["upload"], table["options"])
         return None
 
 

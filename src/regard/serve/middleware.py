@@ -30,6 +30,7 @@ MAX_DRAINING = 8  # too large bodies that are read and discarded at a time
 HOST_PATTERN = re.compile(r"([A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?")
 DEFAULT_PORTS, MAX_PORT = {"http": 80, "https": 443}, 65535
 JSON_TYPE = "application/json"
+JSON_PATHS, RUNS_PATH = ("/v1/", "/api/"), "/v1/runs"  # POST requests have a body, except to the list of runs
 PUBLIC_PATH = "/health"  # served without the API key
 MAX_PENDING_BYTES = 200_000_000  # bytes of the bodies of all requests
 MAX_DRAIN_BYTES = 100_000_000  # bytes of a too large body that are read and discarded
@@ -129,7 +130,9 @@ class Limits:
         _check_origin(headers, scheme=scope.get("scheme", "http"), loopback=policy.loopback)
         if policy.key and scope.get("path") != PUBLIC_PATH and not _has_key(headers, policy.key):
             raise RequestRejected(401, "this server requires a key; send it as Authorization: Bearer KEY")
-        _check_body_headers(headers, method=scope.get("method", "GET"), max_bytes=max_bytes)
+        path = scope.get("path", "")
+        has_body = scope.get("method") == "POST" and path.startswith(JSON_PATHS) and path != RUNS_PATH
+        _check_body_headers(headers, is_json=has_body, max_bytes=max_bytes)
         assert task is not None
         policy.reading.add(task)
         try:
@@ -192,10 +195,10 @@ def _check_origin(headers: Mapping[str, str], *, scheme: str, loopback: bool) ->
         raise RequestRejected(403, "pages of another site may not send requests to this server")  # as image or script
 
 
-def _check_body_headers(headers: Mapping[str, str], *, method: str, max_bytes: int) -> None:
+def _check_body_headers(headers: Mapping[str, str], *, is_json: bool, max_bytes: int) -> None:
     """Refuse bodies that are too large, or not declared as JSON: a page of another site may send only other types."""
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if method == "POST" and media_type != JSON_TYPE:
+    if is_json and media_type != JSON_TYPE:
         raise RequestRejected(415, f"Content-Type {media_type[:80]!r}: send {JSON_TYPE}")
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 18 or int(length) > max_bytes:

@@ -26,13 +26,23 @@ MAX_EXAMPLE_BYTES = 50_000  # of an example file that is included in the documen
 JSON = "application/json"
 UPLOAD = {"$ref": "#/components/schemas/Upload"}
 ERRORS = {
-    "400": "the request is invalid; the error says why in one line",
+    "400": "the request is malformed; the error says why in one line",
     "401": "an API key is required",
+    "403": "a page of another site sent the request",
     "404": "unknown run or verb",
+    "405": "the method is not allowed; the header Allow names the allowed ones",
+    "408": "the body did not arrive in time",
     "413": "the body is too large",
+    "415": "the body is not declared as application/json",
+    "421": "the host is not this machine",
+    "422": "the request has the right form, but the run cannot process it; the error says why in one line",
     "429": "the queue is full; Retry-After says when to retry",
+    "431": "the headers are too large",
+    "500": "a bug of the server; its log has the details",
     "503": "the request took too long, or the server is shutting down; Retry-After says when to retry",
 }
+EVENTS: dict[str, Any] = {"text/event-stream": {}}  # if stream is true
+BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
 def document(runs: Sequence[ServedRun]) -> dict[str, Any]:
@@ -48,7 +58,8 @@ def document(runs: Sequence[ServedRun]) -> dict[str, Any]:
     }.items():
         paths[path] = {"get": {"summary": summary, "responses": _responses({"type": "object"})}}
     metrics = {"description": "metrics in the text format", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    paths["/metrics"] = {"get": {"summary": "Metrics for Prometheus.", "responses": {"200": metrics}}}
+    metrics_responses = {**_responses({}), "200": metrics}
+    paths["/metrics"] = {"get": {"summary": "Metrics for Prometheus.", "responses": metrics_responses}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "regard", "version": __version__, "description": "Predictions of trained runs over HTTP."},
@@ -137,7 +148,7 @@ def _verb(verb: str, runs: Sequence[ServedRun]) -> dict[str, Any]:
                 }
             },
         },
-        "responses": _responses({"$ref": "#/components/schemas/Predictions"}),
+        "responses": _responses({"$ref": "#/components/schemas/Predictions"}, EVENTS),
     }
 
 
@@ -167,7 +178,7 @@ def _predict_body(served: ServedRun, *, run_required: bool) -> dict[str, Any]:
         "files": {
             "type": "array",
             "items": {"type": "string", "maxLength": 9},
-            "maxItems": 4,
+            "maxItems": requests.MAX_FILES,
             "description": "suffixes of the files to return with each prediction, if the task can write them",
         },
         "stream": {"type": "boolean", "default": False, "description": "send server-sent events during decoding"},
@@ -191,10 +202,13 @@ def _decoding(default: str) -> dict[str, Any]:
     for name in names:
         for key, schema in to_json_schema(requests.decoding_schema(name))["properties"].items():
             properties.setdefault(key, {part: schema[part] for part in schema if part != "default"})
-    return {
+    settings = {
         "type": "object",
         "properties": {"name": {"type": "string", "enum": names}, **properties},
         "additionalProperties": False,
+    }
+    return {
+        "anyOf": [{"type": "string", "enum": names}, settings],
         "description": f"decoding strategy and its settings; by default those of the run ({default})",
     }
 
@@ -210,7 +224,7 @@ def _look(runs: Sequence[ServedRun]) -> dict[str, Any]:
         "temperature": {"type": "number", "minimum": 0.01, "maximum": 100},
     }
     required = ["input", *(["run"] if len(runs) > 1 else [])]
-    body = {"type": "object", "properties": properties, "required": required}
+    body = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     body_example = {"run": runs[0].name, "input": example(runs[0])["inputs"][0]}
     return {
         "summary": "Return all attention maps of an input, in the format of the explorer's page.",
@@ -220,10 +234,10 @@ def _look(runs: Sequence[ServedRun]) -> dict[str, Any]:
     }
 
 
-def _responses(schema: dict[str, Any]) -> dict[str, Any]:
+def _responses(schema: dict[str, Any], other_types: dict[str, Any] | None = None) -> dict[str, Any]:
     error = {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}
     errors = {status: {"description": description, "content": error} for status, description in ERRORS.items()}
-    return {"200": {"description": "success", "content": {JSON: {"schema": schema}}}, **errors}
+    return {"200": {"description": "success", "content": {JSON: {"schema": schema}, **(other_types or {})}}, **errors}
 
 
 def _components() -> dict[str, Any]:
@@ -254,7 +268,7 @@ def _components() -> dict[str, Any]:
         "predictions": {"type": "array", "items": {"type": "array", "items": prediction}},
     }
     upload = {
-        "file": {"type": "string", "contentEncoding": "base64"},
+        "file": {"type": "string", "contentEncoding": "base64", "pattern": BASE64},
         "name": {"type": "string", "description": "file name; its suffix determines the format"},
     }
     return {

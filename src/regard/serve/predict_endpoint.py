@@ -20,7 +20,7 @@ from regard.core.extras import require
 from regard.serve import cancellation, requests
 from regard.serve import responses as response_bodies
 from regard.serve.cancellation import DisconnectMonitor
-from regard.serve.errors import error_message, headers_of, status_of
+from regard.serve.errors import as_unprocessable, error_message, headers_of, status_of
 from regard.serve.metrics import Metrics
 from regard.serve.middleware import Message, Receive, Send
 from regard.serve.model_runtime import ServedRun
@@ -30,7 +30,7 @@ from regard.serve.streams import LoopMailbox, PartialOutputStream, PendingRespon
 from regard.serve.uploads import Uploads
 
 BASE = "/v1/"
-NON_VERB_PATHS = ("look",)  # paths below BASE that are not verbs
+NON_VERB_PATHS = ("look", "runs")  # paths below BASE that are not verbs
 SchedulerFor = Callable[[ServedRun, Job], RequestScheduler]
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
@@ -103,10 +103,10 @@ class PredictHandler:
 
     async def respond(self, mailbox: LoopMailbox, monitor: DisconnectMonitor) -> Any:
         """Return the JSON of the predictions, or a streaming response; raise if the request fails."""
-        streaming = False
+        streaming = is_well_formed = False
         try:
             request = requests.parse_predict_request(read_json(self.request.body), self.verb, self.runs)
-            self.run_name = request.served.name
+            self.run_name, is_well_formed = request.served.name, True
             pending = PendingResponse(mailbox)
             job = await self._submit(request, pending)
             if request.stream:
@@ -119,10 +119,13 @@ class PredictHandler:
             content = await self._encode(request, predictions)
             self._count(200)
             return content
+        except RegardError as error:
+            reported = as_unprocessable(error) if is_well_formed else error
+            reported.args = (self.uploads.with_client_names(str(error)),)
+            self._count(status_of(reported))
+            raise reported from None
         except Exception as error:
             self._count(status_of(error))
-            if isinstance(error, RegardError):
-                error.args = (self.uploads.with_client_names(str(error)),)
             raise
         finally:
             if not streaming:
@@ -188,6 +191,7 @@ class PredictHandler:
         except Exception as error:
             timeout = Cancelled(cancellation.TIMEOUT_MESSAGE.format(cancellation.REQUEST_TIMEOUT_S))
             reported = timeout if isinstance(error, TimeoutError) else error
+            reported = as_unprocessable(reported) if isinstance(reported, RegardError) else reported
             status = status_of(reported)
             message = self.uploads.with_client_names(error_message(reported))
             yield _event("error", json.dumps({"error": message, "status": status}))

@@ -42,6 +42,7 @@ PREDICT_KEYS = ("run", "inputs", "options", "decoding", "files", "stream")
 INSPECTION_KEYS = ("run", "input", "disabled_heads", "hidden_items", "temperature")
 RENAMED_KEYS = {"off": "disabled_heads", "forbid": "hidden_items"}
 MAX_INPUTS = 64  # of one request
+MAX_FILES = 4  # suffixes of files to return
 MAX_HYPOTHESES = 512  # inputs times beam width: rows of a batch
 MAX_PIXELS = 20_000_000  # of one image
 MAX_INLINE_CHARACTERS = 2_000  # characters of a request that is parsed in the event loop, without a thread
@@ -51,6 +52,7 @@ MAX_COUNT = 1_000  # default maximum of integer options (a task's SERVER_LIMITS 
 BATCH_WIDTH_OPTIONS = ("n", "nbest", "num_samples", "beam_width")  # options that multiply the rows of a batch
 MAX_BATCH_WIDTH = 32  # default maximum of these
 INDEX_PATTERN = re.compile(r"-?[0-9]{1,15}")
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 UNBOUNDED_OPTIONS = ("seed",)  # integer options that are not counts
 
 
@@ -93,6 +95,7 @@ class InspectionRequest(NamedTuple):
     text: str
     interventions: Interventions
     upload: Any = None  # JSON of an uploaded file, whose name is the text
+    options: Mapping[str, Any] = NO_OPTIONS  # values of options of the task by JSON name
 
 
 class OptionSchema(NamedTuple):
@@ -136,6 +139,7 @@ def parse_predict_request(body: Any, verb: str, runs: Sequence[ServedRun]) -> Pr
     if not isinstance(body, dict):
         raise ConfigError('a request is an object: {"inputs": ["…"]}')
     _check_keys(body, PREDICT_KEYS)
+    _check_nulls(body)
     served = select_run(body.get("run"), verb, runs)
     inputs = body.get("inputs", [""] if served.generates_without_input else None)
     if not isinstance(inputs, list) or not inputs:
@@ -147,16 +151,18 @@ def parse_predict_request(body: Any, verb: str, runs: Sequence[ServedRun]) -> Pr
         raise ConfigError("options: must be an object of names and values")
     if not isinstance(files, list) or not all(isinstance(suffix, str) and len(suffix) < 10 for suffix in files):
         raise ConfigError('files: must be a list of suffixes: [".png"]')
+    if len(files) > MAX_FILES:
+        raise ConfigError(f"files: has {len(files)} suffixes; at most {MAX_FILES} are allowed")
     if not isinstance(stream, bool):
         raise ConfigError("stream: must be true or false")
-    if stream and len(inputs) > 1:
-        raise ConfigError(f"stream: only for one input; this request has {len(inputs)}")
-    return PredictRequest(served, verb, inputs, options, body.get("decoding"), tuple(files[:4]), stream)
+    return PredictRequest(served, verb, inputs, options, body.get("decoding"), tuple(files), stream)
 
 
 def read_inputs(request: PredictRequest, uploads: Uploads) -> ParsedRequest:
     """Parse the inputs and options of a request. Called in a thread if files must be decoded."""
     served = request.served
+    if request.stream and len(request.inputs) > 1:
+        raise ConfigError(f"stream: only for one input; this request has {len(request.inputs)}")
     try:
         options = served.default_options
         if request.options:
@@ -187,6 +193,7 @@ def parse_look_request(body: Any, runs: Sequence[ServedRun]) -> tuple[ServedRun,
         )
     _check_renamed(body)
     _check_keys(body, INSPECTION_KEYS)
+    _check_nulls(body)
     raw_input = body["input"]
     if isinstance(raw_input, str):
         request = parse_inspection_request({**body, "text": raw_input})
@@ -213,7 +220,10 @@ def parse_inspection_request(body: Any) -> InspectionRequest:
         interventions = Interventions(disabled_heads, hidden_items, float(temperature))
     except OverflowError:
         raise RegardError(f"temperature={_shorten(temperature)}: must be between 0.01 and 100") from None
-    return InspectionRequest(body["text"], interventions, body.get("upload"))
+    options = body.get("options", {})
+    if not isinstance(options, dict):
+        raise ConfigError("options: must be an object of names and values")
+    return InspectionRequest(body["text"], interventions, body.get("upload"), options)
 
 
 def parse_indices(query: Mapping[str, str], names: Sequence[str]) -> list[int]:
@@ -284,6 +294,8 @@ def parse_options(schema: OptionSchema, table: Mapping[str, Any], where: str) ->
             raise ConfigError(f"{where}: no setting {key[:80]!r}; {did_you_mean(key[:80], names)}")
         if is_path(hints[names[key]]) and not (value is None or isinstance(value, Path)):
             raise ConfigError(f"{where}.{key}: must be a file; send its content, not its path")
+        if hints[names[key]] is str and not isinstance(value, str):
+            raise ConfigError(f"{where}.{key}: must be a text")
         _check_value(value, names[key], schema, f"{where}.{key}")
         values[names[key]] = value
     return configs.from_dict(schema.options, values, where)
@@ -328,6 +340,12 @@ def _check_keys(body: Mapping[str, Any], allowed: Sequence[str]) -> None:
     for key in body:
         if key not in allowed:
             raise ConfigError(f"unknown field {key[:80]!r}; {did_you_mean(key[:80], allowed)}")
+
+
+def _check_nulls(body: Mapping[str, Any]) -> None:
+    for key, value in body.items():
+        if value is None:
+            raise ConfigError(f"{key}: must not be null; leave it out instead")
 
 
 def _check_renamed(body: Mapping[str, Any]) -> None:

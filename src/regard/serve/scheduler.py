@@ -166,9 +166,7 @@ class RequestScheduler:
         with self._changed:
             if self._closing:
                 raise ShuttingDown("the server is shutting down; use another one")
-            if self._queue.size + job.size > self._max_queued:
-                seconds = max(1, min(60, round(self._queue.size * self._seconds_per_input)))
-                raise QueueFull(f"the queue is full ({self._queue.size} inputs); retry in {seconds} s", seconds)
+            self._make_room(job)
             if self.watch.overdue > MAX_OVERDUE_THREADS:
                 raise WorkersOverdue("the workers of this run do not return; restart the server")
             self._queue.add(job)
@@ -177,6 +175,22 @@ class RequestScheduler:
                     self._batch_full.notify()
             elif not self._is_preparing:
                 self._wake_thread()
+
+    def _make_room(self, job: Job) -> None:
+        """Refuse a job if the queue is full, or else the newest jobs of a client that has queued more inputs."""
+        while self._queue.size + job.size > self._max_queued:
+            seconds = max(1, min(60, round(self._queue.size * self._seconds_per_input)))
+            full = QueueFull(f"the queue is full ({self._queue.size} inputs); retry in {seconds} s", seconds)
+            newest = self._queue.newest_of_largest_client
+            if newest is None or not self._has_larger_share(newest, job):
+                raise full
+            self._queue.remove(newest)
+            _fail([newest], full)
+
+    def _has_larger_share(self, queued: Job, job: Job) -> bool:
+        """Return True if the client of a queued job keeps at least as many inputs as that of a new one will have."""
+        remaining = self._queue.client_size(queued.client) - queued.size
+        return queued.client != job.client and remaining >= self._queue.client_size(job.client) + job.size
 
     def cancel(self, job: Job) -> None:
         """Cancel a job whose client has disconnected; an active batch is cancelled when all its jobs are."""
@@ -396,6 +410,16 @@ class FairQueue(Generic[Item]):
     def first(self) -> Item:
         """The item that is taken next."""
         return next(iter(self._queues.values()))[0]
+
+    @property
+    def newest_of_largest_client(self) -> Item | None:
+        """The newest item of the client with the most queued inputs; None if the queue is empty."""
+        largest = max(self._queues, key=self.client_size, default=None)
+        return None if largest is None else self._queues[largest][-1]
+
+    def client_size(self, client: str) -> int:
+        """Return the number of queued inputs of a client."""
+        return sum(item.size for item in self._queues.get(client, ()))
 
     def add(self, item: Item) -> None:
         """Append an item to the queue of its client."""

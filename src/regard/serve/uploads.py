@@ -37,7 +37,7 @@ class Uploads:
             raise DataError(f"{where}: the name of a file must be a text; {remedy}")
         name = safe_name(name)
         if PurePosixPath(name).suffix.lower() not in suffixes:
-            raise DataError(f"{where}: {name!r} does not end in {', '.join(suffixes)}; {remedy}")
+            raise DataError(f"{where}: {name!r} does not end in {', '.join(suffixes)}; choose a file of such a type")
         try:
             content = base64.b64decode(value["file"], validate=True)
         except (binascii.Error, ValueError) as error:

@@ -53,8 +53,10 @@ class BestEvaluation:
         metrics = to_shares(task, self.metrics)
         converted = [name for name, value in metrics.items() if value != self.metrics[name]]
         is_converted = self.score in [self.metrics[name] for name in converted]
-        score = self.score / 100 if is_converted and self.score is not None else self.score
-        return dataclasses.replace(self, metrics=metrics, score=score)
+        if not is_converted:
+            return dataclasses.replace(self, metrics=metrics)
+        score, highest = (None if value is None else value / 100 for value in (self.score, self.highest))
+        return dataclasses.replace(self, metrics=metrics, score=score, highest=highest)
 
 
 @dataclass

@@ -27,7 +27,7 @@ def changeable_settings(recipe: Recipe) -> tuple[str, ...]:
     return tuple(f"data.{name}" for name in names)
 
 
-def has_own_data(config: Any) -> bool:
+def has_user_data(config: Any) -> bool:
     """Return True if the settings name files of the user, not built-in data."""
     return any(True for _ in _paths(config))
 

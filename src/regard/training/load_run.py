@@ -34,7 +34,7 @@ class LoadedRun:
     task: Task
     model: nn.Module
     trusted: bool = True  # False: an untrusted run, for which nothing is imported or downloaded
-    file_states: Mapping[Path, FileState] = field(default_factory=dict)  # of the files it was loaded from
+    file_states: Mapping[Path, FileState | None] = field(default_factory=dict)  # of the files it was loaded from
 
     def check_unchanged(self) -> None:
         """Raise a CheckpointError if a file has changed since the run was loaded."""

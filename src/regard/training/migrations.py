@@ -50,11 +50,12 @@ RENAMED_DATA_BY_TASK: Mapping[str, Names] = {  # added to RENAMED_DATA for one t
     },
     "tagging": {"form": "format"},
 }
+_XLNET_REASON = (
+    "xlnet now has the relative positions of its paper (section 2.4), without this setting; train runs of earlier "
+    "versions again"
+)
 REMOVED_MODEL: Mapping[str, Names] = {  # settings of earlier architectures, by model
-    "xlnet": {
-        "max_distance": "xlnet now has the relative positions of its paper (section 2.4), without this setting; train "
-        "runs of earlier versions again"
-    }
+    "xlnet": {"max_distance": _XLNET_REASON, "reach": _XLNET_REASON}
 }
 RENAMED_OPTIONS: Mapping[str, Names] = {  # options of a request, by task
     "captioning": {"nbest": "n", "cover": "occlude"},
@@ -109,7 +110,7 @@ RENAMED_MODEL: Mapping[str, Names] = {  # [model], by model
     "tagger": {"hidden": "ffn_dim", "letters": "char_dim"},
     "transformer": {"hidden": "ffn_dim", "share": "tie_embeddings", "scale": "scale_embeddings"},
     "vit": {"hidden": "ffn_dim"},
-    "xlnet": {"hidden": "ffn_dim", "reach": "max_distance"},
+    "xlnet": {"hidden": "ffn_dim"},
 }
 RENAMED_TRAINING: Mapping[str, Names] = {  # [training] and its sections
     "": {"probe": "probe_input"},

@@ -19,7 +19,7 @@ from regard.core.version import __version__
 from regard.training import pretrained
 from regard.training.checkpoint import Progress
 from regard.training.console import format_duration
-from regard.training.data_paths import has_own_data
+from regard.training.data_paths import has_user_data
 from regard.training.evaluator import selection_metric
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder, read_origin
@@ -75,7 +75,7 @@ def _data_settings(recipe: Recipe) -> dict[str, Any]:
     The defaults describe the built-in data: its name, its size, its columns.
     """
     settings: dict[str, Any] = recipe.to_dict()["data"]
-    if not has_own_data(recipe.task.config):
+    if not has_user_data(recipe.task.config):
         return settings
     defaults = configs.to_dict(type(recipe.task.config)())
     return {name: value for name, value in settings.items() if value != defaults.get(name)}
@@ -119,7 +119,7 @@ def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str, is_imported
     is_builtin = "." not in recipe.task.name  # tasks of other packages have no command
     verb = getattr(recipe.task.module("tasks"), "VERB", "predict") if is_builtin else "predict"
     command = f"regard {verb} {shlex.quote(name)}"
-    if has_own_data(recipe.task.config):
+    if has_user_data(recipe.task.config):
         return f"```bash\n{command} INPUT\n```\n\n{load}\nprint(run.predict([INPUT])[0][0].text)\n```"
     if not task.examples:
         return f"{load}\n```"

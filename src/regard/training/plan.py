@@ -66,7 +66,8 @@ def derive_settings(size: DataSize, recipe: Recipe) -> Derived:
 
     - tokens of Korean, Japanese and Chinese texts: subwords instead of words, unless units are tagged
     - vocabulary of subwords: half the number of examples, 1,000 … 8,000, and always a quarter above the alphabet
-    - batch size: half the square root of the examples; of batches in tokens, a twentieth of the text
+    - batch size: half the square root of the examples, from half to four times the default of the task; of batches in
+      tokens, a twentieth of the text
     - model: the preset of the model for this number of examples (`AUTO_PRESETS` of its file)
     - dropout: at least 0.3 below 20,000 examples, if the model uses dropout
     - learning rate: 0.003 up to a width of 128, less for wider models, unless the task has a default
@@ -81,7 +82,8 @@ def derive_settings(size: DataSize, recipe: Recipe) -> Derived:
         vocab_size = max(1_000, min(8_000, _round_to(count / 2, 500)), _round_up(1.25 * size.alphabet + 100, 100))
         settings["data.vocab_size"] = vocab_size
     if "batch_size" in data:
-        settings["data.batch_size"] = _power_of_two(math.sqrt(rows) / 2, 16, 256)
+        default = recipe.task.config.batch_size
+        settings["data.batch_size"] = _power_of_two(math.sqrt(rows) / 2, max(1, default // 2), 4 * default)
     elif "max_batch_tokens" in data and size.characters:
         tokens = size.characters / CHARACTERS_PER_TOKEN
         settings["data.max_batch_tokens"] = _power_of_two(tokens / STEPS_PER_EPOCH, 1_024, 4_096)
@@ -221,6 +223,7 @@ def measure_times(recipe: Recipe, task: Task, device: torch.device) -> Times:
 def _time_step(recipe: Recipe, task: Task, *, model: nn.Module, limit_s: float) -> float:
     """Return the mean seconds of a step. The first one, which allocates memory, counts only if it is the only one."""
     update = optimizer.build(recipe.training.optimizer, model)
+    optimizer.set_lr(update, 0.0)  # the full rate without a warm-up could make the weights infinite
     device = next(model.parameters()).device
     dtype = resolve_dtype(recipe.training.hardware.precision, device)
     started_at, seconds = time.monotonic(), list[float]()

@@ -37,18 +37,20 @@ def check_parts(model: nn.Module, decoding: DecodingStrategy | None) -> None:
     with eval_mode(model), torch.no_grad():
         for attend, heads, dims in _attentions(model):
             parts = [
-                part for part in (attend.weigh.score, attend.weigh.normalizer, attend.weigh.place) if _is_own(part)
+                part
+                for part in (attend.weigh.score, attend.weigh.normalizer, attend.weigh.place)
+                if _is_third_party(part)
             ]
             if parts:
                 _check_attention(attend, heads, dims, " with ".join(map(_name, parts)), generator)
         for position in {type(part): part for part in model.modules() if isinstance(part, PositionScheme)}.values():
-            if _is_own(position):
+            if _is_third_party(position):
                 _check_encoding(position)
         if decoding is not None and "." in decoding.name:
             _check_strategy(decoding, generator)
 
 
-def _is_own(part: object) -> bool:
+def _is_third_party(part: object) -> bool:
     """Return True for a part that is not of this package."""
     return type(part).__module__.partition(".")[0] != "regard"
 
@@ -75,10 +77,12 @@ def _attentions(model: nn.Module) -> Iterator[tuple[Attend, int, tuple[int, int]
 def _check_attention(attend: Attend, heads: int, dims: tuple[int, int], name: str, generator: torch.Generator) -> None:
     """Compare the kernels that `Attend` selects with weights · values, and the weights with the mask."""
     device = next(iter(attend.parameters()), torch.empty(0)).device
-    random = lambda *shape: torch.randn(*shape, generator=generator).to(device)  # noqa: E731
+
+    def random(length: int, width: int) -> Tensor:
+        return torch.randn(ROWS, heads, length, width, generator=generator).to(device)
+
     for t, s in LENGTHS:
-        q, v = random(ROWS, heads, t, dims[0]), random(ROWS, heads, s, VALUE_DIM)
-        keys = random(ROWS, heads, s, dims[1])
+        q, keys, v = random(t, dims[0]), random(s, dims[1]), random(s, VALUE_DIM)
         for mask in (Mask(), Mask.causal(), Mask.lengths(torch.tensor([s, 2], device=device), s), Mask.local(2, 0)):
             try:
                 k = attend.project(keys)
@@ -118,9 +122,9 @@ def _check_encoding(position: PositionScheme) -> None:
     except Exception as error:  # code of another package may raise anything
         raise ConfigError(f"{name}: encode fails ({_reason(error)}); {REMEDY}") from error
     if rows is None or rows.shape != (ROWS, length, position.dim):
-        shape = None if rows is None else tuple(rows.shape)
+        returned = None if rows is None else tuple(rows.shape)
         raise ConfigError(
-            f"{name}: encode returns {shape} for positions ({ROWS}, {length}); return (…, {position.dim}) for any axes"
+            f"{name}: encode returns {returned} for positions ({ROWS}, {length}); return (…, {position.dim})"
         )
     _compare(f"{name}: encodings of a batch and of one row", rows[0], single)
 

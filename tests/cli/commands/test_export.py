@@ -3,6 +3,8 @@
 import pytest
 from run_cli import call
 
+SMALL = ["model.layers=1", "model.dim=16", "model.ffn_dim=16", "model.heads=2", "data.pairs=300", "data.vocab_size=300"]
+
 
 def test_export_to_ctranslate2(small, capsys, tmp_path):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
@@ -12,16 +14,27 @@ def test_export_to_ctranslate2(small, capsys, tmp_path):
     assert (tmp_path / "exported" / "model.bin").exists()
 
 
+@pytest.fixture(scope="module")
+def untied(tmp_path_factory):
+    """A small run with an own output layer, which Pegasus does not have."""
+    folder = tmp_path_factory.mktemp("untied") / "run"
+    changes = ["model.tie_embeddings=false", "training.steps=1"]
+    call("train", "translation", "model=transformer", *SMALL, *changes, "--out", folder)
+    return folder
+
+
 @pytest.mark.parametrize(
-    ("to", "message"),
+    ("run", "to", "message"),
     [
-        ("huggingface", "model.norm='pre' does not fit Marian, which has 'post'"),
-        ("tensorflow", "--to tensorflow: known: ctranslate2, huggingface, onnx"),
+        ("untied", "huggingface", "model.tie_embeddings=False does not fit Pegasus, which has True"),
+        ("small", "tensorflow", "unknown format 'tensorflow'; known: ctranslate2, huggingface, onnx"),
     ],
 )
-def test_an_unsupported_export_is_a_one_line_error(small, capsys, tmp_path, to, message):
+def test_an_unsupported_export_is_a_one_line_error(request, capsys, tmp_path, *, run, to, message):
+    folder = request.getfixturevalue(run)
+    capsys.readouterr()
     with pytest.raises(SystemExit):
-        call("export", small, "--to", to, "--out", tmp_path / "exported")
+        call("export", folder, "--to", to, "--out", tmp_path / "exported")
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not (tmp_path / "exported").exists()

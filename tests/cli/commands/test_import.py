@@ -1,5 +1,7 @@
 """`regard import`: a folder of transformers becomes a run, and the next commands are printed."""
 
+import json
+
 import pytest
 from run_cli import call
 
@@ -10,6 +12,8 @@ def test_a_folder_becomes_a_run(capsys, tmp_path):
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
     config = library.ViTConfig(image_size=8, patch_size=4, num_channels=1, **shape)
     library.ViTForImageClassification(config).save_pretrained(tmp_path / "saved")
+    processor = {"size": {"height": 8, "width": 8}, "image_mean": [0.5], "image_std": [0.5]}
+    (tmp_path / "saved" / "preprocessor_config.json").write_text(json.dumps(processor))
     capsys.readouterr()
     call("import", tmp_path / "saved", "--out", tmp_path / "run")
     first, second = capsys.readouterr().out.splitlines()

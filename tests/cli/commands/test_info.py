@@ -55,8 +55,8 @@ def test_evaluations_are_shown_with_their_settings(small, tmp_path, capsys, monk
         decoding = {"name": "beam", "beam_width": width}
         report = {"split": "test", "decoding": decoding, "settings": [], "step": 3, "scores": {"bleu": float(width)}}
         stored_evaluations.store(folder, report)
-    own = {"split": "test", "decoding": info.describe(folder)["decoding"], "settings": [], "step": 1}
-    stored_evaluations.store(folder, {**own, "scores": {"bleu": 7.5}})
+    report = {"split": "test", "decoding": info.describe(folder)["decoding"], "settings": [], "step": 1}
+    stored_evaluations.store(folder, {**report, "scores": {"bleu": 7.5}})
     call("info", folder, "--json")
     evaluations = json.loads(capsys.readouterr().out)["evaluations"]
     assert {(item["changed"], item["scores"]["bleu"]) for item in evaluations} == {

@@ -100,7 +100,7 @@ def test_lists_as_json(capsys):
     call("list", "--json")
     assert "translation" in json.loads(capsys.readouterr().out)["tasks"]
     call("list", "models", "--json")
-    assert json.loads(capsys.readouterr().out)["models"]["transformer"].startswith("Transformer")
+    assert json.loads(capsys.readouterr().out)["models"]["transformer"].startswith("The Transformer")
     call("list", "model", "transformer", "--json")
     settings = {row["name"]: row for row in json.loads(capsys.readouterr().out)["settings"]}
     assert settings["model.activation"]["type"] == "relu, gelu, gelu_tanh, silu"

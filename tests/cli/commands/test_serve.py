@@ -77,7 +77,10 @@ def test_several_processes_serve_the_runs_that_load(small, free_port, tmp_path, 
 def request(port, path, body=None):
     """Send a request on a new connection, so that any process may respond -> status, body."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=150)) as connection:
-        connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body))
+        if body is None:
+            connection.request("GET", path)
+        else:
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         response = connection.getresponse()
         return response.status, response.read()
 
@@ -179,7 +182,8 @@ def test_sigterm_stops_the_server_while_requests_are_incomplete(small):
                 socket.create_connection(("127.0.0.1", port)) as body,
             ):
                 head.sendall(b"POST /api/look HTT")
-                body.sendall(b"POST /api/look HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+                headers = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+                body.sendall(b"POST /api/look HTTP/1.1\r\n" + headers + b"\r\n{")
                 assert request(port, "/health")[0] == 200  # the server has read the bytes sent before
                 body.settimeout(0.3)
                 with pytest.raises(TimeoutError):  # the server waits for the rest

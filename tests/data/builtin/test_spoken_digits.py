@@ -21,7 +21,7 @@ def test_all_recordings_are_included():
     recordings = spoken_digits.load()
     assert len(recordings) == 2880 and {r.speaker for r in recordings} == set(SPEAKERS)
     counts = {
-        split: sum(r.index in indices for r in recordings) for split, indices in spoken_digits.SPLIT_INDICES.items()
+        split: sum(r.take in indices for r in recordings) for split, indices in spoken_digits.SPLIT_INDICES.items()
     }
     assert counts == {"train": 2400, "valid": 300, "test": 180}  # 3 of the 5 official test recordings are included
     assert all(np.sqrt(np.mean(r.waveform**2)) == pytest.approx(0.1, rel=0.01) for r in recordings[::50])

@@ -1,11 +1,12 @@
 import gzip
+import io
 import tarfile
 import zipfile
 
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.files import archives
+from regard.data.files import archives, text_files
 
 FILES = {"set/neg/1.txt": "bad", "set/pos/2.txt": "좋다\n", "set/pos/.hidden.txt": "no", "set/README": "no"}
 
@@ -66,3 +67,16 @@ def test_a_damaged_archive_is_an_error(tmp_path, name):
         archives.list_text_files(tmp_path / name)
     with pytest.raises(DataError, match=f"{name}: cannot be read"):
         list(archives.read_text_files(tmp_path / name))
+
+
+def test_a_member_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "MAX_TEXT_BYTES", 5000)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("pos/a.txt", "a" * 10_000)
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("pos/a.txt")
+        member.size = 10_000
+        archive.addfile(member, io.BytesIO(b"a" * 10_000))
+    for name in ("a.zip", "a.tar.gz"):
+        with pytest.raises(DataError, match=r"the text has more than 5,000 bytes after unpacking; split it"):
+            list(archives.read_text_files(tmp_path / name))

@@ -188,6 +188,6 @@ def test_without_the_library_a_heic_image_names_the_remedy(tmp_path, monkeypatch
     for index in range(5):
         (tmp_path / "cat" / f"x{index}.heic").write_bytes(data)
     (remark,) = load_collection(ImageSource(tmp_path)).remarks
-    assert "pillow-heif is not installed" in remark and remark.endswith("skipped, like 4 more unreadable images")
+    assert "pillow-heif is not installed" in remark and remark.endswith("skipped (5 images cannot be read)")
     findings = [finding for finding in images.check(tmp_path) if "pillow-heif" in finding.text]
     assert len(findings) == 5

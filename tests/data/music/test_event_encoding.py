@@ -184,7 +184,8 @@ def test_notes_out_of_range(write):
         EVENTS.open(write([Note(0, 1, 5)]))
     opened = EVENTS.open(write([Note(0, 1, 60), Note(0.5, 2, 60, voice=1), Note(0, 1, 120)]))
     assert len(opened.content) == 2
-    assert [remark.partition(": ")[2].split(";")[0] for remark in opened.remarks] == [
+    assert opened.num_lost == 1
+    assert [remark.partition(": ")[2].split(";")[0] for remark in opened.loss_remarks + opened.remarks] == [
         "1 notes lie outside 21 … 108 (such as 120) and are skipped",
         "1 notes overlap another of the same pitch",
     ]

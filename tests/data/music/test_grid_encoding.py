@@ -58,9 +58,11 @@ def test_onsets_and_ends_are_exact_to_a_step(raw):
         assert abs(inside[0] * step - note.start) <= step or inside[0] * step < note.start
 
 
-def test_a_single_melody_is_assigned_to_the_nearest_voice():
-    grid, remarks = GRID.to_grid([Note(i, i + 1, 72 + i) for i in range(4)])
-    assert (grid[:, 0] != SILENT).all()
+@pytest.mark.parametrize("first", [72, 60, 45])
+def test_a_single_melody_is_the_soprano_at_any_pitch(first):
+    """Also if its notes overlap slightly, as in legato playing."""
+    grid, remarks = GRID.to_grid([Note(i, i + 1.05, first + (5 * i) % 7) for i in range(4)])
+    assert grid[::4, 0].tolist()[:4] == [first + (5 * i) % 7 for i in range(4)]
     assert (grid[:, 1:] == SILENT).all()
     assert remarks == ()
 
@@ -137,10 +139,10 @@ def test_four_parts_are_ordered_from_high_to_low(write):
 
 def test_chords_in_one_of_four_parts_are_reported(write):
     notes = [Note(0, 0.5, pitch, voice=v) for v, pitch in enumerate((76, 65, 60, 48))]
-    assert GRID.open(write(notes)).remarks == ()
+    assert GRID.open(write(notes)).loss_remarks == () and GRID.open(write(notes)).num_lost == 0
     opened = GRID.open(write([*notes, Note(0, 0.5, 72)]))
     assert opened.content[0].tolist() == [76, 65, 60, 48]
-    assert opened.remarks[0].endswith("piece.mid: 4 steps have several notes in one part; one of them is used")
+    assert opened.loss_remarks[0].endswith("piece.mid: 4 steps have several notes in one part; one of them is used")
 
 
 def test_repeated_notes_of_a_file_are_separated(write):
@@ -169,7 +171,9 @@ def test_notes_out_of_range(write):
     with pytest.raises(DataError, match=r"piece.mid: no note lies in 36 … 81, the range of this grid; transpose it$"):
         GRID.open(write([Note(0, 1, 100)]))
     opened = GRID.open(write([Note(0, 1, 60), Note(0, 1, 100)]))
-    assert opened.remarks[0].endswith("1 notes lie outside 36 … 81 (such as 100) and are skipped")
+    assert opened.num_lost == 1 and opened.loss_remarks[0].endswith(
+        "1 notes lie outside 36 … 81 (such as 100) and are skipped"
+    )
     with pytest.raises(ConfigError, match=r"^low=80, high=40: pitches must lie in 0 … 127, low below high$"):
         GridEncoding(low=80, high=40)
     with pytest.raises(ConfigError, match=r"^resolution and measure must be at least 1, tempo above 0$"):

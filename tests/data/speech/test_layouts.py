@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from regard.core.errors import DataError
-from regard.data.checks import detect_layout
+from regard.data.checks import detect_layout, report
 from regard.data.speech import recorded
 from regard.data.speech.features import LogMel
 from regard.data.speech.layouts import has_transcripts, read_transcripts
@@ -120,14 +120,14 @@ def test_errors_name_the_remedy(tmp_path, folder):
 
 def test_the_data_check(folder):
     assert has_transcripts(folder) and has_transcripts(folder / "transcripts.csv")
-    assert detect_layout.detect_layout(folder) == "speech" and detect_layout.check(folder) == []
-    assert detect_layout.train_command(folder).startswith("regard train speech_recognition data.path=")
+    assert detect_layout.detect_layout(folder) == "speech" and report.examine(folder).findings == []
+    assert report.examine(folder).command.startswith("regard train speech_recognition data.path=")
     (folder / "audio" / "7.wav").write_text("broken")
     soundfile.write(folder / "audio" / "6.wav", np.zeros(800, np.float32), 8000)
     (folder / "transcripts.csv").write_text(
         (folder / "transcripts.csv").read_text() + f"gone.wav,x\naudio/1.wav,{'y' * 99}\n"
     )
-    lines = [str(finding).removeprefix(f"{folder}") for finding in detect_layout.check(folder)]
+    lines = [str(finding).removeprefix(f"{folder}") for finding in report.examine(folder).findings]
     assert lines == [
         ": error: 'gone.wav' has a transcript, but the recording does not exist",
         "/audio/1.wav: warning: 99 characters in 0.4 seconds; is it the right transcript?",

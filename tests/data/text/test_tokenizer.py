@@ -303,3 +303,12 @@ def test_a_panic_of_the_library_is_an_error(tmp_path):
         with pytest.raises(DataError, match=r"^the tokenizer failed \(.*\); use a shorter text"):
             call([text])
     assert trusted.encode(["ab"])
+
+
+@pytest.mark.parametrize("level", ["char", "word"])
+def test_an_unknown_token_is_displayed_with_the_characters_of_the_text(level):
+    trained = tokenizers.train(["the cat sat on the mat"] * 3, level=level, size=40)
+    pieces = trained.encode_with_offsets("the 아기 sat")
+    assert SpecialTokens.unk in [piece.token for piece in pieces]
+    shown = "".join(piece.text for piece in pieces)
+    assert "아기" in shown and "unknown" not in shown

@@ -28,8 +28,9 @@ def test_a_prediction_names_unknown_tokens_in_a_remark_and_in_json():
     assert prediction.with_unknown_tokens(()) is prediction
     assert prediction.with_unknown_tokens(("zzz", "qqq")).to_json() == {
         "text": "x",
+        "probability": None,
         "score": None,
-        "rank": None,
+        "ranking_score": None,
         "entities": [],
         "unknown_tokens": ["zzz", "qqq"],
         "remarks": ["first", "not in the training data, or very rare: zzz, qqq"],

@@ -34,7 +34,7 @@ def test_metrics_of_scenes(task, model, monkeypatch):
     monkeypatch.setattr(task_module, "NUM_EXTRA_SCENES", 8)
     monkeypatch.setattr(metrics, "extras_installed", lambda: False)
     scores = task.evaluate(model, "valid", GREEDY)
-    assert set(scores) == {"chrf", "bleu1", "bleu2", "bleu3", "bleu4", "exact", "pointing"}
+    assert set(scores) == {"chrf", "bleu1", "bleu2", "bleu3", "bleu4", "exact", "pointing", "loss"}
     without_attention = captioner.build(replace(captioner.TINY, attention="none"), task.spec)
     assert "pointing" not in task.evaluate(without_attention, "valid", GREEDY)
     assert {"more_exact", "more_bleu4"} <= set(task.extra_metrics(model, "valid", GREEDY))
@@ -102,7 +102,7 @@ def test_the_target_metric_of_files_is_bleu(tmp_path, monkeypatch):
     task = captioning.build(replace(TINY, path=tmp_path / "data", height=8, width=8))
     assert task.target_metric.metric == "bleu4" and any("8x8" in warning for warning in task.data_warnings())
     model = captioner.build(captioner.TINY, task.spec)
-    assert set(task.evaluate(model, "test", GREEDY)) == {"chrf", "bleu1", "bleu2", "bleu3", "bleu4"}
+    assert set(task.evaluate(model, "test", GREEDY)) == {"chrf", "bleu1", "bleu2", "bleu3", "bleu4", "loss"}
     assert "more_exact" not in task.extra_metrics(model, "test", GREEDY)
 
 

@@ -5,6 +5,7 @@ from regard.core.data_specs import LanguageSpec, SpecialTokens
 from regard.data.text import byte_bpe
 from regard.data.text import tokenizer as tokenizers
 from regard.models import gpt
+from regard.tasks import language
 from regard.tasks._shared.tokens import raw_text
 from regard.tasks.language.generate import Continuation, empty_source
 from regard.tasks.language.inspect import build_inspectable
@@ -66,3 +67,15 @@ def test_tokens_are_ablated_by_the_unknown_token(inspectable):
     assert ablated.shape == (8, *plain.shape)
     torch.testing.assert_close(ablated[3][:3], plain[:3])  # earlier predictions do not change
     assert not torch.allclose(ablated[3][3:], plain[3:])
+
+
+def test_unknown_characters_of_the_prompt_are_kept(tmp_path):
+    file = tmp_path / "text.txt"
+    file.write_text("the cat sat on the mat\n" * 200, encoding="utf-8")
+    task = language.build(language.Config(paths=(file,), tokenizer="char", context=32))
+    torch.manual_seed(0)
+    model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), task.spec).eval()
+    result = task.inspect(model, "the 고양이", language.Options(tokens=2), None)
+    assert result.title == "the 고양이"
+    assert [item.text for item in result.axes["output"].items[4:7]] == ["고", "양", "이"]
+    assert result.outputs[0].text.startswith("the 고양이")

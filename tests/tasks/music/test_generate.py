@@ -293,7 +293,10 @@ def test_corrections_of_the_input_are_remarks_of_the_prediction(task, model, tmp
     low.write_bytes(midi.render([Note(0, 1, 20), Note(0, 1, 60)], tempo=60))
     options = Options(seconds=seconds(task, 2))
     (corrected,), (plain,) = task.predict(model, [task.parse_input(str(low)), None], options, strategy.build("sample"))
-    assert corrected.remarks == (f"{low}: 1 notes lie outside 36 … 81 (such as 20) and are skipped",)
+    assert corrected.remarks == (
+        f"{low}: 1 notes lie outside 36 … 81 (such as 20) and are skipped",
+        f"{low}: alto, tenor and bass are silent; --harmonise gives them notes",
+    )
     assert corrected.to_json()["remarks"] == list(corrected.remarks) and "remarks" not in plain.to_json()
 
 

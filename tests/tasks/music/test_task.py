@@ -235,9 +235,9 @@ def test_events_with_tempo(tmp_path):
             {"visible_prob": 0.5, "encoding": "events"},
             r"^visible_prob=0.5: only the grid has voices and bars; use visible_prob=0$",
         ),
-        ({"tempo": 0.1}, r"^tempo=0.1: the grid has no tempo; use encoding='events', or tempo=0$"),
+        ({"encoding": "grid", "tempo": 0.1}, r"^tempo=0.1: the grid has no tempo; use encoding='events', or tempo=0$"),
         ({"max_length": 100}, r"^max_length=100 is less than crop=512 or window=512; raise it$"),
-        ({"crop": 100}, r"^crop=100, window=512: the grid needs multiples of a bar, 64 tokens$"),
+        ({"encoding": "grid", "crop": 100}, r"^crop=100, window=512: the grid needs multiples of a bar, 64 tokens$"),
     ],
 )
 def test_invalid_settings_are_refused(settings, message):

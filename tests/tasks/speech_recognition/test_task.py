@@ -73,7 +73,7 @@ def test_extra_metrics(monkeypatch):
         *("single_digit_accuracy", "dtw_accuracy", "snr_20_error", "snr_10_error", "snr_5_error", "snr_0_error"),
         *("longer_error", "unseen_speaker_error"),
     }
-    assert scores["dtw_accuracy"] > 60  # the baseline needs no training
+    assert 0.6 < scores["dtw_accuracy"] <= 1  # the baseline needs no training
     assert "3 to 4 digits" in task.signatures()["longer_error"] and "theo" in task.signatures()["unseen_speaker_error"]
 
 

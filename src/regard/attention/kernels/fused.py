@@ -1,7 +1,7 @@
 """The fused kernel of PyTorch, differentiable twice on a CPU.
 
-The backward pass of the flash kernel has no derivative. Here a second derivative is computed by two plain products,
-and only if one is asked for: the first derivative takes the same kernels as in PyTorch. On other devices the kernel of
+The backward pass of the flash kernel has no derivative. Here second derivatives are computed by two plain products,
+and only on request: the first derivative uses the kernels of PyTorch. On other devices the kernel of
 PyTorch is used as it is; there `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)` has second derivatives.
 """
 
@@ -35,10 +35,10 @@ def attend_scaled_dot(
 
 
 def _needs_second_derivative(dot: Dot, v: Tensor) -> bool:
-    """Return True if a second derivative may be asked for, and the kernel of PyTorch may have none."""
-    if v.device.type != "cpu" or is_tracing() or torch.is_autocast_enabled("cpu"):
+    """Return True if a second derivative may be requested, and the kernel of PyTorch may have none."""
+    if not torch.is_grad_enabled() or not (dot.q.requires_grad or dot.k.requires_grad or v.requires_grad):
         return False
-    return torch.is_grad_enabled() and (dot.q.requires_grad or dot.k.requires_grad or v.requires_grad)
+    return v.device.type == "cpu" and not is_tracing() and not torch.is_autocast_enabled("cpu")
 
 
 class _Flash(torch.autograd.Function):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli import predict_command
+from regard.cli.output_files import check_targets
 from regard.cli.settings import START, SettingsCommand, settings_of
 from regard.core.pretrained_runs import PretrainedCard, pretrained_folders
 from regard.core.registry import find
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 PANEL = START
 Command = SettingsCommand
+PAGE_MARK = b"regard-theme"  # in every page of the explorer
 
 
 def run(
@@ -60,15 +62,22 @@ def _try_pretrained(folder: Path, page: Path) -> None:
     console.print(
         f"pretrained:{folder.name}: {card.model}, trained for {card.minutes:.3g} minutes on {card.data}. "
         f"On held-out data: {card.metric} {card.score:.4g}.\n"
-        "Train it again: regard demo --train\n",
+        f"Train it again: regard demo {card.task} --train\n",
         markup=False,
     )
     run = load(folder)
     _print_predictions(run, console, name=f"pretrained:{folder.name}")
     raw_input = next((text for text in run.task.examples if text), None)
     if raw_input is not None:
+        _check_page(page)
         run.look(raw_input).save(page)
         console.print(f"\nThe attention maps of the first input are in {page}; open it in a browser.", markup=False)
+
+
+def _check_page(path: Path) -> None:
+    """Raise an error for an existing file that is not a page of the explorer."""
+    is_page = path.is_file() and PAGE_MARK in path.read_bytes()
+    check_targets([path], force=is_page)
 
 
 def _train(context: typer.Context, task: str, out: Path | None) -> None:

@@ -16,12 +16,12 @@ from regard.cli.help import Section
 from regard.cli.settings import USE, Folder, Json, SettingsCommand, Trust, settings_of, to_options
 from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
-from regard.core.example_statistics import Collected, collect_statistics
 from regard.core.pretrained_runs import is_pretrained
 from regard.core.strict_json import to_strict_json
 
 if TYPE_CHECKING:
     from regard.api.run import Run
+    from regard.core.example_statistics import Collected
 
 PANEL = USE
 DEFAULT_SPLIT, FALLBACK_SPLIT = "test", "valid"  # without --split; the second if the data has no test split
@@ -111,6 +111,7 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
 
     Results on other data (`options`, or [data] settings) are not stored.
     """
+    from regard.core.example_statistics import collect_statistics
     from regard.training.run_folder import RunFolder, read_saved_metrics
 
     started_at = time.perf_counter()

@@ -18,7 +18,7 @@ def run(
     ],
     out: Annotated[Path, typer.Option(help="The run folder to create.")],
 ) -> None:
-    """Import a Marian, Pegasus, BERT, GPT-2 or ViT model, after verifying that the logits are equal."""
+    """Import a Marian, Pegasus, BERT, RoBERTa, ALBERT, XLNet, GPT-2 or ViT model, after comparing the logits."""
     from regard.api.run import load
     from regard.convert.import_model import import_model
 

@@ -16,9 +16,8 @@ from regard.cli.settings import START, Json
 from regard.core import config as configs
 from regard.core.describe import read_constant, source_path, summary
 from regard.core.errors import ConfigError, did_you_mean
-from regard.core.pretrained_runs import PretrainedCard, pretrained_folders
+from regard.core.pretrained_runs import PREFIX, PretrainedCard, pretrained_folders
 from regard.core.registry import registered_names
-from regard.training import recipe_files
 
 PANEL = START
 PACKAGES = {
@@ -100,27 +99,21 @@ def _entry(kind: str, name: str) -> Path:
 
 
 def _print_pretrained() -> None:
-    """Print a table of the runs that ship with the package."""
-    from rich.console import Console
-    from rich.table import Table
-
+    """Print two lines about each run that ships with the package."""
     folders = pretrained_folders()
     if not folders:
         print("no pretrained runs in this installation")
-        return
-    table = Table("RUN", "task", "model", "trained on", "license", "score", "MB", "recipe")
     for name, folder in folders.items():
         card = PretrainedCard.read(folder)
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
-        score = f"{card.metric} {card.score:.4g}"
-        table.add_row(
-            f"pretrained:{name}", card.task, card.model, card.data, card.license, score, f"{megabytes:.1f}", card.recipe
-        )
-    Console(markup=False).print(table)
+        print(f"{PREFIX}{name}: {card.model}, {card.metric} {card.score:.4g}, {megabytes:.1f} MB")
+        print(f"    trained on {card.data} ({card.license}) by the recipe {card.recipe}")
 
 
 def _all() -> dict[str, dict[str, Path]]:
     """Return kind -> name -> file."""
+    from regard.training import recipe_files
+
     entries = {
         kind: {name: source_path(package, name) for name in registered_names(package)}
         for kind, package in PACKAGES.items()

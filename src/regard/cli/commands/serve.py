@@ -31,7 +31,7 @@ def run(
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on; by default only this machine.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     *,
     initial_input: Annotated[
         str | None, typer.Option("--input", help="The first input of the first run's page.", show_default=False)

@@ -15,7 +15,6 @@ from regard.cli.settings import TRAIN, SettingsCommand, Trust, settings_of
 from regard.core import config as configs
 from regard.core.errors import ConfigError, RegardError
 from regard.core.registry import registered_names
-from regard.training import recipe_files
 
 if TYPE_CHECKING:
     from regard.training.recipe import Recipe
@@ -27,6 +26,8 @@ class Command(SettingsCommand):
     """Its help lists the settings of the task and the model among the arguments."""
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
+        from regard.training import recipe_files
+
         plain = [arg for arg in args if "=" not in arg and not arg.startswith("-")]
         models = [arg.partition("=")[2] for arg in args if arg.startswith("model=")]
         for arg in plain:
@@ -87,6 +88,8 @@ def run(
 
 def split_words(words: Sequence[str]) -> tuple[list[str], Path | None]:
     """Return the words without the recipe, and the file of the recipe: a .toml file, or the name of one."""
+    from regard.training import recipe_files
+
     arguments: list[str] = []
     recipes: list[Path] = []
     for word in words:

@@ -126,7 +126,8 @@ def _merged_tables(config: Config, sizes: Seq2SeqSpec, order: Tensor) -> list[We
         return torch.cat(list(tables))[:, inverse]
 
     def split(table: Tensor) -> Sequence[Tensor]:
-        return table[:, order].split([num_target, num_source])
+        rows = table[:, order]
+        return [rows[:num_target], rows[num_target:]]
 
     def suppress(biases: Sequence[Tensor]) -> Tensor:
         return _with_rows(biases[0] if biases else torch.zeros(num_target), num_source, MASKED_LOGIT)[None]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class SpeechFrames(NamedTuple):
     """Features of a batch of recordings, padded with zeros on the right."""
 
-    frames: Tensor  # (b t m) normalized log-mel energies
+    frames: Tensor  # (b t m) log-mel energies relative to the loudest frame
     lengths: Tensor  # (b) frames of each recording
 
 

@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parent
 RATE = 8000  # samples per second of the recordings
 SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
 SPLIT_INDICES = {"test": range(5), "valid": range(5, 10), "train": range(10, 50)}  # recordings of each split
-HELD_OUT_STRINGS = 400  # strings in each of valid and test
+HELD_OUT_STRINGS = {"valid": 200, "test": 400}
 DIGIT_RMS = 0.1  # loudness to which recordings are scaled
 PAUSE_SECONDS = (0.02, 0.3)  # between two digits
 MARGIN_SECONDS = (0.0, 0.4)  # before the first and after the last digit; recordings of users may be trimmed
@@ -48,7 +48,7 @@ class SpokenDigit(NamedTuple):
 
     digit: int
     speaker: str
-    index: int  # 0 … 49 of this speaker and digit
+    take: int  # 0 … 49 of this speaker and digit
     waveform: Waveform
 
 
@@ -181,7 +181,7 @@ def make_strings(
 ) -> SpeechCollection:
     """Generate the splits; no recording is in two of them. Only the extra metrics use the held-out speaker."""
     check_speaker(held_out_speaker)
-    sizes = {"train": count, "valid": min(count, HELD_OUT_STRINGS), "test": min(count, HELD_OUT_STRINGS)}
+    sizes = {"train": count} | {split: min(count, size) for split, size in HELD_OUT_STRINGS.items()}
     splits = {
         split: strings_of(
             split, size, settings, log_mel=log_mel, seed=seed, speakers=[s for s in SPEAKERS if s != held_out_speaker]
@@ -195,7 +195,7 @@ def strings_of(
     split: str, count: int, settings: StringSettings, *, log_mel: LogMel, seed: int, speakers: Sequence[str]
 ) -> DigitStrings:
     """Generate strings from the recordings of a split and of these speakers."""
-    recordings = [r for r in load() if r.index in SPLIT_INDICES[split] and r.speaker in speakers]
+    recordings = [r for r in load() if r.take in SPLIT_INDICES[split] and r.speaker in speakers]
     split_seed = combine_seeds(seed, list(SPLIT_INDICES).index(split))
     return DigitStrings(recordings, count, settings, log_mel=log_mel, seed=split_seed)
 

@@ -29,7 +29,7 @@ def check(path: Path, options: Mapping[str, Any] | None = None) -> list[Finding]
         return [Finding("error", "columns", path, 0, str(error))]
     except DataError as error:
         return [_read_error_finding(error, path)]
-    return [Finding("warning", "mended", path, 0, remark.removeprefix(f"{path} ")) for remark in data.remarks]
+    return [Finding("warning", "corrected", path, 0, remark.removeprefix(f"{path} ")) for remark in data.remarks]
 
 
 def describe_ratings(path: Path, options: Mapping[str, Any] | None = None) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from regard.core.errors import DataError
 from regard.data.examples import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES
-from regard.data.files.text_files import decode_text, open_compressed
+from regard.data.files.text_files import decode_text, open_compressed, read_limited
 
 ARCHIVE_ERRORS = (
     tarfile.TarError,
@@ -79,7 +79,7 @@ def _in_folder(path: Path) -> Iterator[tuple[str, bytes]]:
         file = path / name
         try:
             with open_compressed(file) as opened:
-                yield name, opened.read()
+                yield name, read_limited(opened)
         except ARCHIVE_ERRORS as error:
             raise DataError(f"{file}: cannot be read: {error}") from None
 
@@ -89,12 +89,13 @@ def _in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as zip_file:
                 for name in sorted(filter(_is_text, zip_file.namelist())):
-                    yield name, zip_file.read(name)
+                    with zip_file.open(name) as member_file:
+                        yield name, read_limited(member_file)
             return
         with tarfile.open(path) as archive:
             for member in archive:
                 file = archive.extractfile(member) if member.isfile() and _is_text(member.name) else None
                 if file is not None:
-                    yield member.name, file.read()
+                    yield member.name, read_limited(file)
     except ARCHIVE_ERRORS as error:
         raise DataError(f"{path}: cannot be read: {error}") from None

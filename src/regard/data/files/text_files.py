@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import lzma
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from regard.core.errors import DataError
 from regard.data.examples import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES, Examples
 from regard.data.files import encodings, spreadsheets
 from regard.data.files.encodings import TextFormat
 
+MAX_TEXT_BYTES = 2**28  # of a text that is read at once, after unpacking
+MAX_LINE_BYTES = 2**26  # of a line, after unpacking
 READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
@@ -46,21 +49,21 @@ def read_raw_lines(path: Path, text_format: TextFormat) -> Iterator[bytes]:
     empty = True
     with _data_errors(path), open_compressed(path) as file:
         file.read(text_format.bom_bytes)
-        for raw in split_lines(file, text_format):
+        for raw in split_lines(LimitedLines(file) if path.suffix in COMPRESSED_SUFFIXES else file, text_format):
             empty = False
             yield raw
     if empty:
         raise DataError(f"{path}: the file is empty")
 
 
-def split_lines(file: BinaryIO, text_format: TextFormat) -> Iterable[bytes]:
+def split_lines(file: BinaryIO | LimitedLines, text_format: TextFormat) -> Iterable[bytes]:
     """Open file, positioned after its BOM -> its lines as bytes."""
     if text_format.encoding in ("utf-8", "cp949") and text_format.newline == b"\n":
         return file
     return _split_after(file, text_format.newline.decode().encode(text_format.encoding))
 
 
-def _split_after(file: BinaryIO, newline: bytes) -> Iterator[bytes]:
+def _split_after(file: BinaryIO | LimitedLines, newline: bytes) -> Iterator[bytes]:
     """Split a file after every newline at a multiple of the newline's length."""
     pending, width = b"", len(newline)
     for block in iter(lambda: file.read(encodings.BLOCK_BYTES), b""):
@@ -73,6 +76,7 @@ def _split_after(file: BinaryIO, newline: bytes) -> Iterator[bytes]:
             yield pending[start : position + width]
             start = position = position + width
         pending = pending[start:]
+        _check_size(len(pending), MAX_LINE_BYTES, "a line")
     if pending:
         yield pending
 
@@ -98,7 +102,7 @@ def decode_text(raw: bytes, where: str) -> str:
 def read_text(path: Path) -> str:
     """Text file -> its entire text."""
     with _data_errors(path), open_compressed(path) as file:
-        raw = file.read()
+        raw = read_limited(file)
     if not raw:
         raise DataError(f"{path}: the file is empty")
     return decode_text(raw, str(path))
@@ -117,6 +121,34 @@ def file_remarks(splits: Iterable[Examples[Any]]) -> list[str]:
     parts = list(splits)
     remarks = dict.fromkeys(remark for rows in parts for remark in rows.remarks)
     return [*remarks, *encoding_remarks(path for rows in parts for path in rows.files)]
+
+
+class LimitedLines:
+    """The lines of a decompressed file. A small file may unpack to a line that does not fit into memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := self._file.readline(MAX_LINE_BYTES + 1):
+            _check_size(len(line), MAX_LINE_BYTES, "a line")
+            yield line
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        return self._file.read(size)
+
+
+def read_limited(file: IO[bytes]) -> bytes:
+    """Return the content of a file that is read at once; a file that unpacks to too many bytes is an OSError."""
+    content = file.read(MAX_TEXT_BYTES + 1)
+    _check_size(len(content), MAX_TEXT_BYTES, "the text")
+    return content
+
+
+def _check_size(size: int, maximum: int, what: str) -> None:
+    if size > maximum:
+        raise OSError(errno.EFBIG, f"{what} has more than {maximum:,} bytes after unpacking; split it")
 
 
 def open_compressed(path: Path) -> BinaryIO:

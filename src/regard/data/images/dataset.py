@@ -128,7 +128,9 @@ def _read(source: ImageSource) -> CachedImages:
 
 def _built_in_shape(target: TargetShape) -> ImageShape:
     side = digits.SIDE
-    return ImageShape(target.height or side, target.width or side, target.channels or 1, target.fit, target.fill)
+    return ImageShape(
+        target.height or side, target.width or side, target.channels or 1, target.fit, target.fill, target.resample
+    )
 
 
 def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:

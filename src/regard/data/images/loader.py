@@ -17,7 +17,7 @@ from regard.data import huggingface
 from regard.data.images import arrays, listing
 from regard.data.images.arrays import Block
 from regard.data.images.image_files import Pixels, open_image, to_image
-from regard.data.images.resize import Fit, ImageShape
+from regard.data.images.resize import Fit, ImageShape, Resample
 
 RESIZED_REMARK = "another size: resized to {}x{}"
 
@@ -39,11 +39,14 @@ class TargetShape:
     channels: int = 0
     fit: Fit = "stretch"
     fill: int = 0
+    resample: Resample = "bicubic"  # interpolation of pixels
 
     def resolve(self, image: Any) -> ImageShape:
         """Return the shape, with missing values taken from a Pillow image."""
         channels = self.channels or (1 if image.mode == "L" else 3)
-        return ImageShape(self.height or image.height, self.width or image.width, channels, self.fit, self.fill)
+        return ImageShape(
+            self.height or image.height, self.width or image.width, channels, self.fit, self.fill, self.resample
+        )
 
 
 class Remarks:

@@ -195,7 +195,8 @@ class UnorderedHistories(Histories):
     @cached_property
     def lengths(self) -> Indices:
         """Number of items of each window."""
-        return np.minimum([len(window.rows) for window in self.windows], self.max_length + 1).astype(np.int64)
+        longest = self.max_length + 1
+        return np.array([min(len(window.rows), longest) for window in self.windows], dtype=np.int64)
 
     def batch(self, window_ids: Indices) -> HistoryBatch:
         """Window indices -> training batch of shuffled events, sampled if there are more than a window holds."""
@@ -208,7 +209,8 @@ class UnorderedHistories(Histories):
     def history_before(self, case: TestCase) -> IntArray:
         """Return the user's rows of earlier splits; of a cold user all other rows."""
         split_ids, users = self.collection.split_ids, self.collection.users
-        rows = np.arange(*self.collection.user_offsets[case.user : case.user + 2])
+        start, end = self.collection.user_offsets[case.user : case.user + 2]
+        rows = np.arange(start, end)
         is_earlier = (split_ids[rows] < split_ids[case.row]) | users.held_out[case.user]
         cold_items = self.collection.items.held_out[self.collection.events.items[rows]]
         history: IntArray = rows[is_earlier & ~cold_items & (rows != case.row)]

@@ -18,7 +18,7 @@ NOISE_POLE = 0.9  # of the filter that turns white noise into noise with more lo
 
 
 class SpecAugment(NamedTuple):
-    """Masks over time and over bands; features are normalized, so a masked value is the mean, 0."""
+    """Masks over time and over bands; a masked value is 0, the middle of the range."""
 
     time_masks: int
     max_time: int  # frames of a mask

@@ -1,6 +1,8 @@
 """Log-mel features: power spectra of overlapping windows, averaged in bands that are equally wide in mels.
 
-Each band is normalized over the recording to mean 0 and variance 1, so that loudness and microphone matter less.
+Energies are relative to the loudest frame, so that loudness does not matter. Bands are not normalized one by one: in a
+recording of one short word the mean of each band is the spectrum of the word. With such a normalization 84 % of the
+recordings of single digits were recognized by a model that recognized 97 % of the digits in strings.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ HOP_SECONDS = 0.01  # distance of two frames
 WINDOW_SECONDS = 0.025  # length of a frame
 MIN_HERTZ = 20.0  # lower edge of the first band
 FLOOR = 1e-7  # added to energies before the logarithm
-MIN_DEVIATION = 0.1  # of a band; less is not amplified, so that digital silence stays zero
+RANGE = 8.0  # nats below the loudest frame (35 dB) at which energies are cut
+SCALE = 2.5  # nats per unit of a feature
 Features = NDArray[np.float32]  # (t m)
 
 
@@ -58,9 +61,9 @@ class LogMel(NamedTuple):
 
 
 def normalize(energies: Features) -> Features:
-    """Normalize each band (t m) to mean 0 and variance 1 over the recording."""
-    centered = energies - energies.mean(axis=0)
-    normalized: Features = (centered / np.maximum(centered.std(axis=0), MIN_DEVIATION)).astype(np.float32)
+    """Log energies (t m) -> energies relative to the loudest frame, limited to RANGE below it, roughly from -2 to 2."""
+    loudest = energies.mean(axis=1).max()
+    normalized: Features = ((np.maximum(energies - loudest, -RANGE) + RANGE / 2) / SCALE).astype(np.float32)
     return normalized
 
 

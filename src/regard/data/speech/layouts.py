@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from regard.core.errors import DataError, did_you_mean
 from regard.data.examples import SPLIT_ALIASES, split_of, strip_compression
 from regard.data.files import tables
-from regard.data.files.table_folders import tables_by_split
+from regard.data.files.table_folders import join_tables, visible_files
 from regard.data.files.text_files import read_lines
 from regard.data.speech.audio_files import SUFFIXES, is_audio
 
@@ -79,8 +79,8 @@ def transcript_files(path: Path) -> list[Path]:
         for suffix in tables.SUFFIXES:
             if (path / f"{name}{suffix}").is_file():
                 return [path / f"{name}{suffix}"]
-    files = tables_by_split(path).files.values()
-    by_split = [file for split_files in files for file in split_files if _is_transcript_table(file)]
+    files = join_tables(path, [file for file in visible_files(path) if _is_transcript_table(file)]).files.values()
+    by_split = [file for split_files in files for file in split_files]
     return by_split or sorted(path.rglob(f"*{LIBRISPEECH_SUFFIX}"))
 
 

@@ -26,7 +26,7 @@ from regard.data.examples import (
     strip_compression,
 )
 from regard.data.files import download, table_folders, tables
-from regard.data.files.text_files import decode_text, read_text
+from regard.data.files.text_files import decode_text, read_limited, read_text
 
 BUILT_IN = "python"
 DOWNLOADS = ("tinyshakespeare",)  # downloads that contain plain text
@@ -145,7 +145,8 @@ def _members(path: Path) -> Iterator[str]:
             names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
             for name in names:
                 if not PurePosixPath(name).name.lower().startswith(SKIPPED_PREFIXES):
-                    text = decode_text(archive.read(name), f"{path}: {name}")
+                    with archive.open(name) as member:
+                        text = decode_text(read_limited(member), f"{path}: {name}")
                     yield strip_pos_tags(text) if has_pos_tags(text) else text
     except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None

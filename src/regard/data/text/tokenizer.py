@@ -106,7 +106,11 @@ class Tokenizer:
             prefix = not pieces and self.adds_prefix and self.engine.id_to_token(token) == " "
             spans = raw_spans[start:start] if prefix else raw_spans[start:stop]
             first, last = (spans[0][0], spans[-1][1]) if spans else (0, 0)
-            pieces.append(TokenSpan(token, self.token_text(token), _without_space(text, first, last), last))
+            shown_from = _without_space(text, first, last)
+            unknown = (
+                text[shown_from:last] if token == SpecialTokens.unk else ""
+            )  # the vocabulary lacks these characters
+            pieces.append(TokenSpan(token, unknown or self.token_text(token), shown_from, last))
         return pieces
 
     def decode_with_offsets(self, row: Sequence[int]) -> list[TokenSpan]:

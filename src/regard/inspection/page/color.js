@@ -6,7 +6,7 @@ const SEQUENTIAL_LIGHT = ["#fdfcf8", "#f3f3d3", "#cfe6c2", "#90cdb9", "#4ca9b3",
 const SEQUENTIAL_DARK = ["#15181e", "#1c2748", "#21447a", "#22678f", "#2b8a96", "#51ab92", "#8fc98a", "#d3e08c", "#fdf7bd"];
 const SIGNED_LIGHT = ["#1b4f8f", "#5b93c5", "#bcd6e8", "#fdfcf8", "#f5cf9f", "#d98a35", "#8f4a06"];
 const SIGNED_DARK = ["#8ec5f5", "#3d7cb8", "#23405f", "#15181e", "#5a3a1a", "#bb7326", "#fbc37a"];
-const HEADS_LIGHT = ["#0b62a8", "#c8530c", "#00805f", "#b03a83", "#8a6d00", "#4a4fb5", "#017f99", "#5d5a55"];
+const HEADS_LIGHT = ["#0b62a8", "#b84c0a", "#00805f", "#b03a83", "#8a6d00", "#4a4fb5", "#01738b", "#5d5a55"];
 const HEADS_DARK = ["#62b1f0", "#f58a4b", "#37c39a", "#e485bf", "#dcbc3f", "#9aa0f5", "#4fc4dc", "#b9b5ad"];
 
 const MASKED_GREY = { light: [228, 226, 220], dark: [44, 48, 56] }; // masked cells
@@ -38,8 +38,21 @@ export const shade = (share, scale = "sequential") => rgbAt(RAMPS[currentTheme()
 // Number between -1 and 1 -> color.
 export const signedShade = (share) => rgbAt(SIGNED[currentTheme()], tableIndex((share + 1) / 2));
 
+// Relative luminance of a color given as three bytes (WCAG).
+const luminance = (rgb) => rgb.map((byte) => byte / 255).map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4))
+  .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+
+// Black or white, whichever is more readable on a color; the contrast is at least 4.5:1.
+const readableOn = (rgb) => ((luminance(rgb) + 0.05) ** 2 > 1.05 * 0.05 ? "#000000" : "#ffffff");
+
 // Text color that is readable on shade(share).
-export const textColorOn = (share) => ((share > 0.5) === (currentTheme() === "light") ? "#ffffff" : "#101218");
+export function textColorOn(share) {
+  const [table, i] = [RAMPS[currentTheme()], tableIndex(share) * 3];
+  return readableOn([table[i], table[i + 1], table[i + 2]]);
+}
+
+// Text color that is readable on a color #rrggbb.
+export const textColorOnHex = (hex) => readableOn(channels(hex));
 
 export const headColor = (head) => (currentTheme() === "dark" ? HEADS_DARK : HEADS_LIGHT)[head % 8];
 

@@ -26,10 +26,13 @@ async function decodeTile(text, count) {
   return values;
 }
 
-// {shape, data}: base64 of little-endian float32 -> {shape, values}
-export function decodeFloats(packed) {
-  const bytes = bytesOf(packed.data);
-  return { shape: packed.shape, values: new Float32Array(bytes.buffer, 0, bytes.length / 4) };
+// {shape, data}: base64 of deflated bytes of float32: all highest bytes, then the next, down to the lowest -> {shape, values}
+export async function decodeFloats(packed) {
+  const planes = await inflate(bytesOf(packed.data));
+  const count = planes.length / 4;
+  const words = new Uint32Array(count);
+  for (let i = 0; i < count; i++) words[i] = (planes[i] << 24) | (planes[count + i] << 16) | (planes[2 * count + i] << 8) | planes[3 * count + i];
+  return { shape: packed.shape, values: new Float32Array(words.buffer) };
 }
 
 // {shape, data}: base64 of deflated bits, eight per byte, highest first -> one byte each, 1 = true
@@ -43,7 +46,7 @@ async function decodeBits(packed) {
 class AttentionMap {
   constructor(raw, index, fetchTile) {
     const { title, tile, heads, shape, ...facts } = raw;
-    Object.assign(this, facts, { groupTitle: translateTerm(title), index, tileSize: tile, packed: heads, fetchTile });
+    Object.assign(this, facts, { englishTitle: title, groupTitle: translateTerm(title), index, tileSize: tile, packed: heads, fetchTile });
     [this.heads, this.rows, this.columns] = shape;
     this.long = Math.max(this.rows, this.columns) > this.tileSize;
     this.tiles = new Map();
@@ -100,6 +103,12 @@ class AttentionMap {
     let count = 0;
     for (let column = 0; column < this.columns && count < 2; column++) count += this.allows(head, row, column) ? 1 : 0;
     return count === 1;
+  }
+
+  // Return true if a head is switched off: it may attend to keys, but all its weights are zero.
+  isOff(head) {
+    if (this.long || maximum(this.weights(head)) > 0) return false;
+    return Array.from({ length: this.rows * this.columns }, (_, i) => i).some((i) => this.allows(head, Math.floor(i / this.columns), i % this.columns));
   }
 
   // Return the largest weight of a head that is not forced: the value of the darkest color.
@@ -180,6 +189,8 @@ export class Inspection {
   async load() {
     const maps = [...this.maps, ...this.probes.flatMap((probe) => probe.maps)];
     await Promise.all(maps.map((map) => map.load()));
+    if (this.positions) this.positions = { ...this.positions, table: await decodeFloats(this.positions.table), by_distance: await decodeFloats(this.positions.by_distance) };
+    if (this.embeddings) this.embeddings = await Promise.all(this.embeddings.map(async (space) => ({ ...space, points: await decodeFloats(space.points) })));
     return this;
   }
 
@@ -189,6 +200,13 @@ export class Inspection {
 
   items(axis) {
     return this.axes[axis].items;
+  }
+
+  // Return the image whose cells are the items of an axis, or null.
+  imageOf(axis) {
+    if (!this.items(axis).some((item) => item.box)) return null;
+    const { canvas, overlay, boxes, captions } = this.extra || {};
+    return axis === "small" ? canvas?.small ?? null : [canvas, overlay, boxes, captions].find((image) => image?.pixels) ?? null;
   }
 
   // Return the map with this name; otherwise the default map.

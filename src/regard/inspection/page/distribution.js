@@ -17,8 +17,8 @@ function bar(label, weight, { top, head, key, open }) {
 }
 
 // labels, weights (same length) -> list of bars. Long rows show their largest weights and the sum of the remaining ones.
-// `openerOf(key)` returns the click handler that opens the maps inside a key, or null.
-export function distribution({ labels, weights, title, subtitle, head = -1, openerOf = () => null }) {
+// `openerOf(key)` returns the click handler that opens the maps inside a key, or null. `isOff`: the head is switched off.
+export function distribution({ labels, weights, title, subtitle, head = -1, openerOf = () => null, isOff = false }) {
   let indices = Array.from(weights, (_, i) => i);
   if (indices.length > MAX_BARS) indices = indices.filter((i) => weights[i] > 0).sort((a, b) => weights[b] - weights[a]).slice(0, MAX_BARS);
   const top = Math.max(0, ...indices.map((i) => weights[i]));
@@ -30,5 +30,5 @@ export function distribution({ labels, weights, title, subtitle, head = -1, open
     make("ol", { class: `shares ${indices.some((i) => labels[i].length > LONG_LABEL_CHARACTERS) ? "wide" : ""}` }, items),
     indices.length < weights.length
       ? make("p", { class: "quiet" }, t`and ${weights.length - indices.length} smaller weights, sum ${formatNumber(remaining)}`) : null,
-    make("p", { class: "sum" }, sum === 0 ? t`attends to nothing: all zeros` : [t`sum`, " ", make("span", { class: "figure" }, formatNumber(sum))]));
+    make("p", { class: "sum" }, isOff ? t`this head is switched off` : sum === 0 ? t`attends to nothing: all zeros` : [t`sum`, " ", make("span", { class: "figure" }, formatNumber(sum))]));
 }

@@ -91,6 +91,7 @@ export const formatNumber = (value, digits = 4) =>
 // Log probability -> percent, with one decimal where a whole number would say too little.
 export const percent = (score) => {
   const share = 100 * Math.exp(score);
+  if (share < 0.05) return "<0.1%";
   return `${formatNumber(share, share >= 99.95 || (share >= 10 && share < 99) ? 0 : 1)}%`;
 };
 

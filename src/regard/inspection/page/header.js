@@ -1,7 +1,9 @@
 // Header of the page: input, output, facts about the model, and the switch between light and dark.
 
-import { make, formatNumber, percent } from "./dom.js";
+import { make, formatNumber, percent, select } from "./dom.js";
 import { currentTheme } from "./color.js";
+import { inputImage, resultOf } from "./result.js";
+import { optionForm } from "./option_form.js";
 import { tokenLine } from "./tokens.js";
 import { translateTerm, t } from "./i18n.js";
 
@@ -18,19 +20,20 @@ function switchTheme(page) {
 
 function facts(data) {
   const items = [["model", data.model], ["task", data.task], ...Object.entries(data.facts || {})];
+  const text = (name, value) => (name === "seconds" ? t`${value} s` : typeof value === "number" ? value.toLocaleString("en") : String(value));
   return make("dl", { class: "facts" }, items.filter(([, value]) => value).map(([name, value]) =>
-    make("div", {}, make("dt", {}, translateTerm(name)), make("dd", {}, typeof value === "number" ? value.toLocaleString("en") : String(value)))));
+    make("div", {}, make("dt", {}, name === "seconds" ? t`predicted in` : translateTerm(name)), make("dd", {}, text(name, value)))));
 }
 
 function runPicker(page) {
-  if (page.runs.length < 2) return null;
+  if (page.runs.length < 2 || page.server) return null;
   return make("label", { class: "choice" }, make("span", { class: "choice-label" }, t`Run`),
     make("select", { "data-key": "run", onchange: (event) => page.change({ run: Number(event.target.value), map: undefined, row: undefined, head: undefined }) },
       page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
 }
 
 // Return the address of another run of the server; a text input is kept.
-function servedAddress(page, run) {
+export function servedAddress(page, run) {
   const text = page.raw.opens ? undefined : page.state.text;
   return `/?run=${encodeURIComponent(run)}${text === undefined ? "" : `#${new URLSearchParams({ text })}`}`;
 }
@@ -52,7 +55,7 @@ const errorMessage = (page) => (page.server.error ? make("p", { class: "wrong", 
 function fileForm(page) {
   const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": t`Input`, "data-key": "ask", disabled: page.server.busy,
     onchange: () => { if (box.files.length) page.server.send(box.files[0]); } });
-  return make("form", { class: "asking" }, box, errorMessage(page));
+  return make("form", { class: "asking" }, box, page.server.displayed.file ? make("span", { class: "quiet" }, t`shown: ${page.server.displayed.text}`) : null, errorMessage(page));
 }
 
 // Typed text is kept until it has been inspected, even if the page is redrawn. Enter submits, Shift+Enter inserts a line break.
@@ -75,20 +78,30 @@ function textForm(page) {
 }
 
 // The probability of an output; of a long output, whose probability is nearly zero, the mean probability of a token.
-function chance({ score, tokens = [] }) {
+export function chance({ score, tokens = [] }) {
   return Math.exp(score) >= 0.0005 || tokens.length < 2 ? percent(score) : t`${percent(score / tokens.length)} per token`;
 }
 
 function summary(data, compared) {
   const line = (kind, label, value, extra) => value !== undefined
     ? make("p", { class: `spoken ${kind}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, EMPTY)), extra) : null;
-  const best = compared ? null : data.outputs?.[0];
+  const result = compared ? null : resultOf(data);
+  const [best] = data.outputs || [];
   const remarks = compared ? [] : data.remarks || [];
   return make("div", { class: "sentences" },
-    line("input", t`input`, data.title),
+    line("input", t`input`, data.title, inputImage(data)),
     ...remarks.map((remark) => make("p", { class: "wrong remark", role: "note" }, remark)),
-    line("output", t`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: t`probability of the output, log p ${formatNumber(best.score, 3)}` }, ` ${chance(best)}`) : null),
-    tokenLine(best));
+    line("output", t`output`, result?.content, result?.isScored && Number.isFinite(best.score) ? make("span", { class: "figure quiet", title: t`probability of the output, log p ${formatNumber(best.score, 3)}` }, ` ${chance(best)}`) : null),
+    result?.isText ? tokenLine(best) : null);
+}
+
+// Other runs of the server with the same task: the displayed input is shown side by side.
+function comparePicker(page) {
+  const others = (page.raw.choices || []).filter((choice) => !choice.shown && choice.comparable);
+  if (!page.server || !others.length) return null;
+  const [chosen] = page.server.compared;
+  const pick = (name) => page.server.compareWith(others.filter((choice) => choice.name === name).map((choice) => ({ name, base: choice.base })));
+  return select(t`Compare with`, [{ key: "", label: t`no run` }, ...others.map((choice) => ({ key: choice.name, label: choice.name }))], chosen?.name ?? "", pick);
 }
 
 export function renderHeader(page) {
@@ -97,10 +110,11 @@ export function renderHeader(page) {
   return [
     make("div", { class: "bar" },
       make("span", { class: "brand", "aria-label": "regard" }, make("span", { class: "eye", "aria-hidden": "true" }), "regard"),
-      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, t`${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page), servedPicker(page),
+      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, t`${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page), servedPicker(page), comparePicker(page),
       make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? t`Use light colors` : t`Use dark colors`,
         title: dark ? t`Light` : t`Dark`, onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
     page.server ? (page.raw.opens ? fileForm(page) : textForm(page)) : "",
+    page.server ? optionForm(page) ?? "" : "",
     make("h1", { class: "visually-hidden" }, t`Attention of ${page.data.model} on: ${page.data.title}`),
     summary(page.data, compared),
   ];

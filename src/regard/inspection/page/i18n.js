@@ -1,7 +1,10 @@
 // Texts of the page in the language of the browser: Korean if the browser prefers it, else English.
-// A text is written in English where it is used, t`head ${head + 1}`; {0}, {1} … in the table (i18n_ko.js) stand for the values.
+// A text is written in English where it is used, t`head ${head + 1}`; {0}, {1} … in the tables (i18n_ko.js, i18n_ko_phrases.js) stand for the values.
 
-import { KOREAN } from "./i18n_ko.js";
+import { KOREAN_SENTENCES } from "./i18n_ko.js";
+import { KOREAN_PHRASES } from "./i18n_ko_phrases.js";
+
+const KOREAN = { ...KOREAN_SENTENCES, ...KOREAN_PHRASES };
 
 const korean = (navigator.languages?.[0] || navigator.language || "").toLowerCase().startsWith("ko");
 
@@ -18,6 +21,8 @@ export function translateTerm(title) {
   const [, inward] = title.match(/^(.+) self-attention$/) || [];
   if (inward) return t`${translateTerm(inward)} self-attention`;
   if (title.includes(" → ")) return title.split(" → ").map(translateTerm).join(" → ");
+  if (/^words of every sentence$/i.test(title)) return t`words of every sentence`;
+  if (/^every sentence$/i.test(title)) return t`every sentence`;
   const [, sentence] = title.match(/^words of sentence (\d+)$/i) || [];
   return sentence ? t`words of sentence ${sentence}` : TERMS[title.toLowerCase()] ?? title;
 }

@@ -1,7 +1,7 @@
 // An image on a canvas with an attention overlay: items have boxes (left, top, right, bottom as shares of the image).
 // Cells without attention are dimmed, so that the image stays recognizable; a line surrounds the cells with half of the weight.
 
-import { textColorOn } from "./color.js";
+import { textColorOnHex } from "./color.js";
 import { make, formatNumber, sharpCanvas } from "./dom.js";
 import { t } from "./i18n.js";
 
@@ -97,7 +97,7 @@ export class ImageCanvas {
     const [left, top] = [Math.max(0, Math.min(x, this.width - width)), y < 20 ? y : y - 18];
     this.context.fillStyle = color;
     this.context.fillRect(left, top, width, 18);
-    this.context.fillStyle = textColorOn(1);
+    this.context.fillStyle = textColorOnHex(color);
     this.context.fillText(text, left + 4, top + 13);
   }
 

@@ -22,9 +22,9 @@ class Page {
   }
 
   // A page shows one inspection, or several to compare.
-  setData(raw) {
+  setData(raw, compared = []) {
     this.raw = raw;
-    this.runs = (raw.runs || [raw]).map((run) => new Inspection(run, this.server?.tileFetcher(run) ?? null));
+    this.runs = [...(raw.runs || [raw]), ...compared].map((run) => new Inspection(run, this.server?.tileFetcher(run) ?? null));
   }
 
   // Show the state in the address.
@@ -35,7 +35,7 @@ class Page {
   }
 
   get data() {
-    return this.runs[clamp(this.state.run, this.runs.length)];
+    return this.runs[this.server ? 0 : clamp(this.state.run, this.runs.length)]; // a server inspects its first run; others are only compared
   }
 
   suits(view, run) {
@@ -48,11 +48,13 @@ class Page {
 
   // The views are the same for every selected run.
   get availableViews() {
-    return this.views.filter((view) => this.runs.some((run) => this.suits(view, run)));
+    const views = this.views.filter((view) => this.runs.some((run) => this.suits(view, run)));
+    const isFirst = ({ opensFirst }) => opensFirst === true || (opensFirst === "alone" && this.runs.length === 1);
+    return [...views.filter(isFirst), ...views.filter((view) => !isFirst(view))]; // the views of the task first
   }
 
   get view() {
-    return this.availableViews.find((view) => view.name === this.state.view) || this.availableViews.find((view) => view.opensFirst) || this.availableViews[0];
+    return this.availableViews.find((view) => view.name === this.state.view) || this.availableViews[0];
   }
 
   // Changing the view or the run adds a step to the browser history.
@@ -68,8 +70,9 @@ class Page {
     writeState(this.state, historyStep);
   }
 
-  async replace(raw) {
-    this.setData({ ...raw, choices: raw.choices ?? this.raw.choices }); // only the first page lists the runs of the server
+  // `compared`: the same input inspected by other runs of the server.
+  async replace(raw, compared = []) {
+    this.setData({ ...raw, choices: raw.choices ?? this.raw.choices, options: raw.options ?? this.raw.options }, compared); // only the first page lists the runs of the server
     await this.load();
     this.draw();
   }
@@ -82,6 +85,7 @@ class Page {
     const focusKey = document.activeElement?.getAttribute?.("data-key");
     const { selectionStart, selectionEnd } = document.activeElement || {};
     const scroll = window.scrollY;
+    const frames = [...document.querySelectorAll("[data-scroll]")].map((frame) => [frame.dataset.scroll, frame.scrollTop, frame.scrollLeft]);
     document.title = `${this.data.title} · regard`;
     document.getElementById("head").replaceChildren(...renderHeader(this));
     this.drawTabs();
@@ -99,6 +103,7 @@ class Page {
     const focused = focusKey && document.querySelector(`[data-key="${CSS.escape(focusKey)}"]`);
     focused?.focus({ preventScroll: true });
     if (focused && Number.isInteger(selectionStart)) focused.setSelectionRange?.(selectionStart, selectionEnd);
+    for (const [key, top, left] of frames) document.querySelector(`[data-scroll="${CSS.escape(key)}"]`)?.scrollTo(left, top);
     window.scrollTo(window.scrollX, scroll);
   }
 

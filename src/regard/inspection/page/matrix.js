@@ -11,6 +11,8 @@ const MAX_LABEL_CHARACTERS = 18;
 const LABEL_PIXELS = 17; // height of a label; if cells are smaller, only some labels are shown
 const MIN_CELL_PIXELS = 10; // default minimum size of a cell; wider maps are scrolled
 const MIN_MAP_PIXELS = 360; // minimum height of a map; cells of lower maps become higher than they are wide
+const FRAME_MARGIN_PIXELS = 170; // of the window around a map, as in style.css
+const SCROLL_BAR_PIXELS = 16;
 const TITLE_PIXELS = 20; // height of the title of an axis
 
 const shortLabel = (label) => {
@@ -28,14 +30,14 @@ function computeLayout(options, room) {
   const right = Math.ceil(columnWidths.at(-1) * Math.cos(SLANT)) + 4;
   const fittingWidth = (room - left - right) / options.columns;
   const cellWidth = Math.max(options.minCell ?? MIN_CELL_PIXELS, Math.min(options.maxCell || 44, fittingWidth < MIN_CELL_PIXELS ? fittingWidth : Math.floor(fittingWidth)));
-  const cellHeight = Math.max(cellWidth, Math.min(MIN_CELL_PIXELS, Math.floor(MIN_MAP_PIXELS / options.rows)));
+  const cellHeight = Math.max(cellWidth, Math.min(LABEL_PIXELS, Math.floor(MIN_MAP_PIXELS / options.rows))); // a label per row, if there are few
   return { left, top, right, cellWidth, cellHeight, width: cellWidth * options.columns, height: cellHeight * options.rows };
 }
 
 function labelsOf(options, layout) {
   const labelClass = (i, cell) => (i % Math.ceil(LABEL_PIXELS / cell) ? "between" : ""); // shown only on hover
   const rows = options.rowLabels.map((label, i) =>
-    draw("text", { class: `row-label ${labelClass(i, layout.cellHeight)} ${options.rowItems?.[i].special ? "special" : ""}`, x: layout.left - 8, y: layout.top + (i + 0.5) * layout.cellHeight, "text-anchor": "end",
+    draw("text", { class: `row-label ${labelClass(i, layout.cellHeight)} ${options.rowItems?.[i].special ? "special" : ""}`, x: layout.left - 8, y: (i + 0.5) * layout.cellHeight, "text-anchor": "end",
       "dominant-baseline": "central" }, shortLabel(label), draw("title", {}, label)));
   const columns = options.columnLabels.map((label, j) => {
     const x = layout.left + (j + 0.5) * layout.cellWidth;
@@ -46,14 +48,16 @@ function labelsOf(options, layout) {
   return { rows, columns };
 }
 
-// Titles of the rows and the columns.
-function titlesOf(options, layout) {
-  const half = textWidths([options.rowTitle ?? ""], "12px")[0] / 2 + 2; // next to few rows the title would extend below the map
-  const middle = Math.min(layout.top + layout.height / 2, layout.top + layout.height + 6 - half);
-  return [
-    options.rowTitle ? draw("text", { class: "axis-title", x: 11, y: middle, transform: `rotate(-90 11 ${middle})`, "text-anchor": "middle" }, options.rowTitle) : null,
-    options.columnTitle ? draw("text", { class: "axis-title", x: layout.left + layout.width / 2, y: 13, "text-anchor": "middle" }, options.columnTitle) : null,
-  ].filter(Boolean);
+// Labels of rows and columns with the titles of the axes. They stay in sight while the cells scroll.
+function labelStrips(options, labels, layout, size) {
+  const corner = make("div", { class: "corner", style: { width: `${layout.left}px`, height: `${layout.top}px` } });
+  const columns = make("div", { class: "column-strip", style: { width: `${size.width}px`, height: `${layout.top}px` } }, corner,
+    options.columnTitle ? make("span", { class: "axis-title", style: { left: `${layout.left}px` } }, options.columnTitle) : null,
+    draw("svg", { width: size.width, height: layout.top, class: "labels", "aria-hidden": "true" }, labels.columns));
+  const rows = make("div", { class: "row-strip", style: { width: `${layout.left}px`, height: `${layout.height}px` } },
+    options.rowTitle ? make("span", { class: "axis-title", style: { top: `${layout.top}px` } }, options.rowTitle) : null,
+    draw("svg", { width: layout.left, height: layout.height, class: "labels", "aria-hidden": "true" }, labels.rows));
+  return [columns, rows];
 }
 
 // Masked cells are hatched, so that they differ from cells with weight zero.
@@ -95,7 +99,9 @@ function paintCells(options, layout) {
 // drawn (the numbers behind the colors, if they are not `values`), scale ("sequential", "root", "row" or "signed"), top (value of the darkest color), point(row, column), pick(row, column)
 export function matrix(options, room) {
   options.top ??= maximum(options.values.map ? options.values.map(Math.abs) : options.values);
-  const layout = computeLayout(options, room);
+  const tooHigh = (candidate) => candidate.top + candidate.height > window.innerHeight - FRAME_MARGIN_PIXELS; // it gets a scroll bar
+  const fitting = computeLayout(options, room);
+  const layout = tooHigh(fitting) ? computeLayout(options, room - SCROLL_BAR_PIXELS) : fitting;
   const labels = labelsOf(options, layout);
   const [row, column] = options.cursor || [-1, -1];
   const ring = draw("rect", { class: "ring", width: layout.cellWidth, height: layout.cellHeight, rx: 2, visibility: "hidden" });
@@ -104,12 +110,12 @@ export function matrix(options, room) {
     draw("circle", { class: "marker", cx: layout.left + (j + 0.5) * layout.cellWidth, cy: layout.top + (i + 0.5) * layout.cellHeight,
       r: Math.max(2.5, layout.cellWidth * 0.16) }));
   const size = { width: layout.left + layout.width + layout.right, height: layout.top + layout.height + 6 };
-  const overlay = draw("svg", { ...size, class: "overlay", "aria-hidden": "true" }, titlesOf(options, layout), labels.rows, labels.columns, band, markers, ring);
+  const overlay = draw("svg", { ...size, class: "overlay", "aria-hidden": "true" }, band, markers, ring);
   const frame = make("div", {
-    class: "matrix", tabindex: 0, role: "application", "data-key": "matrix", "aria-label": altText(options),
+    class: "matrix", tabindex: 0, "data-scroll": `matrix:${options.title}`, role: "application", "data-key": "matrix", "aria-label": altText(options),
     "aria-description": t`Arrow keys move over the cells`,
   }, make("div", { class: "matrix-inner", style: { width: `${size.width}px`, height: `${size.height}px` } },
-    paintCells(options, layout), overlay));
+    paintCells(options, layout), overlay, labelStrips(options, labels, layout, size)));
 
   let cursor = [row, column];
   const show = (i, j) => {
@@ -123,7 +129,16 @@ export function matrix(options, room) {
   };
   show(row, column);
   addEvents(frame, { options, layout, show, cursor: () => cursor });
+  frame.highlight = show; // another map may highlight a cell here
+  if (row >= 0) requestAnimationFrame(() => scrollToCell(frame, layout, cursor));
   return frame;
+}
+
+// Scroll the cells inside the frame until one of them is in sight.
+function scrollToCell(frame, layout, [i, j]) {
+  const scrolled = (at, start, size, room) => (start < at ? start : start + size > at + room ? start + size - room : at);
+  frame.scrollTop = scrolled(frame.scrollTop, i * layout.cellHeight, layout.cellHeight, frame.clientHeight - layout.top);
+  frame.scrollLeft = scrolled(frame.scrollLeft, Math.max(0, j) * layout.cellWidth, layout.cellWidth, frame.clientWidth - layout.left);
 }
 
 function addEvents(frame, { options, layout, show, cursor }) {
@@ -134,7 +149,10 @@ function addEvents(frame, { options, layout, show, cursor }) {
   };
   const cellAt = (event) => {
     const box = frame.firstElementChild.getBoundingClientRect();
-    const j = Math.floor((event.clientX - box.left - layout.left) / layout.cellWidth);
+    const area = frame.getBoundingClientRect();
+    if (event.clientY - area.top < layout.top) return null; // over the labels of the columns, under which cells are scrolled
+    const isLabel = event.clientX - area.left < layout.left;
+    const j = isLabel ? -1 : Math.floor((event.clientX - box.left - layout.left) / layout.cellWidth);
     const i = Math.floor((event.clientY - box.top - layout.top) / layout.cellHeight);
     // Over a row label the entire row is meant, so the column does not change.
     return i < 0 || i >= options.rows || j >= options.columns ? null : [i, j < 0 ? Math.max(0, cursor()[1]) : j];
@@ -155,6 +173,7 @@ function addEvents(frame, { options, layout, show, cursor }) {
     const i = Math.min(options.rows - 1, Math.max(0, cursor()[0] + offset[0]));
     const j = Math.min(options.columns - 1, Math.max(0, cursor()[1] + offset[1]));
     moveTo(i, j);
+    scrollToCell(frame, layout, [i, j]);
     announce(t`${options.rowLabels[i]} to ${options.columnLabels[j]}: ${formatNumber(value(i, j), 3)}`);
   });
 }

@@ -1,10 +1,9 @@
 // The output tokens, each with its probability and its alternatives.
 
-import { make, formatNumber, visible } from "./dom.js";
+import { make, formatNumber, percent, visible } from "./dom.js";
 import { t } from "./i18n.js";
 
 const MAX_TOKENS = 80; // longer outputs have no token line
-const percent = (score) => `${formatNumber(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
 
 // The most likely tokens at one position as bars; the chosen token is highlighted, and added if it is not among them.
 export function alternatives(token) {

@@ -27,6 +27,7 @@ class RelativePitchTime(nn.Module):
     """
 
     is_dot_product = False
+    formula = "{} + q·e[i−j] / √d + q·p[interval] / √d + q·u[time] / √d"
 
     def __init__(
         self, position_bias: PositionBias, heads: int, dim: int, *, pitches: int, voices: int, max_distance: int

@@ -31,6 +31,7 @@ class Relative(nn.Module):
     """
 
     is_dot_product = False
+    formula = "{} + q·e[i−j] / √d"
 
     def __init__(self, heads: int, dim: int, *, max_distance: int, max_ahead: int | None = None) -> None:
         super().__init__()

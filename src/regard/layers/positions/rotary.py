@@ -24,6 +24,7 @@ class Rotary:
     """The score of rotated queries and keys."""
 
     is_dot_product = True
+    formula = "{}, with q and k rotated by their positions"
 
     def __init__(self, dim: int) -> None:
         if dim % 2:

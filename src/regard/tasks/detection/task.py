@@ -23,7 +23,7 @@ from regard.core.protocols import Indices, Loss, TargetMetric
 from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.images import detection_dataset
-from regard.data.images.detection_dataset import DetectionCollection, DetectionImages
+from regard.data.images.detection_dataset import DetectionCollection
 from regard.data.images.image_files import Pixels
 from regard.data.images.resize import ImageShape
 from regard.tasks._shared import image_inputs
@@ -155,11 +155,13 @@ class Detection(Task):
 
     def loss(self, model: Any, batch: ObjectBatch) -> Loss:
         """Return the set loss of all decoder layers, summed over images; parts: class, distance, overlap."""
-        output = model(batch.images)
+        return self._set_loss(model(batch.images), batch.targets)
+
+    def _set_loss(self, output: Any, targets: ObjectTargets) -> Loss:
         num_layers = len(output.logits)
-        targets = ObjectTargets(*(x.repeat(num_layers, *(1,) * (x.dim() - 1)) for x in batch.targets))
-        parts = set_loss(output.logits.flatten(0, 1), output.boxes.flatten(0, 1), targets, self.config.loss_weights)
-        return Loss(torch.stack(list(parts.values())).sum(), len(batch.images), parts)
+        repeated = ObjectTargets(*(x.repeat(num_layers, *(1,) * (x.dim() - 1)) for x in targets))
+        parts = set_loss(output.logits.flatten(0, 1), output.boxes.flatten(0, 1), repeated, self.config.loss_weights)
+        return Loss(torch.stack(list(parts.values())).sum(), output.logits.shape[1], parts)
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """Return `ap50`, average precision at IoU 0.5, `ap`, the mean over IoU 0.5 … 0.95, both 0 to 1, and `loss`."""
@@ -168,24 +170,18 @@ class Detection(Task):
             [GroundTruthObject(int(label), tuple(box.tolist())) for label, box in zip(labels, boxes, strict=True)]
             for labels, boxes in zip(data.labels, data.boxes, strict=True)
         ]
-        detections = self.detect(model, data.pixels)
-        precisions = [average_precision(detections, ground_truth, threshold=threshold) for threshold in IOU_THRESHOLDS]
-        images = np.empty((len(detections), 2), dtype=object)  # detections and ground truth of each image
-        images[:, 0], images[:, 1] = detections, ground_truth
-        threshold = IOU_THRESHOLDS[0]
-        record_statistics("ap50", images, lambda rows: average_precision(*rows.T.tolist(), threshold=threshold))
-        return {"ap50": precisions[0], "ap": float(np.mean(precisions)), "loss": self._split_loss(model, data)}
-
-    def _split_loss(self, model: Any, data: DetectionImages) -> float:
-        """Return the loss per image of a split, without flips."""
-        total = 0.0
+        detections, total = list[list[DetectedObject]](), 0.0
         with eval_mode(model) as device:
-            for low in range(0, len(data.pixels), BATCH_IMAGES):
+            for low in track(range(0, len(data.pixels), BATCH_IMAGES), -(-len(data.pixels) // BATCH_IMAGES)):
                 rows = slice(low, low + BATCH_IMAGES)
-                targets = pad_targets(data.labels[rows], data.boxes[rows])
-                batch = map_tensors(ObjectBatch(to_tensor(data.pixels[rows]), targets), lambda x: x.to(device))
-                total += self.loss(model, batch).total.item()
-        return total / max(1, len(data.pixels))
+                output = model(to_tensor(data.pixels[rows]).to(device))
+                detections += decode_detections(output.logits[-1], output.boxes[-1])
+                targets = map_tensors(pad_targets(data.labels[rows], data.boxes[rows]), lambda x: x.to(device))
+                total += self._set_loss(output, targets).total.item()
+        precisions = [average_precision(detections, ground_truth, threshold=threshold) for threshold in IOU_THRESHOLDS]
+        _record_ap50(detections, ground_truth)
+        loss = total / max(1, len(data.pixels))
+        return {"ap50": precisions[0], "ap": float(np.mean(precisions)), "loss": loss}
 
     def detect(self, model: Any, pixels: Pixels) -> list[list[DetectedObject]]:
         """Images (n h w c) of 0 … 255 -> the objects of all queries, most confident first."""
@@ -230,6 +226,17 @@ class Detection(Task):
             return inspect.build_inspectable(
                 model, image, parsed_input, classes=self.classes, threshold=options.threshold
             )
+
+
+def _record_ap50(
+    detections: Sequence[Sequence[DetectedObject]], ground_truth: Sequence[Sequence[GroundTruthObject]]
+) -> None:
+    """Record the detections and the objects of each image, from which average precision is computed."""
+    images = np.empty((len(detections), 2), dtype=object)
+    for row, pair in zip(images, zip(detections, ground_truth, strict=True), strict=True):
+        row[0], row[1] = pair
+    threshold = IOU_THRESHOLDS[0]
+    record_statistics("ap50", images, lambda rows: average_precision(*rows.T.tolist(), threshold=threshold))
 
 
 def pad_targets(labels: Sequence[Any], boxes: Sequence[Any]) -> ObjectTargets:

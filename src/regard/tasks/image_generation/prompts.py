@@ -68,7 +68,7 @@ def prepare_tiles(image: InputImage, sizes: ImageGenerationSpec, *, label: int) 
         image = resize_image(
             image, ImageShape(max(rows, round(height * factor)), max(columns, round(width * factor)), channels)
         )
-    grid = tile_grid(image.name, image.pixels.shape[:2], sizes)
+    grid = tile_grid(image.name, (image.pixels.shape[0], image.pixels.shape[1]), sizes)
     remark = f"upscaled in {len(grid)} tiles of {rows}x{columns} pixels"
     used = image._replace(remarks=(*image.remarks, remark))
     low_res = to_levels(grid.cut(image.pixels), sizes.levels)

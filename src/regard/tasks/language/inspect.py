@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -31,11 +32,17 @@ def build_inspectable(
     tokenizer: Tokenizer,
     special_tokens: SpecialTokens,
     source: Padded,
+    prompt_names: Sequence[str] = (),
+    title: str = "",
     remarks: tuple[str, ...] = (),
 ) -> Inspectable:
-    """A prompt, BOS first if texts have one, and its continuation -> axes, tokens with alternatives, and a replay."""
+    """A prompt, BOS first if texts have one, and its continuation -> axes, tokens with alternatives, and a replay.
+
+    `prompt_names` are the names of the tokens of the text, and `title` is the text, both with the characters that the
+    vocabulary lacks.
+    """
     first, *rest = prompt
-    prompt = tuple(rest)
+    prompt, prompt_names = tuple(rest), prompt_names[max(0, len(prompt_names) - len(rest)) :]
     new_tokens = (*continuation.tokens, special_tokens.eos) if continuation.finished else continuation.tokens
     row = torch.tensor([[first, *prompt, *new_tokens]], device=source.tokens.device)  # (1 n+1)
     inputs, targets = row[:, :-1], row[0, 1:]
@@ -44,29 +51,24 @@ def build_inspectable(
     target_log_probs = gather_log_probs(log_probs, row)[0]
     seconds = time.perf_counter() - start_time
     alternatives = log_probs[0].topk(min(NUM_ALTERNATIVES, log_probs.shape[-1]), dim=-1).indices
-    items = tuple(_item(token, tokenizer) for token in (*prompt, *new_tokens))
+    names = [*(prompt_names or (token_name(token, tokenizer) for token in prompt))]
+    names += [token_name(token, tokenizer) for token in new_tokens]
+    items = _items(names, (*prompt, *new_tokens), unk=special_tokens.unk)
+    decoded_prompt, decoded = tokenizer.decode([(first, *prompt), (first, *prompt, *continuation.tokens)])
+    title = title or decoded_prompt
+    text = title + decoded.removeprefix(decoded_prompt) if decoded.startswith(decoded_prompt) else decoded
+    read = (_item(first, tokenizer), *items[:-1])
+    tokens = with_alternatives(
+        targets.tolist(), log_probs[0], lambda token, _: token_name(token, tokenizer), count=NUM_ALTERNATIVES
+    )
+    tokens = tuple(token._replace(text=name) for token, name in zip(tokens, names, strict=True))
     score = float(target_log_probs[len(prompt) :].sum())
     return Inspectable(
-        title=tokenizer.decode([(first, *prompt)])[0] or "a text from nothing",
-        axes={
-            "output": Axis(items, "text"),
-            "read": Axis((_item(first, tokenizer), *items[:-1]), "read", input="read"),
-        },
+        title=title or "a text from nothing",
+        axes={"output": Axis(items, "text"), "read": Axis(read, "read", input="read")},
         query_axes={"text": (AxisRef("output"),)},
         key_axes={"text": (AxisRef("read"),)},
-        outputs=(
-            Output(
-                tokenizer.decode([(first, *prompt, *continuation.tokens)])[0],
-                score=score,
-                rank=score,
-                tokens=with_alternatives(
-                    targets.tolist(),
-                    log_probs[0],
-                    lambda token, _: token_name(token, tokenizer),
-                    count=NUM_ALTERNATIVES,
-                ),
-            ),
-        ),
+        outputs=(Output(text, score=score, rank=score, tokens=tokens),),
         replay=lambda: model(inputs, model.start(source))[0][0],
         predicted_ids=targets,
         seconds=seconds,
@@ -82,6 +84,14 @@ def build_inspectable(
 
 def _item(token: int, tokenizer: Tokenizer) -> Item:
     return Item(token_name(token, tokenizer), special=token < len(SPECIAL_TOKENS))
+
+
+def _items(names: Sequence[str], tokens: Sequence[int], *, unk: int) -> tuple[Item, ...]:
+    """Return an item for each token; an unknown token stands for text, so it is not special."""
+    return tuple(
+        Item(name, special=token < len(SPECIAL_TOKENS) and token != unk)
+        for name, token in zip(names, tokens, strict=True)
+    )
 
 
 def _raw_texts(

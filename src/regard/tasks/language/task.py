@@ -30,6 +30,7 @@ from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
+from regard.tasks._shared.tokens import token_name
 from regard.tasks.language import inspect, kneser_ney
 from regard.tasks.language.generate import (
     Continuation,
@@ -268,8 +269,18 @@ class Language(Task):
                 tokenizer=self.tokenizer,
                 special_tokens=self.special_tokens,
                 source=empty_source(1, device),
+                prompt_names=self._prompt_names(parsed_input, whole)[len(whole) - len(prompt) :],
+                title=parsed_input if len(prompt) == len(whole) else "",
                 remarks=self._cut_remarks(len(whole), len(prompt)),
             )
+
+    def _prompt_names(self, text: str, tokens: TokenIds) -> list[str]:
+        """Return the name of each token of a text; a character that the vocabulary lacks is shown itself."""
+        spans = self.tokenizer.encode_with_offsets(text)
+        if [span.token for span in spans] != list(tokens):  # options.prompt precedes the text
+            return [token_name(token, self.tokenizer) for token in tokens]
+        unknown = self.special_tokens.unk
+        return [span.text if span.token == unknown else token_name(span.token, self.tokenizer) for span in spans]
 
     def _cut_remarks(self, length: int, num_used: int) -> tuple[str, ...]:
         """Return a remark if the model attends to only the last `num_used` tokens of a text."""

@@ -459,4 +459,5 @@ def load(config: Config, folder: Path) -> Music:
         raise CheckpointError(
             f"{path}: its encoding had {size} tokens, this one has {encoding.size}; install the miditok of that run"
         )
-    return Music(replace(config, encoding=encoding.name), encoding, classes, folder=folder)
+    config = replace(config, encoding="grid" if isinstance(encoding, GridEncoding) else "events")
+    return Music(config, encoding, classes, folder=folder)

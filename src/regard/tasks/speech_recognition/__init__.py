@@ -11,12 +11,14 @@ __all__ = ["TINY", "Config", "Options", "SpeechRecognition", "build", "load"]
 
 VERB = "transcribe"
 SPEC = SpeechSpec
+EVALUATION_IMPORTS = (("jiwer", "speech"),)
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "las"},
     "decoding": {"name": "beam", "beam_width": 4},
     "training": {"optimizer": {"lr": 2e-3}, "schedule": {"warmup": 200}},
 }
 DEMO = [
-    *("data.strings=4000", "data.digits=[1,4]", "model.preset=small"),
-    *("training.steps=450", "training.evaluation.every=450", "decoding=greedy"),
+    *("data.strings=3000", "data.digits=[1,3]", "data.batch_frames=4000", "data.snr=[20.0,40.0]"),
+    *("data.time_masks=0", "data.band_masks=1", "model.preset=small", "model.dropout=0.1"),
+    *("training.steps=500", "training.evaluation.every=500", "training.schedule.name=cosine", "decoding=greedy"),
 ]

@@ -92,7 +92,7 @@ def build_inspectable(
 
 
 def ablate_states(model: SpeechModel, source: SpeechFrames, tokens: Tensor) -> Tensor:
-    """Return logits (s t v) of one transcript (1 t+1) with the frames of each state in turn replaced by the mean, 0."""
+    """Return logits (s t v) of one transcript (1 t+1) with the frames of each state in turn replaced by 0."""
     count = -(-source.frames.shape[1] // model.reduction)
     logits = []
     for low in range(0, count, BATCH_ABLATIONS):
@@ -116,7 +116,7 @@ def _view_data(transcribed: TranscribedRecording, reduction: int) -> dict[str, A
     """Return JSON values for the page: the sound, its waveform and spectrogram, and transcripts of silenced copies."""
     recording = transcribed.recording
     energies = transcribed.log_mel.energies(recording.waveform)
-    low, high = np.percentile(energies, 5), float(energies.max())
+    low, high = float(np.percentile(energies, 5)), float(energies.max())
     shades = ((energies - low) / max(high - low, 1e-6)).clip(0, 1) * 255
     again = [{"span": [round(edge, 3) for edge in span], "text": text} for span, text in transcribed.silenced]
     return {

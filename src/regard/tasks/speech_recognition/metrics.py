@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from regard.core.example_statistics import is_collecting, record_mean
 from regard.core.extras import require
 
 PUNCTUATION = re.compile(r"[^\w\s']|_")
@@ -32,11 +33,24 @@ def error_rates(hypotheses: Sequence[str], references: Sequence[str]) -> dict[st
     if not pairs:
         return {"word_error": 0.0, "character_error": 0.0, "exact": 1.0}
     expected, actual = (list(texts) for texts in zip(*pairs, strict=True))
+    if is_collecting():
+        _record_errors("word_error", [jiwer.process_words(*pair) for pair in pairs])
+        _record_errors("character_error", [jiwer.process_characters(*pair) for pair in pairs])
+        record_mean("exact", [reference == hypothesis for reference, hypothesis in pairs])
     return {
         "word_error": float(jiwer.wer(expected, actual)),
         "character_error": float(jiwer.cer(expected, actual)),
         "exact": sum(reference == hypothesis for reference, hypothesis in pairs) / len(pairs),
     }
+
+
+def _record_errors(metric: str, alignments: Sequence[Any]) -> None:
+    """Record the errors of each transcript and the length of its reference."""
+    record_mean(
+        metric,
+        [aligned.substitutions + aligned.deletions + aligned.insertions for aligned in alignments],
+        weights=[aligned.hits + aligned.substitutions + aligned.deletions for aligned in alignments],
+    )
 
 
 def signatures() -> dict[str, str]:

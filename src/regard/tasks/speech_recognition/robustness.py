@@ -9,6 +9,7 @@ import numpy as np
 
 from regard.data.builtin import spoken_digits
 from regard.data.builtin.spoken_digits import SPEAKERS, DigitStrings, SpokenDigit, StringPlan, StringSettings
+from regard.data.speech.audio_files import resample
 from regard.data.speech.features import Features, LogMel
 from regard.data.speech.utterances import Utterances
 from regard.tasks.speech_recognition.dtw import nearest_templates
@@ -57,20 +58,20 @@ def single_digits(config: Config, split: str, speakers: list[str]) -> DigitStrin
 
 
 def dtw_accuracy(log_mel: LogMel, split: str, speakers: list[str]) -> float:
-    """Return the percentage of single digits whose nearest training recording by DTW is the same digit."""
+    """Return the share of single digits whose nearest training recording by DTW is the same digit."""
     train, test = (_recordings(name, speakers) for name in ("train", split))
     templates = train[:: max(1, len(train) // MAX_TEMPLATES)]
     nearest = nearest_templates([_features(log_mel, r) for r in test], [_features(log_mel, r) for r in templates])
-    return 100 * float(np.mean([templates[i].digit == r.digit for i, r in zip(nearest, test, strict=True)]))
+    return float(np.mean([templates[i].digit == r.digit for i, r in zip(nearest, test, strict=True)]))
 
 
 def _recordings(split: str, speakers: list[str]) -> list[SpokenDigit]:
     indices = spoken_digits.SPLIT_INDICES[split]
-    return [r for r in spoken_digits.load() if r.index in indices and r.speaker in speakers]
+    return [r for r in spoken_digits.load() if r.take in indices and r.speaker in speakers]
 
 
 def _features(log_mel: LogMel, recording: SpokenDigit) -> Features:
-    return log_mel(spoken_digits.resample(recording.waveform, spoken_digits.RATE, log_mel.rate))
+    return log_mel(resample(recording.waveform, spoken_digits.RATE, log_mel.rate))
 
 
 def signatures(config: Config) -> dict[str, str]:
@@ -79,8 +80,8 @@ def signatures(config: Config) -> dict[str, str]:
     longest = config.digits[1]
     unseen = {"unseen_speaker_error": f"{strings} of {config.held_out_speaker}"} if config.held_out_speaker else {}
     return {
-        "single_digit_accuracy": "percentage of the single recordings of the split that are transcribed without error",
-        "dtw_accuracy": "percentage of the single recordings whose nearest training recording by dynamic time warping "
+        "single_digit_accuracy": "share of the single recordings of the split that are transcribed without error",
+        "dtw_accuracy": "share of the single recordings whose nearest training recording by dynamic time warping "
         "of the log-mel frames is the same digit",
         "snr_N_error": f"{strings} with noise at N dB",
         "longer_error": f"{strings} of {longest + 1} to {2 * longest} digits",

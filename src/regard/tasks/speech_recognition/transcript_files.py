@@ -48,7 +48,8 @@ def renderers(
 
     text = vocabulary.decode([tokens])[0]
     spans = vocabulary.decode_with_offsets(list(tokens))
-    reduction = int(original_model(model).reduction)
+    original: Any = original_model(model)
+    reduction = int(original.reduction)
     return {
         ".srt": lambda: render_subtitles(text, word_indices(text, spans), weights(), reduction),
         ".svg": partial(_render, features, [span.text for span in spans], weights, reduction),

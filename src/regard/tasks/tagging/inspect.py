@@ -87,7 +87,7 @@ def build_inspectable(
         Item(result.sentence.text[start:stop], word=i, span=(start, stop))
         for i, (start, stop) in enumerate(encoded.sentence.units)
     )
-    token_items = _items(encoded, token_name)
+    token_items = _items(encoded, token_name, [unit.text for unit in units])
     one_token_each = len(token_items) == len(units)
     items = units if one_token_each else token_items
     bos, eos = (Item(token_name(token), special=True) for token in (SpecialTokens.bos, SpecialTokens.eos))
@@ -111,15 +111,22 @@ def build_inspectable(
         ablations={"sentence": lambda: replay.ablate_tokens(0), "text": lambda: replay.ablate_tokens(1)},
         inputs={"sentence": batch.sentences.tokens, "text": with_special.tokens},
         views=("entities",),
-        extra={"entities": _view_data(result, encoded, [tags[tag] for tag in predicted.tolist()])},
+        extra={
+            "entities": _view_data(result, encoded, [tags[tag] for tag in predicted.tolist()])
+            | {"types": sorted({tag.partition("-")[2] for tag in tags if "-" in tag})}
+        },
     )
 
 
-def _items(encoded: EncodedSentence, token_name: Callable[[int], str]) -> tuple[Item, ...]:
-    """Return the tokens of a sentence; each has the span of its unit."""
+def _items(encoded: EncodedSentence, token_name: Callable[[int], str], unit_texts: Sequence[str]) -> tuple[Item, ...]:
+    """Return the tokens of a sentence; each has the span of its unit. An unknown unit keeps its text."""
     edges = [*encoded.first_tokens, len(encoded.tokens)]
     return tuple(
-        Item(token_name(token), word=unit, span=encoded.sentence.units[unit])
+        Item(
+            unit_texts[unit] if token == SpecialTokens.unk and high - low == 1 else token_name(token),
+            word=unit,
+            span=encoded.sentence.units[unit],
+        )
         for unit, (low, high) in enumerate(pairwise(edges))
         for token in encoded.tokens[low:high]
     )

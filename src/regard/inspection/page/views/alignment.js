@@ -1,6 +1,6 @@
 // Output aligned with the input by crossing lines, the n-best list, and the alignment error rate if the true alignment is known.
 
-import { draw, fitLabel, make, formatNumber, select, visible, textWidths } from "../dom.js";
+import { draw, fitLabel, make, formatNumber, percent, select, visible, textWidths } from "../dom.js";
 import { alternativesText } from "../tokens.js";
 import { clamp } from "../state.js";
 import { EMPTY } from "../header.js";
@@ -89,11 +89,11 @@ export function nbest(data) {
   return make("section", { class: "card nbest", "aria-label": t`The n-best list` }, make("h2", {}, outputs.length > 1 ? t`The ${outputs.length} best outputs` : t`The output`),
     make("ol", {}, outputs.map((output) => make("li", {}, make("span", { class: "nbest-text" }, output.text || make("span", { class: "quiet" }, EMPTY)),
       make("span", { class: "share-track", "aria-hidden": "true" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(rankingScore(output) - top)}%` } })),
-      make("span", { class: "figure", title: t`log probability` }, formatNumber(output.score, 3)),
+      make("span", { class: "figure", title: `log p ${formatNumber(output.score, 3)}` }, Number.isFinite(output.score) ? percent(output.score) : "–"),
       make("span", { class: "figure quiet", title: t`ranking score` }, formatNumber(output.rank, 3))))),
     make("p", { class: "quiet" }, ranked
-      ? t`log probability, then the ranking score (the mean log probability per token if the length penalty is 1); bars compare the ranking score with that of the best output`
-      : t`log probability, then the ranking score; bars compare probabilities with that of the best output`));
+      ? t`Probability, then the ranking score (the mean log probability per token if the length penalty is 1). Bars compare the ranking score with that of the best output.`
+      : t`Probability, then the ranking score. Bars compare probabilities with that of the best output.`));
 }
 
 function errorRate(data, map, head) {
@@ -101,7 +101,8 @@ function errorRate(data, map, head) {
   if (!rates) return null;
   const rate = head < 0 ? rates.mean : rates.heads[head];
   return make("p", { class: "error-rate" }, make("span", { class: "figure big" }, formatNumber(rate, 3)),
-    make("span", {}, ` ${t`alignment error rate against the true alignment`} `), make("span", { class: "truth-key" }, t`dotted`));
+    make("span", {}, ` ${t`alignment error rate: the share of wrong links, where a link leads from each output token to its strongest input token.`} `),
+    make("span", { class: "truth-key" }, t`Dotted lines are the true alignment.`));
 }
 
 // The strongest links of a word, and the alternatives of an output token.
@@ -121,6 +122,7 @@ const alignmentMaps = (data) => data.maps.filter((map) => !map.long && !map.inwa
 export const view = {
   name: "alignment",
   title: t`Alignment`,
+  opensFirst: "alone", // the page of a single run opens with this view
   suits: (data) => alignmentMaps(data).length > 0,
   sidePanel: true,
   show(data, element, page) {

@@ -1,6 +1,6 @@
 // Detected objects: each box with the attention of its query over the grid of the image.
 
-import { announce, choice, make, formatNumber, select } from "../dom.js";
+import { announce, choice, make, percent, select } from "../dom.js";
 import { headColor } from "../color.js";
 import { strongest } from "../data.js";
 import { ImageCanvas, headThumbnails, highlightLegend } from "../image_canvas.js";
@@ -49,7 +49,7 @@ export const view = {
       const queries = [...confident.filter((query) => query.i !== chosen), ...extra.queries.map((query, i) => ({ ...query, i })).filter((query) => query.i === chosen)];
       queries.forEach((query) => {
         canvas.frame(query.box, color(query), { width: query.i === chosen ? 4 : 2, dash: query.share >= extra.least ? [] : [5, 4] });
-        canvas.label(query.box, `${query.label} ${formatNumber(query.share, 2)}`, color(query));
+        canvas.label(query.box, `${query.label} ${percent(Math.log(query.share))}`, color(query));
       });
       list.querySelectorAll("button").forEach((button) => button.setAttribute("aria-pressed", String(Number(button.dataset.query) === chosen)));
     };
@@ -57,13 +57,13 @@ export const view = {
       chosen = query;
       page.updateState({ row: query === null ? undefined : query });
       redraw();
-      if (query !== null) announce(`${extra.queries[query].label} ${formatNumber(extra.queries[query].share, 2)}`);
+      if (query !== null) announce(`${extra.queries[query].label} ${percent(Math.log(extra.queries[query].share))}`);
     };
     const list = make("div", { class: "lines-side" }, make("h3", {}, t`Object queries`),
       make("ol", { class: "shares" }, extra.queries.map((query, i) => ({ query, i })).sort((a, b) => b.query.share - a.query.share).map(({ query, i }) =>
         make("li", { class: "share" }, make("button", { type: "button", class: "link share-label", "data-query": i, "data-key": `query:${i}`, onpointerenter: () => choose(i), onfocus: () => choose(i), onclick: () => choose(i) }, query.label),
           make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * query.share}%`, background: color(query) } })),
-          make("span", { class: "figure share-value" }, formatNumber(query.share, 2))))));
+          make("span", { class: "figure share-value" }, percent(Math.log(query.share)))))));
     canvas.canvas.addEventListener("pointermove", (event) => {
       const boxIndex = canvas.itemAt(confident, event);
       if (boxIndex >= 0 && confident[boxIndex].i !== chosen) choose(confident[boxIndex].i);

@@ -93,7 +93,7 @@ export const view = {
       } else small.highlight(keys, weights);
       const score = rows === generated && data.answered === "made" ? data.outputs[0]?.tokens[position]?.score : undefined;
       const caption = score === undefined ? t`attends to` : t`was predicted with ${formatNumber(-score / Math.LN2, 2)} bits, attending to`;
-      panel.replaceChildren(distribution({ labels: keys.map((item) => item.text), weights, title: rows[position].text, head, subtitle: `${caption} · ${head < 0 ? t`mean of heads` : t`head ${head + 1}`}` }));
+      panel.replaceChildren(distribution({ labels: keys.map((item) => item.text), weights, title: rows[position].text, head, isOff: map.isOff(head), subtitle: `${caption} · ${head < 0 ? t`mean of heads` : t`head ${head + 1}`}` }));
     };
 
     const showProgress = (position) => {

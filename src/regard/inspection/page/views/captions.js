@@ -1,7 +1,7 @@
 // Image caption: the attention for each word, played word by word; several runs side by side; the caption when a part of the image
 // is greyed out.
 
-import { announce, choice, make, formatNumber, select, visible } from "../dom.js";
+import { announce, choice, make, formatNumber, percent, select, visible } from "../dom.js";
 import { headColor } from "../color.js";
 import { ImageCanvas, highlightLegend } from "../image_canvas.js";
 import { clamp } from "../state.js";
@@ -46,15 +46,15 @@ class CaptionView {
     this.scale.replaceChildren(highlightLegend(weights));
     this.image.frame(this.cells[best].box, "#ff5a36", { width: 3 });
     const token = this.run.outputs?.[0]?.tokens[row];
-    const alternatives = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 2).map(([text, score]) => `${visible(text)} ${formatNumber(Math.exp(score), 2)}`);
+    const alternatives = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 2).map(([text, score]) => `${visible(text)} ${percent(score)}`);
     this.readout.replaceChildren(make("b", {}, visible(this.words[row].text)), ` ${t`attends most to cell ${this.cells[best].text} (${formatNumber(weights[best], 2)})`}`,
-      token ? ` · p ${formatNumber(Math.exp(token.score), 2)}` : "", alternatives.length ? ` · ${t`alternatives: ${alternatives.join(", ")}`}` : "");
+      token ? ` · ${t`probability ${percent(token.score)}`}` : "", alternatives.length ? ` · ${t`alternatives: ${alternatives.join(", ")}`}` : "");
   }
 
   card(isComparison) {
     const words = make("div", { class: "chips caption-words", role: "group", "aria-label": t`The caption, word by word` }, this.buttons);
     return make("section", { class: "card caption-card", "data-run": nameOf(this.run) }, isComparison ? make("h2", {}, nameOf(this.run)) : null,
-      make("p", { class: "spoken-text" }, this.run.outputs?.[0]?.text || ""), this.image.canvas, this.scale, words, this.readout);
+      isComparison ? make("p", { class: "spoken-text" }, this.run.outputs?.[0]?.text || "") : null, this.image.canvas, this.scale, words, this.readout);
   }
 }
 

@@ -3,6 +3,7 @@
 
 import { textColorOn, shade } from "../color.js";
 import { make, formatNumber, visible } from "../dom.js";
+import { strongest } from "../data.js";
 import { t } from "../i18n.js";
 
 const LABEL_AXIS = "label";
@@ -55,11 +56,15 @@ function prediction(data) {
     alternatives.length ? make("span", { class: "quiet" }, `   ${t`alternatives: ${alternatives.map((output) => output.text + share(output)).join(" · ")}`}`) : null);
 }
 
+// The sentence that is open; the one with the largest weight at first.
+function openSentence(data, page) {
+  return page.state.row ?? strongest(labelMap(data, "sentences").row(-1, 0));
+}
+
 function sentenceList(data, page) {
   const weights = labelMap(data, "sentences").row(-1, 0);
   const top = Math.max(...weights, 1e-9);
-  const strongest = weights.indexOf(Math.max(...weights));
-  const chosen = page.state.row === undefined ? strongest : page.state.row;
+  const chosen = openSentence(data, page);
   const rows = Array.from(weights, (weight, i) => sentence(data, i, weight, { top, open: i === chosen, toggle: () => page.change({ row: i === chosen ? -1 : i }) }));
   return make("ol", { class: "document-sentences", style: { "list-style": "none" } }, rows);
 }
@@ -72,7 +77,9 @@ export const view = {
   suits: (data) => Boolean(data.extra.document) && ["sentences", ...WORD_AXES].some((keys) => labelMap(data, keys)),
   show(data, element, page) {
     const wordMap = WORD_AXES.map((keys) => labelMap(data, keys)).find(Boolean);
-    page.selection = { map: labelMap(data, "sentences") || wordMap, head: -1 };
+    const sentences = labelMap(data, "sentences");
+    const openMap = sentences ? sentenceMap(data, openSentence(data, page)) : null; // its words are drawn too
+    page.selection = { map: sentences || wordMap, head: -1, also: openMap ? [{ map: openMap, head: -1 }] : [] };
     const decidingHint = data.extra.document.deciding ? make("p", { class: "quiet" }, t`Underlined: the deciding words.`) : null;
     const body = labelMap(data, "sentences") ? sentenceList(data, page)
       : make("p", { class: "document-flat", style: { "line-height": "2" } }, shadedWords(data, data.items(wordMap.keys), wordMap.row(-1, 0), true));

@@ -2,12 +2,11 @@
 // (by cosine in all dimensions, computed in Python).
 
 import { draw, make, formatNumber, select, visible, textWidths } from "../dom.js";
-import { decodeFloats } from "../data.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
 
 function labelledPoints(space) {
-  const { values } = decodeFloats(space.points);
+  const { values } = space.points;
   return space.labels.map((label, i) => ({ label, x: values[2 * i], y: values[2 * i + 1] }));
 }
 

@@ -1,6 +1,7 @@
 // Text with colored entities; a selected unit shows its tag, the alternatives, and its attention.
 
-import { headColor, textColorOn, shade } from "../color.js";
+import { textColorOn, shade } from "../color.js";
+import { entityColor } from "../result.js";
 import { make, formatNumber, select, visible } from "../dom.js";
 import { clamp } from "../state.js";
 import { alternatives } from "../tokens.js";
@@ -31,15 +32,14 @@ function renderUnits(data, render) {
 }
 
 function legend(data) {
-  return make("p", { class: "entities-legend" }, entityTypes(data).map((type, i) => make("span", { class: "entity-kind", style: { "border-bottom": `3px solid ${headColor(i)}`, "margin-right": "14px" } }, type)));
+  return make("p", { class: "entities-legend" }, entityTypes(data).map((type) => make("span", { class: "entity-kind", style: { "border-bottom": `3px solid ${entityColor(data, type)}`, "margin-right": "14px" } }, type)));
 }
 
 function taggedText(data, chosen, page) {
-  const types = entityTypes(data);
   return make("p", { class: "entities-text", style: { "line-height": "2.2", "font-size": "17px" } }, renderUnits(data, (item, i, text) => {
     const entity = entityOf(data, item.span);
-    const style = { background: "none", border: "0", padding: "2px 1px", cursor: "pointer", "white-space": "pre" };
-    if (entity) style["border-bottom"] = `3px solid ${headColor(types.indexOf(entity.type))}`;
+    const style = { background: "none", border: "0", padding: "2px 1px", cursor: "pointer", "white-space": "pre-wrap", "overflow-wrap": "anywhere", "max-width": "100%" };
+    if (entity) style["border-bottom"] = `3px solid ${entityColor(data, entity.type)}`;
     if (i === chosen) style.background = "var(--accent-soft)";
     return make("button", { type: "button", class: `entities-unit${entity ? " entity" : ""}`, style, "data-key": `unit:${i}`, title: data.extra.entities.tags[i],
       "aria-label": `${visible(text)} ${data.extra.entities.tags[i]}`, onclick: () => page.change({ row: i }) }, text);
@@ -62,7 +62,7 @@ function attendedText(data, map, chosen) {
   const top = Math.max(...weights, 1e-9);
   return make("p", { class: "entities-attention", style: { "line-height": "2.2", "font-size": "17px" } }, renderUnits(data, (item, i, text) => {
     const share = weights[i] / top;
-    return make("span", { style: { background: shade(share), color: textColorOn(share), "border-radius": "4px", padding: "2px 1px", "white-space": "pre" }, title: formatNumber(weights[i], 3) }, text);
+    return make("span", { style: { background: shade(share), color: textColorOn(share), "border-radius": "4px", padding: "2px 1px", "white-space": "pre-wrap", "overflow-wrap": "anywhere", "max-width": "100%" }, title: formatNumber(weights[i], 3) }, text);
   }));
 }
 

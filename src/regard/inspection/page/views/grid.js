@@ -6,6 +6,7 @@ import { pixels } from "../color.js";
 import { matrix, legend } from "../matrix.js";
 import { tileMap, colorMaximum } from "../tiles.js";
 import { distribution } from "../distribution.js";
+import { ImageCanvas, highlightLegend } from "../image_canvas.js";
 import { axisTitles, levelChoices, opener } from "../attention_levels.js";
 import { clamp } from "../state.js";
 import { t } from "../i18n.js";
@@ -16,6 +17,8 @@ const LEGENDS = { linear: t`weight`, root: t`weight, on a root scale`, row: t`sh
 
 // The selected scale; maps of many keys have small weights and open with the root scale.
 const MANY_KEYS = 24;
+const THUMBNAIL_PIXELS = 84;
+const ROW_IMAGE_PIXELS = 220; // of the image with the attention of one row
 const scaleOf = (page, map) => (SCALES.some(({ key }) => key === page.state.scale) ? page.state.scale : map.columns > MANY_KEYS ? "root" : "linear");
 
 function thumbnail(data, map, head, page) {
@@ -25,13 +28,22 @@ function thumbnail(data, map, head, page) {
     "aria-label": t`${map.title}, head ${head + 1}`, title: t`${map.title}, head ${head + 1}`,
     onclick: () => page.change({ map: map.name, head, heads: undefined, ...(map.queries === data.map(page.state.map).queries ? {} : { row: undefined, column: undefined }) }),
   });
+  const image = map.long ? null : data.imageOf(map.keys);
+  if (image) {
+    // The image with the attention of the selected row, instead of one pixel per cell.
+    const picture = new ImageCanvas(image, THUMBNAIL_PIXELS, { "aria-hidden": "true" });
+    picture.highlight(data.items(map.keys), map.row(head, clamp(page.state.row, map.rows)));
+    Object.assign(picture.canvas.style, { width: "", height: "" });
+    holder.append(picture.canvas);
+    return holder;
+  }
   map.thumbnail(head).then(({ rows, columns, values }) => {
     const scale = map.long ? "root" : scaleOf(page, map);
     const options = { scale, hidden: !map.long && map.mask && ((i) => !map.allows(head, Math.floor(i / columns), i % columns)) };
     const drawn = map.long ? values : map.drawnWeights(head, scale);
     const top = map.long ? colorMaximum(values, columns) : scale === "row" ? 1 : map.colorTop(head);
     const pixelCanvas = pixels(drawn, rows, columns, top, options);
-    const side = 84;
+    const side = THUMBNAIL_PIXELS;
     const { canvas, context } = sharpCanvas(side, side, { "aria-hidden": "true" });
     canvas.style.width = canvas.style.height = "";
     context.imageSmoothingEnabled = Math.max(rows, columns) > side * 2;
@@ -59,6 +71,15 @@ function readout(data, map, target) {
   return show;
 }
 
+// The image with the attention of one row, if the keys are cells of an image.
+function rowImage(data, map, weights) {
+  const image = map.long ? null : data.imageOf(map.keys);
+  if (!image) return "";
+  const picture = new ImageCanvas(image, ROW_IMAGE_PIXELS, { "aria-label": t`image with the model's attention highlighted` });
+  picture.highlight(data.items(map.keys), weights);
+  return make("div", { class: "row-image" }, picture.canvas, highlightLegend(weights));
+}
+
 function largeMap(data, map, head, { page, element }) {
   const line = make("p", { class: "readout", "aria-hidden": "true" }, make("span", { class: "quiet" }, t`Hover over a cell, or use the arrow keys.`));
   const showCell = readout(data, map, line);
@@ -72,7 +93,7 @@ function largeMap(data, map, head, { page, element }) {
     const weights = await map.loadRow(head, row);
     if (row !== shownRow) return;
     const open = opener(data, map.queries, page)(row);
-    rowPanel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: t`attends to`, openerOf: opener(data, map.keys, page) }),
+    rowPanel.replaceChildren(rowImage(data, map, weights), distribution({ isOff: map.isOff(head), labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: t`attends to`, openerOf: opener(data, map.keys, page) }),
       open && map.queries !== map.keys ? make("button", { type: "button", class: "action plain", onclick: open }, t`Open the maps inside ${data.labels(map.queries)[row]}`) : "");
   };
   const shared = { title: t`${map.title}, head ${head + 1}`, ...axisTitles(data, map), rowLabels: data.labels(map.queries), columnLabels: data.labels(map.keys) };
@@ -96,13 +117,22 @@ function largeMap(data, map, head, { page, element }) {
     const top = scale === "row" ? 1 : map.colorTop(head);
     const cursor = [startRow, page.state.column >= 0 ? clamp(page.state.column, map.columns) : strongest(map.row(head, startRow))];
     body = make("div", {}, matrix({ ...shared, rows: map.rows, columns: map.columns, values: map.weights(head), drawn: map.drawnWeights(head, scale), scale, top, cursor, point, rowItems: data.items(map.queries), columnItems: data.items(map.keys),
-      allows: (row, column) => map.allows(head, row, column), pick: (row, column) => page.change({ row, column }) }, room), legend(top, { scale, label: LEGENDS[scale], masked: Boolean(map.mask) }));
+      allows: (row, column) => map.allows(head, row, column), pick: (row, column) => page.change({ row, column }) }, room), map.isOff(head) ? make("p", { class: "warm" }, t`this head is switched off`) : legend(top, { scale, label: LEGENDS[scale], masked: Boolean(map.mask) }));
     if (page.state.row >= 0) showCell(cursor[0], cursor[1], map.value(head, ...cursor));
   }
   showRow(startRow);
   return make("section", { class: "card large", "aria-label": shared.title },
     make("header", { class: "card-head" }, make("h2", {}, map.title, make("span", { class: "quiet" }, map.heads > 1 ? ` ${t`head ${head + 1}`}` : "")), line),
     make("div", { class: "large-body" }, body, panel));
+}
+
+// Scroll the strip of thumbnails until the selected one is in sight.
+function showSelectedThumbnail(strip) {
+  const selected = strip?.querySelector('.thumb[aria-pressed="true"]');
+  if (!selected) return;
+  const [area, box] = [strip.getBoundingClientRect(), selected.getBoundingClientRect()];
+  if (box.top < area.top) strip.scrollTop += box.top - area.top - 8;
+  else if (box.bottom > area.bottom) strip.scrollTop += box.bottom - area.bottom + 8;
 }
 
 export const view = {
@@ -117,11 +147,14 @@ export const view = {
     const first = (group) => data.maps.find((candidate) => candidate.group === group).name;
     const choices = levelChoices(data, map, page);
     const scales = map.long ? null : choice(t`Scale`, SCALES, scaleOf(page, map), (scale) => page.change({ scale }));
-    element.append(make("div", { class: "controls" }, choices, scales));
-    if (groups.length > 1) element.append(choice(t`Kind`, groups, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
+    const kinds = groups.length > 1 ? choice(t`Kind`, groups, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })) : null;
+    element.append(make("div", { class: "controls" }, choices, scales, kinds));
     const isSingle = map.heads === 1 && data.maps.filter((candidate) => candidate.group === map.group).length === 1;
     const scaleHint = map.long ? t`Each thumbnail has its own root scale; its darkest color is the weight exceeded by one cell in a hundred.` : map.mask ? t`Each thumbnail has its own scale, from 0 to its largest weight; masked cells are grey.` : t`Each thumbnail has its own scale, from 0 to its largest weight.`;
-    if (!isSingle) element.append(make("div", { class: "scroll" }, table(data, map, page), make("p", { class: "quiet scales" }, scaleHint)));
+    const imageHint = !map.long && data.imageOf(map.keys) ? t`Each thumbnail is the image with the attention of the selected row.` : scaleHint;
+    if (!isSingle) element.append(make("div", {}, make("div", { class: "thumb-strip", "data-scroll": "thumbs" }, table(data, map, page)), make("p", { class: "quiet scales" }, imageHint)));
     element.append(largeMap(data, map, clamp(page.state.head, map.heads), { page, element }));
+    if (map.long) element.append(make("p", { class: "quiet" }, t`This map has more than ${map.tileSize} rows or columns. Lines, Alignment and Step by step show only shorter maps; enter a shorter input for them.`));
+    requestAnimationFrame(() => showSelectedThumbnail(element.querySelector(".thumb-strip")));
   },
 };

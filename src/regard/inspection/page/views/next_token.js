@@ -12,7 +12,7 @@ function tokenButton(token, position, { given: promptLength, chosen, pick }) {
   return make("button", {
     type: "button", class: "answer-token", "data-key": `token:${position}`, "data-given": position < promptLength, "aria-pressed": String(position === chosen),
     title: position < promptLength ? t`${percent(token.score)}, from the prompt` : percent(token.score), onclick: () => pick(position),
-    style: { "--sure": Math.exp(token.score).toFixed(3), ...(position === chosen ? { outline: "2px solid var(--accent)" } : {}), ...(position < promptLength ? { opacity: "0.7" } : {}) },
+    style: { "--sure": Math.exp(token.score).toFixed(3), ...(position === chosen ? { outline: "2px solid var(--accent)" } : {}) },
   }, visible(token.text));
 }
 

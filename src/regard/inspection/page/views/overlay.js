@@ -1,7 +1,7 @@
 // Classified image: the attention of each head of each layer, attention rollout through all layers, and the prediction without the
 // most important patches.
 
-import { announce, choice, make, formatNumber, roving, select } from "../dom.js";
+import { announce, choice, make, percent, roving, select } from "../dom.js";
 import { distribution } from "../distribution.js";
 import { ImageCanvas, highlightLegend } from "../image_canvas.js";
 import { clamp } from "../state.js";
@@ -46,7 +46,7 @@ function removals(extra, items) {
     image.context.fillStyle = "rgb(128, 128, 128)";
     removal.patches.forEach((patch) => image.context.fillRect(...image.toPixels(patches[patch].box)));
     return make("figure", { class: "pictured removal" }, image.canvas,
-      make("figcaption", {}, removal.patches.length ? `${t`without ${removal.patches.length}`}: ` : `${t`original`}: `, make("b", {}, removal.answer), make("span", { class: "quiet" }, ` ${formatNumber(removal.share, 2)}`)));
+      make("figcaption", {}, removal.patches.length ? `${t`without ${removal.patches.length}`}: ` : `${t`original`}: `, make("b", {}, removal.answer), make("span", { class: "quiet" }, ` ${percent(Math.log(removal.share))}`)));
   });
 }
 
@@ -63,7 +63,7 @@ export const view = {
     const isRollout = page.state.map === ROLLOUT;
     const map = maps.find((candidate) => candidate.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
-    page.selection = isRollout ? null : { map, head };
+    page.selection = isRollout ? { reason: t`Rollout multiplies the maps of all layers. It is not one map, so it has no figures.` } : { map, head };
     const perPatch = !isRollout && map.rows > 1; // every patch is a query
     const image = new ImageCanvas(extra, IMAGE_PIXELS, { "data-key": "overlay", "aria-label": t`image with the model's attention highlighted`,
       ...(perPatch ? { role: "application", tabindex: 0, "aria-description": t`Arrow keys move over the patches, Escape clears the selection` } : {}) });
@@ -78,7 +78,7 @@ export const view = {
       if (row !== null && !isRollout) image.frame(items[row].box, "#ff5a36", { width: 3 });
       const queryName = row === null ? (extra.before ? t`the class token` : t`mean of all patches`) : t`patch ${items[row].text}`;
       const title = isRollout ? t`rollout` : map.rows === 1 ? t`the pooling query` : queryName;
-      panel.replaceChildren(distribution({ labels: items.map((item) => item.text), weights, title, head: isRollout ? -1 : head, subtitle: isRollout ? t`contribution to the output through all layers` : `${t`attends to`} · ${map.title} · ${head < 0 ? t`mean of heads` : t`head ${head + 1}`}` }));
+      panel.replaceChildren(distribution({ labels: items.map((item) => item.text), weights, title, head: isRollout ? -1 : head, isOff: !isRollout && map.isOff(head), subtitle: isRollout ? t`contribution to the output through all layers` : `${t`attends to`} · ${map.title} · ${head < 0 ? t`mean of heads` : t`head ${head + 1}`}` }));
     };
     let hovered = null;
     image.canvas.addEventListener("pointermove", (event) => {

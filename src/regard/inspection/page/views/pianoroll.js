@@ -143,7 +143,8 @@ export const view = {
     const layout = computeLayout(roll, element.clientWidth - 48);
     const [arcLayer, cursor] = [draw("g"), draw("line", { y1: 0, y2: layout.height, stroke: "currentColor", "stroke-width": 1.5, visibility: "hidden" })];
     const panel = make("div", { class: "lines-side" });
-    let chosen = page.state.row === undefined ? null : clamp(page.state.row, map.rows);
+    // A token in the middle is selected first, so that its attention is visible at once.
+    let chosen = page.state.row === undefined ? Math.floor(map.rows / 2) : clamp(page.state.row, map.rows);
 
     const choose = async (token) => {
       chosen = token;
@@ -154,7 +155,7 @@ export const view = {
       arcLayer.replaceChildren(...arcs(keys, layout, weights, { from, head }),
         draw("circle", { class: "roll-chosen", cx: from[0], cy: from[1], r: 5, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
       const score = map.queries === data.answered ? data.outputs[0]?.tokens[token]?.score : undefined;
-      panel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: queries[token].text, head,
+      panel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: queries[token].text, head, isOff: map.isOff(head),
         subtitle: `${score === undefined ? t`attends to` : t`was predicted with ${formatNumber(-score, 2)} nats, attending to`} · ${t`head ${head + 1}`}` }));
     };
 
@@ -185,8 +186,8 @@ export const view = {
         select(t`Map`, data.maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name })),
         choice(t`Head`, Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) })), head, (key) => page.change({ head: key })), voices),
       make("section", { class: "card" }, make("div", { class: "scroll", style: { "overflow-x": "auto" } }, picture), panel));
-    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, t`Click a note, or move with the arrow keys, to see which earlier tokens the selected head attends to.`));
-    else choose(chosen);
+    element.append(make("p", { class: "quiet" }, t`Click a note, or move with the arrow keys, to see which earlier tokens the selected head attends to.`));
+    choose(chosen);
     return () => player.stop();
   },
 };

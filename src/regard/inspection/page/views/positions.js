@@ -1,7 +1,6 @@
 // Positional encodings as a heat map, and the dot product of two positions by their distance.
 
 import { draw, make, formatNumber, sharpCanvas } from "../dom.js";
-import { decodeFloats } from "../data.js";
 import { legend } from "../matrix.js";
 import { pixels } from "../color.js";
 import { t } from "../i18n.js";
@@ -17,7 +16,7 @@ function linePlot(values, width, height = 220) {
   const distanceLabels = [0, Math.floor((values.length - 1) / 2), values.length - 1].map((i) => draw("text", { x: x(i), y: height - 8, "text-anchor": "middle", class: "tick" }, String(i)));
   return draw("svg", { width, height, class: "plot", role: "img",
     "aria-label": t`Dot product of two encodings by distance: ${formatNumber(values[0], 2)} at distance 0, ${formatNumber(values.at(-1), 2)} at distance ${values.length - 1}` },
-  ticks, distanceLabels, draw("path", { d: path, class: "plot-line" }));
+  ticks, distanceLabels, draw("text", { x: width / 2, y: height - 8, "text-anchor": "middle", class: "tick", "dx": "4em" }, t`distance`), draw("path", { d: path, class: "plot-line" }));
 }
 
 function heatMap(table, room) {
@@ -36,12 +35,11 @@ export const view = {
   title: t`Positions`,
   suits: (data) => Boolean(data.positions),
   show(data, element) {
-    const table = decodeFloats(data.positions.table);
-    const dotProducts = decodeFloats(data.positions.by_distance);
+    const { table, by_distance: dotProducts } = data.positions;
     const room = Math.max(240, element.clientWidth - 48);
     element.append(
       make("section", { class: "card" }, make("h2", {}, t`Positional encodings`, make("span", { class: "quiet" }, ` ${data.positions.scheme}`)),
-        make("p", { class: "quiet" }, t`Each row is a position, each column a dimension.`), heatMap(table, room)),
+        make("p", { class: "quiet" }, t`Each row is a position, from ${0} at the top to ${table.shape[0] - 1}; each column is a dimension, from ${0} on the left to ${table.shape[1] - 1}.`), heatMap(table, room)),
       make("section", { class: "card" }, make("h2", {}, t`Dot product by distance`),
         make("p", { class: "quiet" }, t`Similarity of two positions, averaged over all pairs at that distance.`), linePlot(dotProducts.values, Math.min(room, 720))));
   },

@@ -1,12 +1,12 @@
 // User on the left (profile and history), recommendations on the right with their reasons; below, the attention of several users
 // to items, and the items in two dimensions. If the page has a server, profile and history can be edited.
 
-import { draw, make, formatNumber, select } from "../dom.js";
+import { draw, make, formatNumber, percent, select } from "../dom.js";
 import { matrix } from "../matrix.js";
 import { t } from "../i18n.js";
 
 const FIELD_STYLE = { display: "grid", "grid-template-columns": "6.5em minmax(0, 1fr)", margin: "6px 0" }; // a label, then an input field
-const percent = (share) => `${Math.round(100 * share)} %`;
+const shareText = (share) => `${Math.round(100 * share)}%`;
 
 // Text of the request to the server: the given profile fields, a bar, the titles.
 function requestText(fields, titles) {
@@ -50,26 +50,26 @@ function userForm(raw, page) {
       make("input", { type: "text", name: "more", value: typed.more ?? "", list: "titles", "data-key": "more", autocomplete: "off" }),
       make("datalist", { id: "titles" }, raw.titles.map((value) => make("option", { value })))),
     make("button", { type: "submit", class: "action", disabled: page.server.busy }, t`Recommend`));
-    if (page.server.error) form.append(make("p", { class: "wrong", role: "alert" }, page.server.error));
   } else form.append(make("p", { class: "quiet" }, t`Profile and history can be edited here if the page is served by regard look or regard serve.`));
   return form;
 }
 
-function recommendationDetails(item, rank) {
+// `output`: the same item among the outputs; its score is a log probability, if it has one.
+function recommendationDetails(item, rank, output) {
   const bars = item.reasons.map((reason) => make("li", { class: "share", style: { "grid-template-columns": "minmax(0, 16em) 1fr 4.2em" } },
     make("span", { class: "share-label", title: reason.name }, reason.name),
     make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * reason.share}%` } })),
-    make("span", { class: "figure share-value", title: reason.weight === null ? "" : t`attention ${formatNumber(reason.weight, 3)}` }, percent(reason.share))));
+    make("span", { class: "figure share-value", title: reason.weight === null ? "" : t`attention ${formatNumber(reason.weight, 3)}` }, shareText(reason.share))));
   const check = item.reasons.length ? make("p", { class: "quiet check" }, item.without === rank
     ? t`Without ${item.reasons[0].name}: still rank ${rank}, so the weight was not a reason.` : t`Without ${item.reasons[0].name}: rank ${item.without} instead of ${rank}.`) : null;
-  return make("details", { open: rank === 1 }, make("summary", {}, make("strong", {}, item.title), " ", make("span", { class: "quiet figure" }, formatNumber(item.score, 2)),
+  return make("details", { open: rank === 1 }, make("summary", {}, make("strong", {}, item.title), " ", make("span", { class: "quiet figure" }, Number.isFinite(output?.score) ? percent(output.score) : formatNumber(item.score, 2)),
     " ", make("span", { class: "quiet" }, Object.values(item.about).filter(Boolean).join(" · ").replaceAll("|", ", "))), make("ul", { class: "shares" }, bars), check);
 }
 
-function recommendationList(raw) {
+function recommendationList(raw, outputs) {
   return make("section", { class: "card", "aria-label": t`Recommended items` }, make("h2", {}, t`Recommended items and reasons`),
     raw.remarks.map((remark) => make("p", { class: "quiet remark" }, remark)),
-    make("ol", { class: "recommended", style: { "padding-left": "1.6em" } }, raw.list.map((item, i) => make("li", {}, recommendationDetails(item, i + 1)))));
+    make("ol", { class: "recommended", style: { "padding-left": "1.6em" } }, raw.list.map((item, i) => make("li", {}, recommendationDetails(item, i + 1, outputs[i])))));
 }
 
 // Users × items: each row is the attention of one user to the items.
@@ -120,7 +120,7 @@ export const view = {
   show(data, element, page) {
     const raw = data.extra.recommendation;
     const room = Math.max(280, element.clientWidth - 60);
-    element.append(make("div", { class: "split", style: { display: "grid", "grid-template-columns": room > 760 ? "minmax(240px, 340px) minmax(0, 1fr)" : "minmax(0, 1fr)" } }, userForm(raw, page), recommendationList(raw)));
+    element.append(make("div", { class: "split", style: { display: "grid", "grid-template-columns": room > 760 ? "minmax(240px, 340px) minmax(0, 1fr)" : "minmax(0, 1fr)" } }, userForm(raw, page), recommendationList(raw, data.outputs)));
     const map = userItemMap(data, element, page);
     element.append(...(map ? [map] : []), itemScatter(raw, room));
   },

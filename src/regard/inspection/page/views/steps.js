@@ -22,7 +22,7 @@ const largest = (values) => values.reduce((top, value) => Math.max(top, Math.abs
 
 // Numbers of one head and query, computed here from the scores, so that the page shows the sum it states.
 function computeRow(step, map, row) {
-  const stages = step.stages.map((stage) => ({ name: stage.name, values: rowOf(decodeFloats(stage.values), row) }));
+  const stages = step.stages.map((stage) => ({ name: stage.name, values: rowOf(stage.values, row) }));
   const allowed = Array.from({ length: map.columns }, (_, column) => map.allows(step.head, row, column));
   const scores = stages.at(-1).values;
   const masked = Array.from(scores, (score, i) => (allowed[i] ? score : -Infinity));
@@ -35,7 +35,7 @@ function computeRow(step, map, row) {
 
 function table(data, map, step, row) {
   const { stages, allowed, masked, weights } = computeRow(step, map, row);
-  const [keys, values] = [decodeFloats(step.keys), decodeFloats(step.values)];
+  const [keys, values] = [step.keys, step.values];
   const [keyTop, valueTop] = [largest(keys.values), largest(values.values)];
   const top = Math.max(...weights);
   const cell = (value, digits = 3) => make("td", { class: "figure" }, formatNumber(value, digits));
@@ -53,15 +53,19 @@ function table(data, map, step, row) {
     make("thead", {}, make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name)))), make("tbody", {}, body), make("tfoot", {}, foot));
 }
 
-// Numbers of a head: from the page, or fetched once from the server.
+// Numbers of a head: from the page, or fetched once from the server. They are unpacked when they are first shown.
 async function loadStep(step, page) {
-  if (step.queries) return step;
-  if (!page.server) throw new Error(t`The input is long, so the numbers of this head are not in the file; use regard look RUN "…" to serve a page with the numbers of all heads.`);
-  return Object.assign(step, await page.server.step(step.map, step.head));
+  if (step.unpacked) return step.unpacked;
+  if (!step.queries && !page.server) throw new Error(t`The input is long, so the numbers of this head are not in the file; use regard look RUN "…" to serve a page with the numbers of all heads.`);
+  const packed = step.queries ? step : await page.server.step(step.map, step.head);
+  const [queries, keys, values] = await Promise.all([packed.queries, packed.keys, packed.values].map(decodeFloats));
+  const stages = await Promise.all(packed.stages.map(async (stage) => ({ name: stage.name, values: await decodeFloats(stage.values) })));
+  step.unpacked = { ...packed, queries, keys, values, stages };
+  return step.unpacked;
 }
 
 function stepContents(data, map, step, row) {
-  const queries = decodeFloats(step.queries);
+  const { queries } = step;
   const order = [t`Take the query`, t`compute a score for each key`, t`set masked scores to −∞`, t`normalize the scores to a distribution with ${step.normalizer}`, t`compute the weighted sum of the values`];
   return [
     make("p", { class: "formula" }, step.formula),

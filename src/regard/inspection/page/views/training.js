@@ -28,7 +28,7 @@ export const view = {
     const heads = probes[last].maps.find((map) => map.name === name).heads;
     const head = heads > 1 && page.state.mix === "head" ? clamp(page.state.head, heads) : -1;
     const holder = make("div", {});
-    const line = make("p", { class: "readout" });
+    const line = make("p", { class: "readout", style: { "min-height": "3.2em" } });
     const drawAt = () => {
       const probe = probes[index];
       const map = probe.maps.find((candidate) => candidate.name === name);

@@ -1,0 +1,1 @@
+"""Cases of bench/attacks.py, by what they attack."""
