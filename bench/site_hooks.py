@@ -2,6 +2,7 @@
 
 - CONTRIBUTING.md, CHANGELOG.md and the READMEs are pages of their own.
 - A link from a page to a file of the repository leads to a page with that file, so that the site is whole by itself.
+- Formulas between lines of $$ become MathML, which browsers draw without a script.
 - Notebooks in docs/notebooks become pages, figures in docs/figures (the data of an explorer page) become such pages.
 """
 
@@ -12,6 +13,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ OWN = {
 SOURCE = "source"  # the folder of the site for files of the repository
 CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
+MATH = re.compile(r"^\$\$\n(.+?)\n\$\$$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".js": "javascript", ".md": "markdown"}
 
 
@@ -48,7 +51,19 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links of a page, as they are in the repository -> as they are on the site."""
     here = page.file.src_uri
-    return rewritten(markdown, here) if not here.startswith(f"{SOURCE}/") else markdown
+    return typeset(rewritten(markdown, here)) if not here.startswith(f"{SOURCE}/") else markdown
+
+
+def typeset(markdown: str) -> str:
+    """Replace LaTeX between lines of $$ by MathML; code blocks stay as they are."""
+    from latex2mathml.converter import convert
+
+    def to_mathml(match: re.Match[str]) -> str:
+        return f'<div class="formula">{convert(match[1], display="block")}</div>'
+
+    ends = [0, *(end for code in CODE.finditer(markdown) for end in code.span()), len(markdown)]
+    parts = [markdown[start:end] for start, end in pairwise(ends)]
+    return "".join(part if index % 2 else MATH.sub(to_mathml, part) for index, part in enumerate(parts))
 
 
 def _add(files: Files, config: Any, place: str, content: str, *, in_nav: bool) -> None:

@@ -154,6 +154,20 @@ def test_links_to_files_of_the_repository_lead_to_their_pages():
     )
 
 
+def test_formulas_become_mathml():
+    page = "Text.\n\n$$\n\\sum_j \\alpha_j v_j\n$$\n\n```text\n$$\nx\n$$\n```\n"
+    typeset = site_hooks.typeset(page)
+    assert '<div class="formula"><math' in typeset and "<msub>" in typeset
+    assert typeset.endswith("```text\n$$\nx\n$$\n```\n")
+
+
+def test_every_measured_link_leads_to_its_claim():
+    names = set(re.findall(r"^## (.*)$", (ROOT / "docs" / "claims.md").read_text(encoding="utf-8"), re.MULTILINE))
+    for path in sorted((ROOT / "docs" / "mechanisms").glob("*.md")):
+        links = re.findall(r"\]\(\.\./claims\.md(#[a-z-]+)?\)", path.read_text(encoding="utf-8"))
+        assert all(link.removeprefix("#") in names for link in links), path.name
+
+
 def test_a_file_with_fences_is_shown_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(site_hooks, "ROOT", tmp_path)
     (tmp_path / "a.md").write_text("# A\n\n```python\nx = 1\n```\n", encoding="utf-8")

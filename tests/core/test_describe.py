@@ -95,3 +95,9 @@ def test_an_imported_dataclass_is_described_from_its_source_file(tmp_path):
     described = describe(path, "Config")
     assert described is not None and described.settings[0][:3] == ("embedding", "int", "100")
     assert describe(path, "Options") is None
+
+
+def test_a_sentence_of_two_lines_is_not_cut(tmp_path):
+    path = tmp_path / "x.py"
+    path.write_text('"""A sentence that goes on\nin the next line.\n\nDetails.\n"""\n', encoding="utf-8")
+    assert summary(path) == "A sentence that goes on in the next line."

@@ -11,17 +11,9 @@ import pytest
 from regard.core.errors import DataError, FileError
 from regard.core.registry import find, registered_names
 from regard.data.text import labelled_sources, pair_sources
-from regard.experiments._experiment import (
-    Cell,
-    ClaimResult,
-    budget,
-    describe_seeds,
-    exponent,
-    means,
-    scaled_count,
-    seed_values,
-)
+from regard.experiments._experiment import Cell, budget, exponent, scaled_count
 from regard.experiments._runner import FIGURES, PAGE, PLOT, read_stored, run_experiment
+from regard.experiments._verdict import ClaimResult, describe_seeds, means, seed_values
 from regard.training.signals import Interrupted
 
 PACKAGE = "regard.experiments"
@@ -40,17 +32,19 @@ def small_validation_data(monkeypatch):
 
 
 @pytest.mark.parametrize("name", registered_names(PACKAGE))
-def test_an_experiment_is_measured_plotted_and_judged(name, tmp_path):
+def test_an_experiment_is_measured_plotted_and_judged(name, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
     if name == "relative":
         pytest.importorskip("music21", reason="the extra music is not installed")
     experiment = find(PACKAGE, name)
+    if hasattr(experiment, "LEARNING_RATES"):  # two are enough to choose from
+        monkeypatch.setattr(experiment, "LEARNING_RATES", experiment.LEARNING_RATES[:2])
     verdict = run_experiment(experiment, name, tmp_path, effort=SMALL_EFFORT, on_progress=check_progress)
     figures = read_stored(tmp_path / FIGURES).figures
     assert list(figures) == [cell.name for cell in experiment.cells(SMALL_EFFORT)]
     assert all(math.isfinite(value) for cell_figures in figures.values() for value in cell_figures.values())
     page = (tmp_path / PAGE).read_text(encoding="utf-8")
-    assert experiment.CLAIM in page and verdict.text in page
+    assert experiment.CLAIM in page and verdict.text in page and verdict.rule in page and verdict.reason in page
     assert page.count("\n| ") == len(figures) + 2
     assert (tmp_path / PLOT).read_bytes().startswith(b"\x89PNG")
 
@@ -145,7 +139,8 @@ def test_seeds_are_grouped():
     assert seed_values(figures, "x") == {"a": [1.0, 3.0]}
     assert means(figures, "x") == {"a": 2.0}
     assert describe_seeds(figures) == "Means of 2 seeds"
-    assert describe_seeds({"b": {}}) == "One seed"
+    assert describe_seeds({"b": {}}) == describe_seeds({"a, seed 101": {}}) == "One seed"
+    assert describe_seeds({"a, seed 101": {}, "a, seed 102": {}, "b, seed 101": {}}) == "Means of 2 seeds"
 
 
 def test_effort_determines_steps_and_seeds():

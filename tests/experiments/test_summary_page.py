@@ -28,7 +28,7 @@ def test_stored_experiments_are_shown_with_their_plot(tmp_path):
     page = summary_page(tmp_path / "out", tmp_path / "docs")
     assert page.count(f"| {NOT_MEASURED} |") == len(experiment_names()) - 1
     assert f"![{name}](../out/{name}/plot.png)" in page
-    assert f"| [`{name}`](#{name}) | {experiment.CLAIM} | holds |" in page
+    assert f"| [`{name}`](#{name}) | {experiment.CLAIM} | holds | – |" in page
 
 
 def test_an_incomplete_experiment_has_no_verdict(tmp_path):

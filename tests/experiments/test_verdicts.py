@@ -7,8 +7,17 @@ import math
 import pytest
 import torch
 
-from regard.experiments import complexity, gradients, hierarchy, position_requirements, scaling, soft_hard, word_order
-from regard.experiments._experiment import is_inconclusive, is_separated
+from regard.experiments import (
+    complexity,
+    gradients,
+    hierarchy,
+    length_extrapolation,
+    position_requirements,
+    scaling,
+    soft_hard,
+    word_order,
+)
+from regard.experiments._verdict import is_inconclusive, is_separated
 
 
 def test_position_requirements():
@@ -34,11 +43,29 @@ def test_gradients():
 
 
 def test_word_order():
-    change, short, long = (word_order.PERMUTATION_CHANGE, *word_order.ACCURACIES)
-    figures = {"none": {change: 1e-7, short: 0.1, long: 0.1}, "rotary": {change: 2.0, short: 1.0, long: 0.8}}
+    change, accuracy = word_order.PERMUTATION_CHANGE, word_order.ACCURACY
+    figures = {"none": {change: 1e-7, accuracy: 0.1}, "rotary": {change: 2.0, accuracy: 1.0}}
     assert word_order.verdict(figures).holds
-    assert not word_order.verdict(figures | {"none": {change: 0.5, short: 0.1, long: 0.1}}).holds
-    assert not word_order.verdict(figures | {"rotary": {change: 2.0, short: 0.3, long: 0.3}}).holds
+    assert not word_order.verdict(figures | {"none": {change: 0.5, accuracy: 0.1}}).holds
+    assert not word_order.verdict(figures | {"rotary": {change: 2.0, accuracy: 0.3}}).holds
+
+
+def test_length_extrapolation():
+    def figures(short, long):
+        values = {"relative": (1.0, 1.0), "sinusoidal": (short, long)}
+        lengths = length_extrapolation.LENGTHS
+        return {
+            f"{name}, seed 1": {
+                length_extrapolation.ACCURACIES[length]: value
+                for length, value in zip(lengths, (before, after, after), strict=True)
+            }
+            for name, (before, after) in values.items()
+        }
+
+    assert length_extrapolation.verdict(figures(1.0, 0.95)).holds
+    result = length_extrapolation.verdict(figures(1.0, 0.5))
+    assert result.holds is False and "Schemes that retain 90%: relative." in result.text
+    assert length_extrapolation.verdict(figures(0.5, 0.5)).holds is None
 
 
 def test_scaling():
@@ -61,7 +88,7 @@ def test_scaling():
     assert not scaling.verdict(figures({"dot": 0.5, "scaled_dot": 0.9}, stable)).holds
 
 
-def complexity_figures(attention=2.0, path_length=1):
+def complexity_figures(attention=2.0, path_length=1, dilated=6):
     exponents = dict.fromkeys(complexity.VARIANTS, 1.0) | {"self-attention": attention, complexity.TABLE: 2.0}
     steps = {
         "self-attention": path_length,
@@ -69,6 +96,7 @@ def complexity_figures(attention=2.0, path_length=1):
         "local attention": 4,
         "recurrent": 255,
         "convolution": 255,
+        complexity.DILATED: dilated,
     }
     sizes = [(n, complexity.WIDTH) for n in (512, 1024)] + [(complexity.LENGTH, d) for d in (64, 128)]
     times = {
@@ -88,7 +116,20 @@ def test_complexity():
     assert complexity.verdict(complexity_figures()).holds
     assert not complexity.verdict(complexity_figures(attention=1.0)).holds
     assert not complexity.verdict(complexity_figures(path_length=3)).holds
+    assert not complexity.verdict(complexity_figures(dilated=255)).holds
     assert "from n = 512 for recurrent" in complexity.verdict(complexity_figures()).text
+
+
+def test_path_lengths_are_measured():
+    lengths = {kind: complexity._measure_path(kind)[complexity.STEPS] for kind in complexity.VARIANTS}
+    assert lengths == {
+        "self-attention": 1,
+        complexity.TABLE: 1,
+        "local attention": 4,  # ⌈255 / 64⌉
+        "recurrent": 255,
+        "convolution": 255,
+        complexity.DILATED: 6,  # ⌈log₃ 256⌉
+    }
 
 
 def test_crossover_length():
@@ -128,7 +169,7 @@ def test_seeds_that_differ_more_than_models_are_inconclusive():
 
     result = hierarchy.verdict(documents([0.76, 1.0], [0.8, 0.93]))
     assert result.holds is None
-    assert result.text.endswith(
+    assert result.reason.endswith(
         "(76% to 100% and 80% to 93% on the longest); --minutes 15 uses more seeds and trains longer."
     )
     assert hierarchy.verdict(documents([1.0, 1.0], [1.0, 1.0])).holds is False
@@ -141,7 +182,7 @@ def test_seeds_that_differ_more_than_models_are_inconclusive():
                 soft_hard.NOISE: noise,
                 soft_hard.TIME: 1.0,
             }
-            for kind, values, noise in (("hard", hard, 0.2), ("soft", soft, 0.0))
+            for kind, values, noise in (("hard", hard, 0.2), ("soft", soft, 0.0), (soft_hard.MIXED, hard, 0.1))
             for seed, value in enumerate(values, start=1)
         }
 

@@ -49,26 +49,25 @@ def source_path(package: str, name: str) -> Path:
 
 def summary(path: Path) -> str:
     """Return the first paragraph of a module's docstring as one line, without references to other files."""
-    paragraph = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
-    return " ".join(paragraph.split()).partition(" See also ")[0]
+    return _first_paragraph(ast.parse(path.read_text(encoding="utf-8"))).partition(" See also ")[0]
 
 
 def describe(path: Path, name: str) -> Description | None:
     """Describe the dataclass `name` that a file defines or imports; None if it does neither."""
-    found = _find_class(path, name)
-    if found is None:
+    definition = _find_class(path, name)
+    if definition is None:
         return None
-    path, node = found
+    path, node = definition
     comments = _comments(path.read_text(encoding="utf-8"))
     settings = (_setting(part, comments) for part in node.body if isinstance(part, ast.AnnAssign))
     expanded = (item._replace(annotation=expand_aliases(item.annotation, path)) for item in settings)
-    return Description(_first_line(node), tuple(expanded))
+    return Description(_first_paragraph(node), tuple(expanded))
 
 
 def defining_path(path: Path, name: str) -> Path:
     """Return the file with the definition of a class that a file defines or imports; `path` if it does neither."""
-    found = _find_class(path, name)
-    return path if found is None else found[0]
+    definition = _find_class(path, name)
+    return path if definition is None else definition[0]
 
 
 def _find_class(path: Path, name: str) -> tuple[Path, ast.ClassDef] | None:
@@ -129,8 +128,9 @@ def _literal(node: ast.expr) -> Any:
         return ast.unparse(node)
 
 
-def _first_line(node: ast.Module | ast.ClassDef) -> str:
-    return (ast.get_docstring(node) or "").split("\n")[0]
+def _first_paragraph(node: ast.Module | ast.ClassDef) -> str:
+    paragraph = (ast.get_docstring(node) or "").split("\n\n")[0]
+    return " ".join(paragraph.split())
 
 
 def _setting(node: ast.AnnAssign, comments: dict[int, str]) -> Setting:

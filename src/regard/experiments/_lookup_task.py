@@ -12,9 +12,11 @@ from torch.nn.functional import cross_entropy
 
 from regard.attention import scores
 from regard.attention.attend import Attend
+from regard.experiments._plateau import NUM_EVALUATIONS
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 SYMBOLS, PAIRS, BATCH_SIZE = 64, 16, 64
+TEST_SEED = 10_000  # added to the seed, for test data
 
 
 class Lookup(nn.Module):
@@ -40,19 +42,27 @@ def batch(generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return keys, partners, keys.gather(1, indices)[:, 0], partners.gather(1, indices)[:, 0]
 
 
-def accuracy_after(model: Lookup, steps: int, *, seed: int) -> float:
-    """Train the model, and return its accuracy on 20 new batches."""
+def accuracy_curve(model: Lookup, steps: int, *, seed: int) -> list[float]:
+    """Train the model, and return its accuracies on 20 new batches at equal distances; the last one is final."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    for _ in range(steps):
+    every, accuracies = -(-steps // NUM_EVALUATIONS), list[float]()
+    for step in range(1, steps + 1):
         *inputs, targets = batch(generator)
         loss = cross_entropy(model(*inputs), targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        if step % every == 0 or step == steps:
+            accuracies.append(_accuracy(model, seed))
+    return accuracies
+
+
+@torch.no_grad()
+def _accuracy(model: Lookup, seed: int) -> float:
+    generator = torch.Generator().manual_seed(seed + TEST_SEED)
     correct = 0
-    with torch.no_grad():
-        for _ in range(20):
-            *inputs, targets = batch(generator)
-            correct += int((model(*inputs).argmax(dim=1) == targets).sum())
+    for _ in range(20):
+        *inputs, targets = batch(generator)
+        correct += int((model(*inputs).argmax(dim=1) == targets).sum())
     return correct / (20 * BATCH_SIZE)

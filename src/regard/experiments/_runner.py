@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import platform
@@ -10,18 +9,22 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from regard.core.errors import DataError
-from regard.core.extras import require
 from regard.core.files import write_bytes
 from regard.core.seed import preserve_rng_state
-from regard.experiments._experiment import STOPPED, Cell, ClaimResult, Figures
+from regard.experiments._check import Check, check_cells, compare
+from regard.experiments._experiment import STOPPED, Cell
+from regard.experiments._page import experiment_page
+from regard.experiments._plateau import LATE_GAIN
+from regard.experiments._plots import render
+from regard.experiments._verdict import ClaimResult, judge
 from regard.training.signals import Interrupted
 
-FIGURES, PAGE, PLOT = "figures.json", "page.md", "plot.png"
+FIGURES, CHECK, PAGE, PLOT = "figures.json", "check.json", "page.md", "plot.png"
 ProgressCallback = Callable[[int, int, str], None]  # cells done, number of cells, name of the next cell
 
 
@@ -38,18 +41,64 @@ def run_experiment(
     experiment: ModuleType, name: str, out: Path, *, effort: float, on_progress: ProgressCallback
 ) -> ClaimResult:
     """Measure the missing cells, and write figures, plot and page to the folder `out`."""
-    path, cells = out / FIGURES, experiment.cells(effort)
+    _set_aside_without_curves(experiment, out / FIGURES)
+    stored = _measure_into(out / FIGURES, experiment.cells(effort), effort, on_progress)
+    write_bytes(out / PLOT, render(lambda axes: experiment.draw(stored.figures, axes)))
+    _write_page(experiment, name, out)
+    return judge(experiment, stored.figures)
+
+
+def run_check(experiment: ModuleType, name: str, out: Path, *, effort: float, on_progress: ProgressCallback) -> Check:
+    """Repeat a measured experiment with twice the budget and other seeds, and add the result to its page."""
+    _measure_into(out / CHECK, check_cells(experiment, effort), effort, on_progress)
+    _write_page(experiment, name, out)
+    check = read_check(experiment, out)
+    assert check is not None  # both files are complete
+    return check
+
+
+def _set_aside_without_curves(experiment: ModuleType, path: Path) -> None:
+    """Move aside the figures of an experiment that trains if none has a validation curve: they cannot be judged."""
+    stored = read_stored(path)
+    trains = hasattr(experiment, "CURVE")
+    if (
+        stored is not None
+        and stored.figures
+        and trains
+        and not any(LATE_GAIN in row for row in stored.figures.values())
+    ):
+        os.replace(path, path.with_stem(f"{path.stem}-without-curves"))
+
+
+def _write_page(experiment: ModuleType, name: str, out: Path) -> None:
+    lines = page(experiment, name, out, plot=PLOT)
+    assert lines is not None  # the figures are complete
+    write_bytes(out / PAGE, ("\n".join(lines) + "\n").encode())
+
+
+def page(experiment: ModuleType, name: str, out: Path, *, plot: str) -> list[str] | None:
+    """Return the page of the experiment in the folder `out`, None if it is incomplete; `plot` is the path of the image.
+
+    The check of its verdict is included if it is complete.
+    """
+    stored = read_complete(experiment, out)
+    if stored is None:
+        return None
+    minutes = sum(stored.seconds.values()) / 60
+    source = f"effort {stored.effort:g}, in {minutes:.1f} minutes ({stored.machine})"
+    check = read_check(experiment, out)
+    return experiment_page(experiment, name, stored.figures, source=source, check=check, plot=plot)
+
+
+def _measure_into(path: Path, cells: Sequence[Cell], effort: float, on_progress: ProgressCallback) -> StoredExperiment:
+    """Measure the cells that a file does not have, and return all of them in order."""
     stored = _load_or_start(path, effort)
     try:
         _measure(cells, stored, path, on_progress)
     except KeyboardInterrupt:
         raise Interrupted(STOPPED, "SIGINT") from None
     on_progress(len(cells), len(cells), "")
-    complete = stored._replace(figures={cell.name: stored.figures[cell.name] for cell in cells})
-    write_bytes(out / PLOT, _plot(experiment, complete.figures))
-    write_bytes(out / PAGE, ("\n".join(page(experiment, name, complete, plot=PLOT)) + "\n").encode())
-    verdict: ClaimResult = experiment.verdict(complete.figures)
-    return verdict
+    return stored._replace(figures={cell.name: stored.figures[cell.name] for cell in cells})
 
 
 def _measure(cells: Sequence[Cell], stored: StoredExperiment, path: Path, on_progress: ProgressCallback) -> None:
@@ -100,41 +149,24 @@ def read_stored(path: Path) -> StoredExperiment | None:
         raise DataError(f"{path}: not the file of an experiment; delete it, or choose another --out") from None
 
 
-def page(experiment: ModuleType, name: str, stored: StoredExperiment, *, plot: str) -> list[str]:
-    """Return claim, verdict, plot and table as lines of Markdown; `plot` is the path of the image."""
-    verdict: ClaimResult = experiment.verdict(stored.figures)
-    return [
-        f"## {name}",
-        "",
-        f"{experiment.CLAIM} ({experiment.REFERENCE})",
-        "",
-        f"**{verdict.label.capitalize()} here.** {verdict.text}",
-        "",
-        f"![{name}]({plot})",
-        "",
-        *table(stored.figures),
-        "",
-        f"Measured by `regard experiment {name}`, effort {stored.effort:g}, in"
-        f" {sum(stored.seconds.values()) / 60:.1f} minutes ({stored.machine}).",
-    ]
+def read_complete(experiment: ModuleType, out: Path) -> StoredExperiment | None:
+    """Return the stored experiment if all of its cells are measured."""
+    stored = read_stored(out / FIGURES)
+    return None if stored is None else _only_cells(stored, experiment.cells(stored.effort))
 
 
-def table(figures: Figures) -> list[str]:
-    """Return the lines of a Markdown table: one row per cell, one column per figure."""
-    columns = list(dict.fromkeys(column for cell_figures in figures.values() for column in cell_figures))
-    rows = [[name, *(_format(values.get(column)) for column in columns)] for name, values in figures.items()]
-    return ["| " + " | ".join(row) + " |" for row in [["", *columns], ["---"] * (1 + len(columns)), *rows]]
+def read_check(experiment: ModuleType, out: Path) -> Check | None:
+    """Return the check of a complete experiment if it is complete, too, and was made for the same effort."""
+    stored, repeated = read_complete(experiment, out), read_stored(out / CHECK)
+    if stored is None or repeated is None or repeated.effort != stored.effort:
+        return None
+    repeated = _only_cells(repeated, check_cells(experiment, stored.effort))
+    return None if repeated is None else compare(experiment, stored.figures, repeated.figures)
 
 
-def _format(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
-
-
-def _plot(experiment: ModuleType, figures: Figures) -> bytes:
-    figure: Any = require("matplotlib.figure", extra="plots").Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    experiment.draw(figures, axes)
-    axes.spines[["top", "right"]].set_visible(False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
-    return buffer.getvalue()
+def _only_cells(stored: StoredExperiment, cells: Sequence[Cell]) -> StoredExperiment | None:
+    """Return the measurements of these cells, None if one is missing."""
+    names = [cell.name for cell in cells]
+    if not set(names) <= set(stored.figures):
+        return None
+    return stored._replace(figures={name: stored.figures[name] for name in names})

@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 
 from regard.core.registry import find, registered_names
-from regard.experiments._runner import FIGURES, PLOT, StoredExperiment, page, read_stored
+from regard.experiments._page import missing_page
+from regard.experiments._runner import PLOT, page, read_check, read_complete
+from regard.experiments._verdict import judge
 
 PACKAGE = "regard.experiments"
 TITLE = "# Every claim measured"
-NOT_MEASURED = "not measured yet"
+NOT_MEASURED, NOT_CHECKED = "not measured yet", "–"
 
 
 def display_name(name: str) -> str:
@@ -25,37 +27,28 @@ def experiment_names() -> list[str]:
 
 def summary_page(out: Path, page_folder: Path) -> str:
     """Return the page as Markdown for the experiments stored in `out`; links are relative to `page_folder`."""
-    rows, sections = ["| claim | | here |", "|---|---|---|"], list[str]()
+    rows, sections = ["| claim | | here | check |", "|---|---|---|---|"], list[str]()
     for name in experiment_names():
-        experiment, stored = find(PACKAGE, name.replace("-", "_")), _read_complete(name, out)
-        label = NOT_MEASURED if stored is None else experiment.verdict(stored.figures).label
-        link = f"[`{name}`](#{name})" if stored is not None else f"`{name}`"
-        rows.append(f"| {link} | {experiment.CLAIM} | {label} |")
-        if stored is not None:
-            sections += [*page(experiment, name, stored, plot=_relative_link(page_folder, out / name / PLOT)), ""]
+        experiment, folder = find(PACKAGE, name.replace("-", "_")), out / name
+        stored, check = read_complete(experiment, folder), read_check(experiment, folder)
+        label = NOT_MEASURED if stored is None else judge(experiment, stored.figures).label
+        rows.append(f"| [`{name}`](#{name}) | {experiment.CLAIM} | {label} | {check.label if check else NOT_CHECKED} |")
+        lines = page(experiment, name, folder, plot=_relative_link(page_folder, folder / PLOT))
+        sections += [*(lines or missing_page(experiment, name)), ""]
     return "\n".join([TITLE, "", *_introduction(rows), "", *sections]).rstrip() + "\n"
-
-
-def _read_complete(name: str, out: Path) -> StoredExperiment | None:
-    """Return the stored experiment if all of its cells are measured."""
-    stored = read_stored(out / name / FIGURES)
-    if stored is None:
-        return None
-    cells = [cell.name for cell in find(PACKAGE, name.replace("-", "_")).cells(stored.effort)]
-    if not set(cells) <= set(stored.figures):
-        return None
-    return stored._replace(figures={cell: stored.figures[cell] for cell in cells})
 
 
 def _introduction(rows: list[str]) -> list[str]:
     return [
         "Claims of lecture notes and papers about attention, each with a command that measures it on your machine:",
         "`regard experiment NAME` for one of them, `regard experiment all --quick` for all. The models are small and",
-        "trained for seconds, so a claim that does not hold here may hold for large models. Verdicts are computed",
-        "from the numbers below them by a rule in the code. Not decided: the models have learned too little, or seeds",
-        "differ more than models. This page is generated from stored figures by",
-        "`regard experiment all --quick --out docs/claims --page docs/claims.md --force`, which resumes where it was",
-        "stopped.",
+        "trained for seconds to minutes, so a claim that does not hold here may hold for large models. Verdicts are",
+        "computed from the numbers below them by the rule that is printed with them. Not decided: a model was still",
+        "improving when its training ended, or seeds differ more than models. The interval of an effect spans all",
+        "pairs of seeds, or is the 95 % interval of a fitted exponent. `regard experiment NAME --check` repeats it",
+        "with twice the budget and other seeds; the last column says if the verdict stays. This page is generated",
+        "from stored figures by `regard experiment all --quick --out docs/claims --page docs/claims.md --force`, which",
+        "resumes where it was stopped.",
         "",
         *rows,
     ]

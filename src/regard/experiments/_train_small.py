@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 
 from regard.experiments._experiment import STOPPED
+from regard.experiments._plateau import LATE_GAIN, NUM_EVALUATIONS, late_gain
 from regard.training.console import SilentConsole
 from regard.training.load_run import LoadedRun, load_run
 from regard.training.recipe import read
@@ -21,11 +22,32 @@ from regard.training.signals import Interrupted
 from regard.training.train import train
 
 
+class Evaluations(NamedTuple):
+    """Validation metrics of a training."""
+
+    scores: dict[str, float]  # of the stored weights, the best ones
+    curves: dict[str, list[float]]  # of each metric, one value per evaluation
+
+
 class TrainedModel(NamedTuple):
     """A trained model and its validation metrics."""
 
     run: LoadedRun
-    scores: dict[str, float]  # of the last weights on the validation data
+    evaluations: Evaluations
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Validation metrics of the stored weights."""
+        return self.evaluations.scores
+
+    def late_gain(self, metric: str = "", *, resolution: float = 0.0) -> dict[str, float]:
+        """Return the figure of the plateau rule for the curve of a metric; the default is the task's target metric."""
+        task = self.run.task
+        target = task.target_metric
+        directions = {"loss": False, **task.higher_is_better, target.metric: target.higher_is_better}
+        name = metric or target.metric
+        curve = self.evaluations.curves.get(name, [])
+        return {LATE_GAIN: late_gain(curve, higher_is_better=directions[name], resolution=resolution)}
 
     @property
     def parameters(self) -> int:
@@ -39,7 +61,7 @@ def train_small(task: str, settings: Sequence[str], *, steps: int, seed: int) ->
     all_settings = [
         *("training.schedule.name=cosine", f"training.schedule.warmup={max(1, steps // 10)}"),
         *settings,
-        *(f"seed={seed}", f"training.steps={steps}", f"training.evaluation.every={steps}"),
+        *(f"seed={seed}", f"training.steps={steps}", f"training.evaluation.every={-(-steps // NUM_EVALUATIONS)}"),
         *(f"training.files.log_every={steps}", "training.hardware.device=cpu"),
     ]
     with TemporaryDirectory(prefix="regard-experiment-") as folder:
@@ -49,12 +71,23 @@ def train_small(task: str, settings: Sequence[str], *, steps: int, seed: int) ->
             error = Interrupted(STOPPED)
             error.code = interrupted.code
             raise error from None
-        yield TrainedModel(load_run(run, trust=True), _read_scores(run))
+        yield TrainedModel(load_run(run, trust=True), read_evaluations(run / "log.jsonl"))
 
 
-def _read_scores(run: Path) -> dict[str, float]:
-    rows = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    return {name: float(value) for row in rows for name, value in row.get("valid", {}).items() if value is not None}
+def read_evaluations(log: Path) -> Evaluations:
+    """Read the validation metrics from the log of a run."""
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    evaluated = [row for row in rows if "valid" in row]
+    best = [row for row in evaluated if row.get("best")] or evaluated
+    curves: dict[str, list[float]] = {}
+    for row in evaluated:
+        for name, value in _numbers(row["valid"]).items():
+            curves.setdefault(name, []).append(value)
+    return Evaluations(_numbers(best[-1]["valid"]), curves)
+
+
+def _numbers(metrics: dict[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in metrics.items() if value is not None}
 
 
 def step_milliseconds(run: LoadedRun, *, repeats: int = 5) -> float:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.tasks.translation.task import Translation
 
 TASK = "translation"
+BLEU_RESOLUTION = 1.0  # of the validation curve: smaller differences do not matter
 RECURRENT = ("model.dim=128", "model.embedding=64", "model.dropout=0.1", "training.optimizer.lr=0.008")
 MODELS: dict[str, tuple[str, ...]] = {  # with about the same number of parameters
     "seq2seq": (

@@ -10,19 +10,11 @@ from torch import Tensor
 
 from regard.core.inference_mode import eval_mode
 from regard.data.text import pair_corpus
-from regard.experiments._experiment import (
-    Cell,
-    ClaimResult,
-    Figures,
-    budget,
-    cells_per_seed,
-    describe_seeds,
-    means,
-    plot_bars,
-    seed_values,
-)
+from regard.experiments._experiment import Cell, budget, cells_per_seed
+from regard.experiments._plots import plot_bars
 from regard.experiments._train_small import train_small
-from regard.experiments._translation_models import MODELS, TASK, data_settings, held_out
+from regard.experiments._translation_models import BLEU_RESOLUTION, MODELS, TASK, data_settings, held_out
+from regard.experiments._verdict import ClaimResult, Figures, decide, describe_seeds, difference, means, seed_values
 from regard.training.load_run import LoadedRun
 
 if TYPE_CHECKING:
@@ -33,7 +25,8 @@ CLAIM = (
     " errors accumulate along the sentence."
 )
 REFERENCE = "Bengio et al. 2015, section 2; Ranzato et al. 2016, section 1"
-STEPS = 350
+STEPS = 700
+CURVE = "validation BLEU"
 VARIANTS = ("luong", "transformer")
 PARTS = ("first third", "second third", "last third")
 TEACHER_FORCED, FREE_RUNNING = "teacher forcing", "free running"
@@ -58,7 +51,7 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
                     correct[mode][part] += sum(i < len(tokens) and tokens[i] == expected[i] for i in positions)
         by_part = {f"{mode}, {part}": correct[mode][part] / max(1, count[part]) for mode in correct for part in PARTS}
         total = {f"{mode}, all": sum(correct[mode].values()) / sum(count.values()) for mode in correct}
-        return total | by_part
+        return total | by_part | trained.late_gain(resolution=BLEU_RESOLUTION)
 
 
 def _predict(run: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
@@ -92,17 +85,30 @@ def verdict(figures: Figures) -> ClaimResult:
         ]
         for kind in VARIANTS
     }
-    holds = all(
-        gap[-1] > gap[0] + MIN_DIFFERENCE and total[TEACHER_FORCED][kind] > total[FREE_RUNNING][kind]
-        for kind, gap in gaps.items()
-    )
+    conditions = {
+        "accuracy is higher with teacher forcing than in free-running generation": all(
+            total[TEACHER_FORCED][kind] > total[FREE_RUNNING][kind] for kind in VARIANTS
+        ),
+        f"the difference grows by more than {100 * MIN_DIFFERENCE:.0f} points from the first to the last third": all(
+            gap[-1] > gap[0] + MIN_DIFFERENCE for gap in gaps.values()
+        ),
+    }
+    effects = [
+        difference(
+            f"accuracy lost without teacher forcing, {part}, {kind}",
+            *(seed_values(figures, f"{mode}, {part}")[kind] for mode in (TEACHER_FORCED, FREE_RUNNING)),
+            form="+.1%",
+        )
+        for kind in VARIANTS
+        for part in (PARTS[0], PARTS[-1])
+    ]
     details = "; ".join(
         f"{kind} {total[TEACHER_FORCED][kind]:.0%} with teacher forcing, {total[FREE_RUNNING][kind]:.0%} free running,"
         f" a difference of {100 * gap[0]:.0f} points in the first third of a sentence and {100 * gap[-1]:.0f} in the"
         " last"
         for kind, gap in gaps.items()
     )
-    return ClaimResult(holds, f"Correct tokens by position: {details}. {describe_seeds(figures)}.")
+    return decide(f"Correct tokens by position: {details}. {describe_seeds(figures)}.", conditions, effects)
 
 
 def draw(figures: Figures, axes: Any) -> None:

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.experiments._experiment import Cell, ClaimResult, Figures, means, plot_lines
+from regard.experiments._experiment import Cell, cells_per_seed
+from regard.experiments._plots import plot_lines
+from regard.experiments._verdict import ClaimResult, Figures, decide, means, ratio, seed_values
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 CLAIM = "Recurrent networks lose early inputs; attention shortens the path from an output to any input to one step."
@@ -20,6 +22,7 @@ REFERENCE = "Bahdanau et al. 2015, section 1; Vaswani et al. 2017, table 1"
 DIM, BATCH_SIZE, LENGTH = 32, 16, 128
 DISTANCES = (1, 8, 32, 64, 127)
 SEEDS = 3
+MIN_DECAY, MAX_DECAY = 100, 10  # of recurrent networks, and of attention
 Net = Callable[[Tensor], Tensor]  # inputs (b t d) -> last output (b d)
 
 
@@ -58,9 +61,7 @@ NETS: dict[str, Callable[[], Net]] = {
 
 def cells(effort: float) -> list[Cell]:
     """Return each network at initialization with three seeds; nothing is trained, so effort has no effect."""
-    return [
-        Cell(f"{name}, seed {seed}", partial(_measure, name, seed)) for name in NETS for seed in range(1, SEEDS + 1)
-    ]
+    return [cell for name in NETS for cell in cells_per_seed(name, SEEDS, partial(_measure, name))]
 
 
 def _measure(name: str, seed: int) -> dict[str, float]:
@@ -84,11 +85,17 @@ def verdict(figures: Figures) -> ClaimResult:
     ratios = {name: _decay_ratio(figures, name) for name in NETS}
     details = ", ".join(f"{name} {value:.2g}" for name, value in ratios.items())
     recurrent, attention = ("RNN", "LSTM"), ("LSTM with attention", "self-attention")
-    holds = min(ratios[name] for name in recurrent) > 100 and max(ratios[name] for name in attention) < 10
-    return ClaimResult(
-        holds,
+    conditions = {
+        f"gradients of recurrent networks decay by more than {MIN_DECAY} times": min(ratios[name] for name in recurrent)
+        > MIN_DECAY,
+        f"those of attention by less than {MAX_DECAY} times": max(ratios[name] for name in attention) < MAX_DECAY,
+    }
+    near, far = (seed_values(figures, f"{distance} back") for distance in (DISTANCES[0], DISTANCES[-1]))
+    return decide(
         f"Ratio of the gradient at the input one step back to that at the input {DISTANCES[-1]} steps back, before"
         f" training: {details}. Mean of {SEEDS} seeds, width {DIM}.",
+        conditions,
+        [ratio(f"decay of the gradient, {name}", near[name], far[name], form=".2g") for name in NETS],
     )
 
 

@@ -13,7 +13,9 @@ from torch import Tensor
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.protocols import Padded
 from regard.decoding.strategy import build as decoder
-from regard.experiments._experiment import Cell, ClaimResult, Figures, exponent, plot_lines
+from regard.experiments._experiment import Cell, exponent
+from regard.experiments._plots import plot_lines
+from regard.experiments._verdict import ClaimResult, Figures, decide, power_law
 from regard.models import bahdanau, seq2seq, transformer
 
 CLAIM = (
@@ -24,6 +26,7 @@ REFERENCE = "Vaswani et al. 2017, sections 1 and 3.1"
 LENGTHS = (16, 32, 64, 128)
 BATCH_SIZE, VOCAB_SIZE = 8, 100
 VARIANTS = ("seq2seq", "bahdanau", "transformer")
+MAX_PARALLEL_EXPONENT, MIN_SEQUENTIAL_EXPONENT = 0.1, 0.7
 
 
 def _build_model(kind: str) -> Any:
@@ -125,14 +128,26 @@ def verdict(figures: Figures) -> ClaimResult:
     training_speed = {kind: _curve(figures, kind, "tokens/s, training")[longest] for kind in VARIANTS}
     decoding_speed = {kind: _curve(figures, kind, "tokens/s, decoding")[longest] for kind in VARIANTS}
     step_by_step = all(count >= n for by_length in calls.values() for n, count in by_length.items())
-    holds = growth["transformer"] < 0.1 and min(growth["seq2seq"], growth["bahdanau"]) > 0.7 and step_by_step
+    conditions = {
+        f"the chain of the Transformer grows more slowly than n^{MAX_PARALLEL_EXPONENT}": growth["transformer"]
+        < MAX_PARALLEL_EXPONENT,
+        f"those of recurrent networks grow faster than n^{MIN_SEQUENTIAL_EXPONENT}": min(
+            growth["seq2seq"], growth["bahdanau"]
+        )
+        > MIN_SEQUENTIAL_EXPONENT,
+        "decoding takes at least one call per token": step_by_step,
+    }
+    effects = [
+        power_law(f"exponent of n in the chain, {kind}", chain, chain.values()) for kind, chain in chains.items()
+    ]
     chain_details = ", ".join(f"{kind} {chains[kind][longest]:.0f} (n^{growth[kind]:.1f})" for kind in VARIANTS)
     speeds = ", ".join(f"{kind} {training_speed[kind]:.0f} and {decoding_speed[kind]:.0f}" for kind in VARIANTS)
-    return ClaimResult(
-        holds,
+    return decide(
         f"Sequential operations of a training step at {longest:.0f} tokens: {chain_details}. In decoding every model is"
         f" called {min(by_length[longest] for by_length in calls.values()):.0f} times. Tokens per second in training"
         f" and in decoding, batch size {BATCH_SIZE}: {speeds}.",
+        conditions,
+        effects,
     )
 
 

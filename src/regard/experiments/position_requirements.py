@@ -6,6 +6,7 @@ queries and keys, so that every difference between positions comes from the enco
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +16,8 @@ from torch import Tensor
 from regard.attention.scores import build as build_score
 from regard.core.errors import ShapeError
 from regard.core.registry import registered_names
-from regard.experiments._experiment import Cell, ClaimResult, Figures
+from regard.experiments._experiment import Cell
+from regard.experiments._verdict import ClaimResult, Effect, Figures, decide
 from regard.layers.positions import build
 from regard.layers.positions._base import PositionScheme
 
@@ -60,10 +62,21 @@ def verdict(figures: Figures) -> ClaimResult:
         + ([f"uses {values['features_in_use']:.0%} of the features"] if values["features_in_use"] < 1 else [])
         for name, values in figures.items()
     }
-    holds = not failures["sinusoidal"] and all(failures[name] for name in NAIVE)
+    conditions = {
+        "sinusoids meet all four requirements with every feature in use": not failures["sinusoidal"],
+        f"each of {', '.join(NAIVE)} fails one": all(failures[name] for name in NAIVE),
+    }
+    effects = [_count_met(name, figures[name]) for name in ("sinusoidal", *NAIVE)]
     complete = ", ".join(name for name, failed in failures.items() if not failed)
     details = "; ".join(f"{name}: {', '.join(failed)}" for name, failed in failures.items() if failed)
-    return ClaimResult(holds, f"All four met, with every feature in use: {complete}. The others: {details}.")
+    text = f"All four met, with every feature in use: {complete}. The others: {details}."
+    return decide(text, conditions, effects)
+
+
+def _count_met(name: str, values: Mapping[str, float]) -> Effect:
+    """Return the number of requirements that a scheme meets; it is exact, because nothing is sampled."""
+    count = sum(values[requirement] for requirement in REQUIREMENTS)
+    return Effect(f"requirements met by {name}", count, count, count, ".0f")
 
 
 def draw(figures: Figures, axes: Any) -> None:
@@ -75,7 +88,9 @@ def draw(figures: Figures, axes: Any) -> None:
     axes.set_yticks(range(len(figures)), list(figures))
     for row, row_values in enumerate(values.tolist()):
         for column, value in enumerate(row_values):
-            axes.text(column, row, {0: "no", 1: "yes"}.get(value, f"{value:.0%}"), ha="center", va="center")
+            axes.text(
+                column, row, {0: "no", 1: "yes"}.get(value, f"{value:.0%}"), ha="center", va="center", color="#1c2024"
+            )
 
 
 class Requirements(NamedTuple):

@@ -5,6 +5,7 @@ This module is also the model: a GPT with a configurable wrapper around the subl
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,20 +18,19 @@ from torch.nn.functional import normalize
 
 from regard.core.data_specs import LanguageSpec
 from regard.data.builtin import reviews
-from regard.experiments._experiment import (
-    Cell,
+from regard.experiments._experiment import Cell, budget, cells_per_seed, scaled_count
+from regard.experiments._plots import plot_lines
+from regard.experiments._train_small import train_small
+from regard.experiments._verdict import (
     ClaimResult,
     Figures,
-    budget,
-    cells_per_seed,
+    decide,
     describe_seeds,
+    difference,
     is_separated,
     means,
-    plot_lines,
-    scaled_count,
     seed_values,
 )
-from regard.experiments._train_small import train_small
 from regard.layers.norm import PreNorm, Sublayer
 from regard.models import gpt
 
@@ -38,9 +38,14 @@ CLAIM = (
     "Residual connections and layer norms preserve information and gradients; deep stacks do not train without them."
 )
 REFERENCE = "Vaswani et al. 2017, section 3.1; He et al. 2016; Ba et al. 2016"
-STEPS = 90
+STEPS = 360
+LEARNING_RATES = (0.001, 0.003, 0.01)  # each variant is trained with its best one
+PILOT_FRACTION = 0.25  # of the steps, to choose the learning rate
+CURVE = "validation loss"
+RESOLUTION = 0.02  # nats; smaller differences do not matter
 DEPTHS = (2, 6, 12)
 NATS, SIMILARITY = "nats per token", "similarity of positions at initialization"
+RATE = "learning rate"
 Wrapper = Literal["both", "no residual", "no norm", "neither"]
 VARIANTS: tuple[Wrapper, ...] = ("both", "no residual", "no norm", "neither")
 
@@ -123,10 +128,23 @@ def _measure(kind: Wrapper, depth: int, effort: float, steps: int, seed: int) ->
                 "data.batch_size=16",
                 "data.eval_tokens=4000",
             ),
-            *(f"model={__name__}", f"model.layers={depth}", f"model.around={kind}", "training.optimizer.lr=0.003"),
+            *(f"model={__name__}", f"model.layers={depth}", f"model.around={kind}"),
         ]
-        with train_small("language", settings, steps=steps, seed=seed) as trained:
-            return {NATS: trained.scores["nats"], SIMILARITY: _position_similarity(kind, depth, seed)}
+        rate = _best_learning_rate(settings, max(2, round(PILOT_FRACTION * steps)), seed)
+        rated = [*settings, f"training.optimizer.lr={rate}"]
+        with train_small("language", rated, steps=steps, seed=seed) as trained:
+            metrics = {NATS: trained.scores["nats"], SIMILARITY: _position_similarity(kind, depth, seed), RATE: rate}
+            return metrics | trained.late_gain(resolution=RESOLUTION)
+
+
+def _best_learning_rate(settings: list[str], steps: int, seed: int) -> float:
+    """Return the learning rate with the fewest nats after a short training; a diverged one has infinitely many."""
+    nats = {}
+    for rate in LEARNING_RATES:
+        with train_small("language", [*settings, f"training.optimizer.lr={rate}"], steps=steps, seed=seed) as trained:
+            value = trained.scores.get("nats", math.inf)
+            nats[rate] = value if math.isfinite(value) else math.inf
+    return min(nats, key=lambda rate: nats[rate])
 
 
 @torch.no_grad()
@@ -165,11 +183,24 @@ def verdict(figures: Figures) -> ClaimResult:
         f"{kind} {shallow[kind]:.2f} and {deep[kind]:.2f}, {similarity[f'{kind}, {high} layers']:.2f}"
         for kind in VARIANTS
     )
-    return ClaimResult(
-        all(worse.values()),
+    conditions = {
+        f"with {high} layers every seed of {kind} has more nats than every seed of both": is_worse
+        for kind, is_worse in worse.items()
+    }
+    effects = [
+        difference(
+            f"nats per token with {high} layers, {kind} minus both",
+            nats_by_seed[f"{kind}, {high} layers"],
+            nats_by_seed[f"both, {high} layers"],
+        )
+        for kind in VARIANTS[1:]
+    ]
+    return decide(
         f"With {high} layers {summary}. Nats per token with {low} and with {high} layers, and similarity of the"
         f" features of two positions after {high} layers before training (1: positions cannot be distinguished):"
         f" {details}. {describe_seeds(figures)}.",
+        conditions,
+        effects,
     )
 
 

@@ -10,8 +10,20 @@ import torch
 
 from regard.attention import scores
 from regard.attention.weigh import Weigh
-from regard.experiments._experiment import Cell, ClaimResult, Figures, is_separated, means, plot_lines, seed_values
-from regard.experiments._lookup_task import Lookup, accuracy_after
+from regard.experiments._experiment import Cell, cells_per_seed
+from regard.experiments._lookup_task import Lookup, accuracy_curve
+from regard.experiments._plateau import LATE_GAIN, late_gain
+from regard.experiments._plots import plot_lines
+from regard.experiments._verdict import (
+    ClaimResult,
+    Figures,
+    decide,
+    difference,
+    is_separated,
+    means,
+    ratio,
+    seed_values,
+)
 
 CLAIM = (
     "Dot products grow with the width, so that the softmax saturates and its gradient vanishes; dividing by √d prevents"
@@ -21,7 +33,10 @@ REFERENCE = "Vaswani et al. 2017, section 3.2.1"
 WIDTHS = (16, 64, 256)
 KEYS, QUERIES = 64, 256
 NAMES = {"dot": "unscaled", "scaled_dot": "divided by √d"}
-SEEDS = 3
+SEEDS, STEPS = 3, 1000
+CURVE = "accuracy on new data"
+RESOLUTION = 0.02  # of accuracy; smaller differences do not matter
+MIN_GROWTH, MAX_SCALED_GROWTH, MAX_GRADIENT_RATIO = 0.7, 1.3, 0.5  # relative to √d; of scaled scores; of the gradients
 MIN_ACCURACY_GAIN = 0.05  # of the division in the widest layer
 STD, ENTROPY = "standard deviation of the scores", "entropy / maximum entropy"
 GRADIENT, ACCURACY = "median gradient at the scores", "accuracy after training"
@@ -29,12 +44,12 @@ GRADIENT, ACCURACY = "median gradient at the scores", "accuracy after training"
 
 def cells(effort: float) -> list[Cell]:
     """Return each width with and without the division, with three seeds."""
-    steps = max(2, round(250 * effort))
+    steps = max(2, round(STEPS * effort))
     return [
-        Cell(f"{NAMES[score]}, d = {dim}, seed {seed}", partial(_measure, score, dim, steps, seed))
+        cell
         for dim in WIDTHS
         for score in NAMES
-        for seed in range(1, SEEDS + 1)
+        for cell in cells_per_seed(_cell_name(score, dim), SEEDS, partial(_measure, score, dim, steps))
     ]
 
 
@@ -48,11 +63,13 @@ def _measure(score: str, dim: int, steps: int, seed: int) -> dict[str, float]:
     # gradient of Σ direction·weights with respect to the scores
     gradient = weights * (direction - (weights * direction).sum(dim=-1, keepdim=True))
     torch.manual_seed(seed)
+    accuracies = accuracy_curve(Lookup(dim, score), steps, seed=seed)
     return {
         STD: float(logits.std()),
         ENTROPY: float(entropy) / math.log(KEYS),
         GRADIENT: float(gradient.norm(dim=-1).median()),
-        ACCURACY: accuracy_after(Lookup(dim, score), steps, seed=seed),
+        ACCURACY: accuracies[-1],
+        LATE_GAIN: late_gain(accuracies, higher_is_better=True, resolution=RESOLUTION),
     }
 
 
@@ -70,15 +87,29 @@ def verdict(figures: Figures) -> ClaimResult:
     scaled_growth = std[scaled] / std[_cell_name("scaled_dot", low)]
     gradient_ratio = gradient[unscaled] / gradient[scaled]
     gain = accuracy[scaled] - accuracy[unscaled]
-    trains_better = gain > MIN_ACCURACY_GAIN and is_separated(by_seed[unscaled], by_seed[scaled])
-    grows = unscaled_growth > 0.7 * math.sqrt(high / low) and scaled_growth < 1.3
-    return ClaimResult(
-        grows and gradient_ratio < 0.5 and trains_better,
+    gradients = seed_values(figures, GRADIENT)
+    conditions = {
+        f"unscaled scores grow by more than {MIN_GROWTH} times the square root of the widths": unscaled_growth
+        > MIN_GROWTH * math.sqrt(high / low),
+        f"scaled ones by less than {MAX_SCALED_GROWTH} times": scaled_growth < MAX_SCALED_GROWTH,
+        f"the gradient without the division is below {MAX_GRADIENT_RATIO:.0%} of that with it": gradient_ratio
+        < MAX_GRADIENT_RATIO,
+        f"the division adds more than {100 * MIN_ACCURACY_GAIN:.0f} points of accuracy in every pair of seeds": gain
+        > MIN_ACCURACY_GAIN
+        and is_separated(by_seed[unscaled], by_seed[scaled]),
+    }
+    effects = [
+        difference(f"accuracy at d = {high}, divided minus unscaled", by_seed[scaled], by_seed[unscaled], form="+.1%"),
+        ratio("gradient without the division relative to that with it", gradients[unscaled], gradients[scaled]),
+    ]
+    return decide(
         f"From d = {low} to {high} unscaled scores grow by a factor of {unscaled_growth:.1f} (√{high // low} ="
         f" {math.sqrt(high / low):.0f}), scaled scores by {scaled_growth:.1f}. At d = {high} the entropy of the weights"
         f" is {entropy[unscaled]:.0%} of its maximum without and {entropy[scaled]:.0%} with the division. The median"
         f" gradient at the scores without the division is {gradient_ratio:.0%} of that with it. Accuracy of a trained"
         f" layer: {accuracy[unscaled]:.0%} without and {accuracy[scaled]:.0%} with the division. {SEEDS} seeds.",
+        conditions,
+        effects,
     )
 
 

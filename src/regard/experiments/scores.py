@@ -6,26 +6,19 @@ from functools import partial
 from typing import Any
 
 from regard.core.registry import find, registered_names
-from regard.experiments._experiment import (
-    Cell,
-    ClaimResult,
-    Figures,
-    budget,
-    cells_per_seed,
-    describe_seeds,
-    legend_above,
-    means,
-    seed_values,
-)
+from regard.experiments._experiment import Cell, budget, cells_per_seed
+from regard.experiments._plots import MARKERS, legend_above
 from regard.experiments._train_small import step_milliseconds, train_small
-from regard.experiments._translation_models import MODELS, TASK, data_settings
+from regard.experiments._translation_models import BLEU_RESOLUTION, MODELS, TASK, data_settings
+from regard.experiments._verdict import ClaimResult, Figures, decide, describe_seeds, means, ratio, seed_values
 
 CLAIM = (
     "Queries and keys can be compared by several scores (dot, scaled dot, general, additive, concat, cosine). All of"
     " them work in the same model; those with parameters cost more."
 )
 REFERENCE = "Luong et al. 2015, section 3.1; Bahdanau et al. 2015, appendix A.1.2; Vaswani et al. 2017, section 3.2.1"
-STEPS = 250
+STEPS = 700
+CURVE = "validation BLEU"
 MIN_BLEU_RATIO = 0.8  # of every score relative to the best
 MIN_TIME_RATIO = 1.05  # of scores with parameters relative to scores without
 PARAMETER_FREE = ("dot", "scaled_dot", "cosine")
@@ -52,6 +45,7 @@ def _measure(score: str, effort: float, steps: int, seed: int) -> dict[str, floa
             LOSS: trained.scores["loss"],
             TIME: step_milliseconds(trained.run),
             PARAMETERS: sum(weight.numel() for weight in attention.parameters()),
+            **trained.late_gain(resolution=BLEU_RESOLUTION),
         }
 
 
@@ -66,18 +60,34 @@ def verdict(figures: Figures) -> ClaimResult:
         f"{score} {bleu[score]:.1f} BLEU, {milliseconds[score]:.0f} ms, {parameters[score]:.0f} parameters"
         for score in bleu
     )
-    return ClaimResult(
-        bleu[worst] >= MIN_BLEU_RATIO * bleu[best] and time_ratio > MIN_TIME_RATIO,
+    bleus, times = seed_values(figures, BLEU), seed_values(figures, TIME)
+    conditions = {
+        f"the worst score reaches {MIN_BLEU_RATIO:.0%} of the BLEU of the best": bleu[worst]
+        >= MIN_BLEU_RATIO * bleu[best],
+        f"a step of scores with parameters takes more than {MIN_TIME_RATIO} times as long as one without": time_ratio
+        > MIN_TIME_RATIO,
+    }
+    grouped = [
+        [value for score in times if (score in PARAMETER_FREE) == free for value in times[score]]
+        for free in (False, True)
+    ]
+    effects = [
+        ratio(f"BLEU of {worst} relative to {best}", bleus[worst], bleus[best]),
+        ratio("time of a step with parameters relative to one without", *grouped),
+    ]
+    return decide(
         f"{details}. The best is {best}, the worst {worst} with {bleu[worst] / max(bleu[best], 1e-9):.0%} of its BLEU."
         f" A training step of scores with parameters takes {time_ratio:.2f} times as long. {describe_seeds(figures)}.",
+        conditions,
+        effects,
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Plot BLEU against the time of a step."""
     milliseconds = means(figures, TIME)
-    for score, values in seed_values(figures, BLEU).items():
-        axes.scatter([milliseconds[score]] * len(values), values, label=score)
+    for (score, values), marker in zip(seed_values(figures, BLEU).items(), MARKERS, strict=False):
+        axes.scatter([milliseconds[score]] * len(values), values, marker=marker, label=score)
     axes.margins(x=0.15)
     axes.set_xlabel("milliseconds per training step")
     axes.set_ylabel("BLEU")

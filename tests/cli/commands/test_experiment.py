@@ -7,7 +7,7 @@ from run_cli import call
 
 from regard.core.errors import MissingExtra
 from regard.core.registry import registered_names
-from regard.experiments._experiment import ClaimResult
+from regard.experiments._verdict import ClaimResult
 
 
 def test_all_experiments_are_listed_with_their_claims(capsys):
@@ -24,11 +24,18 @@ def test_one_experiment_is_run(tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
     call("experiment", "position-requirements", "--out", tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Holds here. All four met" in printed and "page.md" in printed
+    assert (
+        "Holds here. Every condition of the rule is met. Rule: The claim holds if sinusoids" in printed
+        and "page.md" in printed
+    )
     assert (tmp_path / "position-requirements" / "plot.png").exists()
     call("experiment", "--out", tmp_path, "--page", tmp_path / "claims.md")
     page = (tmp_path / "claims.md").read_text(encoding="utf-8")
-    assert "| [`position-requirements`](#position-requirements) |" in page and "| `soft-hard` |" in page
+    assert (
+        "| [`position-requirements`](#position-requirements) |" in page
+        and "## soft-hard" in page
+        and "**Not measured yet.**" in page
+    )
     assert "wrote" in capsys.readouterr().out
 
 
