@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import regard
-from regard.attention.reinforce import NoBaseline
+from regard.attention.policy_gradient import NoBaseline
 from regard.core.data_specs import SpecialTokens
 from regard.decoding.strategy import build as decoder
 from regard.models import captioner

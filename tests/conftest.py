@@ -37,7 +37,7 @@ hypothesis.settings.load_profile("regard")
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the collected tests from garbage collection: they live until the end, and one pass over them takes 0.4 s."""
+    """Exclude the collected tests from garbage collection: one pass over them takes 0.4 s."""
     gc.collect()
     gc.freeze()
 

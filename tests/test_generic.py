@@ -11,7 +11,7 @@ from regard.core.registry import registered_names
 SOURCE = Path(__file__).parents[1] / "src" / "regard"
 GENERIC = ("training", "inspection", "engines", "api", "serve", "cli")
 # the table of verbs, the methods of a run named after them, and the settings that were renamed
-ALLOWED = {"cli/predict_command.py", "cli/examples.py", "api/verbs.py", "training/migrations.py"}
+ALLOWED = {"cli/predict_command.py", "cli/examples.py", "api/verb_methods.py", "training/migrations.py"}
 PACKAGES = {  # words that only one task uses; language, embeddings and detection are ordinary words
     *("translation", "captioning", "classification", "tagging", "masked_language", "image_classification"),
     *("image_generation", "music", "recommendation", "speech_recognition"),

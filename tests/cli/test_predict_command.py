@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from run_cli import call
 
-from regard.api.verbs import Verbs
+from regard.api.verb_methods import Verbs
 from regard.cli import predict_command
 from regard.core.describe import read_constant, source_path
 from regard.core.registry import registered_names

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.convert import huggingface, usage
+from regard.convert import huggingface, usage_example
 from regard.convert.compare_usage import same_text
 from regard.convert.export_run import export_run
 from regard.convert.import_model import import_model
@@ -99,7 +99,7 @@ def test_special_tokens_have_common_names(library, run, tmp_path):
 
 def test_different_predictions_are_refused(run, tmp_path, monkeypatch):
     constant = lambda folder, texts: ["?"] * len(texts)  # noqa: E731
-    monkeypatch.setattr(usage.continue_texts, "__code__", constant.__code__)
+    monkeypatch.setattr(usage_example.continue_texts, "__code__", constant.__code__)
     with pytest.raises(CheckpointError, match=r"regard predicts .* but transformers '\?'; nothing was written"):
         export_run(run("gpt2"), "huggingface", tmp_path / "exported")
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ from regard.data.text import labelled_sources, pair_sources
 from regard.experiments._experiment import Cell, budget, exponent, scaled_count
 from regard.experiments._runner import FIGURES, PAGE, PLOT, read_stored, run_experiment
 from regard.experiments._verdict import ClaimResult, describe_seeds, means, seed_values
-from regard.training.signals import Interrupted
+from regard.training.stop_signals import Interrupted
 
 PACKAGE = "regard.experiments"
 SMALL_EFFORT = 0.01

@@ -7,7 +7,7 @@ from torch import nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.normalizers import SoftOrHard
-from regard.attention.reinforce import MovingAverage
+from regard.attention.policy_gradient import MovingAverage
 from regard.layers.readout import Readout
 from regard.models._caption_attention import (
     AttentionTrace,

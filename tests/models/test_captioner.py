@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from regard.attention.policy_gradient import NoBaseline
 from regard.attention.record import record
-from regard.attention.reinforce import NoBaseline
 from regard.core.data_specs import CaptioningSpec
 from regard.core.errors import ConfigError
 from regard.models import captioner

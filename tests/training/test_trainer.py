@@ -13,7 +13,7 @@ from regard.training import log, tensor_files
 from regard.training import trainer as trainers
 from regard.training.console import SilentConsole
 from regard.training.run_folder import RunFolder
-from regard.training.signals import Interrupted
+from regard.training.stop_signals import Interrupted
 from regard.training.train import resume, train
 from regard.training.trainer import no_callback
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.api.verbs import Verbs, as_list, check_texts
+from regard.api.verb_methods import Verbs, as_list, check_texts
 from regard.core import config as configs
 from regard.core import trust as trusts
 from regard.core.errors import ConfigError, DataError, did_you_mean

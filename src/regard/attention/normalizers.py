@@ -26,7 +26,7 @@ class Hard(nn.Module):
     """Hard attention: one key per query, sampled in training, the best key in evaluation (Xu et al. 2015, section 4.1).
 
     Sampling has no gradient. The Monte Carlo gradient needs the log probability of the sampled keys, which
-    `log_probability` computes; see also reinforce.py.
+    `log_probability` computes; see also policy_gradient.py.
     """
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.core.errors import CheckpointError
 from regard.core.extras import require
 from regard.decoding.strategy import build
@@ -18,7 +18,7 @@ from regard.training.load_run import LoadedRun
 
 MIN_INPUTS = 20  # inputs on which both libraries are compared
 MAX_PREFIX_WORDS, MAX_SKIPPED_WORDS = 40, 10
-NEW_TOKENS = 16  # of a continuation, as in usage.py
+NEW_TOKENS = 16  # of a continuation, as in usage_example.py
 MASK = "[MASK]"
 PROBABILITY_TOLERANCE = 1e-3
 RESIZED_TOLERANCE = 0.05  # of images that both libraries resize, possibly with other rounding
@@ -48,7 +48,7 @@ def _translations(parts: LoadedRun, folder: str) -> Checked:
     tokens = [hypotheses[0].tokens for hypotheses in rows]
     limits = task.max_output_lengths(source.lengths).tolist()
     is_complete = [len(row) < limit for row, limit in zip(tokens, limits, strict=True)]
-    expected, actual = task.vocabularies.target.decode(tokens), usage.translate(folder, texts)
+    expected, actual = task.vocabularies.target.decode(tokens), usage_example.translate(folder, texts)
     _check(parts, texts, expected, actual, is_complete=is_complete)
     return Checked(len(texts), repr(texts[:1]))
 
@@ -57,7 +57,7 @@ def _continuations(parts: LoadedRun, folder: str) -> Checked:
     texts = [text for text in with_parts(parts.task.examples) if _fits(parts, text, NEW_TOKENS + 1)][:MIN_INPUTS]
     options = parts.recipe.task.module("tasks").Options(tokens=NEW_TOKENS, temperature=0.0)
     predictions = parts.task.predict(parts.model, texts, options, build("greedy"))
-    _check(parts, texts, [row[0].text for row in predictions], usage.continue_texts(folder, texts))
+    _check(parts, texts, [row[0].text for row in predictions], usage_example.continue_texts(folder, texts))
     return Checked(len(texts), repr(texts[:1]))
 
 
@@ -68,7 +68,9 @@ def _masks(parts: LoadedRun, folder: str) -> Checked:
     predictions = parts.task.predict(parts.model, inputs, options, None)
     expected = [row[0].value[0][0][0].strip() for row in predictions]  # the best candidate of the only mask
     names = {"<pad>", "<unk>", "<s>", "</s>", MASK, ""}  # regard never predicts special tokens
-    tokens = [next((token for token in row if token not in names), "") for row in usage.fill_masks(folder, texts)]
+    tokens = [
+        next((token for token in row if token not in names), "") for row in usage_example.fill_masks(folder, texts)
+    ]
     _check(parts, texts, expected, tokens)
     return Checked(len(texts), repr(texts[:1]))
 
@@ -85,7 +87,7 @@ def _images(parts: LoadedRun, folder: str) -> Checked:
     classes = parts.task.classes  # type: ignore[attr-defined]
     options = parts.recipe.task.module("tasks").Options(n=len(classes))
     expected = parts.task.predict(parts.model, inputs, options, None)
-    for index, (row, actual) in enumerate(zip(expected, usage.classify_images(folder, images), strict=True)):
+    for index, (row, actual) in enumerate(zip(expected, usage_example.classify_images(folder, images), strict=True)):
         is_resized = images[index].size != (parts.task.spec.width, parts.task.spec.height)
         tolerance = RESIZED_TOLERANCE if is_resized else PROBABILITY_TOLERANCE
         probabilities = {prediction.text: math.exp(prediction.score or 0.0) for prediction in row}
@@ -157,8 +159,8 @@ def same_text(expected: str, actual: str, *, is_complete: bool = True) -> bool:
 
 
 COMPARISONS: dict[Callable[..., Any], Callable[[LoadedRun, str], Checked]] = {
-    usage.translate: _translations,
-    usage.continue_texts: _continuations,
-    usage.fill_masks: _masks,
-    usage.classify_images: _images,
+    usage_example.translate: _translations,
+    usage_example.continue_texts: _continuations,
+    usage_example.fill_masks: _masks,
+    usage_example.classify_images: _images,
 }

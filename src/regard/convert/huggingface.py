@@ -14,7 +14,7 @@ import tokenizers
 import torch
 from torch import Tensor, nn
 
-from regard.convert import image_processor, usage, vocabulary, weight_map
+from regard.convert import image_processor, usage_example, vocabulary, weight_map
 from regard.convert.compare_usage import check_usage
 from regard.core.checksums import check_links
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
@@ -88,7 +88,7 @@ def export(parts: LoadedRun, out: Path) -> tuple[str, int]:
             _write_files(parts, draft, library, layout=layout, first_source_id=first_source_id)
             checked = check_usage(parts, draft, layout.USAGE)
             example = '["…"]' if has_user_data(parts.recipe.task.config) else checked.example  # user data is not quoted
-            card = usage.readme(
+            card = usage_example.readme(
                 out.name,
                 type(huggingface_model).__name__,
                 layout.USAGE,
@@ -168,7 +168,7 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, layout: ModuleT
         engine = vocabulary.merged_tokenizer(source, target)
         for name, part in (("source", source), ("target", target)):
             part.save(draft / f"tokenizer.{name}.json")
-    elif layout.USAGE is usage.continue_texts:
+    elif layout.USAGE is usage_example.continue_texts:
         engine = vocabulary.without_strip(engine)
     vocabulary.write_tokenizer(
         engine,

@@ -22,7 +22,7 @@ from regard.experiments._page import experiment_page
 from regard.experiments._plateau import LATE_GAIN
 from regard.experiments._plots import render
 from regard.experiments._verdict import ClaimResult, judge
-from regard.training.signals import Interrupted
+from regard.training.stop_signals import Interrupted
 
 FIGURES, CHECK, PAGE, PLOT = "figures.json", "check.json", "page.md", "plot.png"
 ProgressCallback = Callable[[int, int, str], None]  # cells done, number of cells, name of the next cell

@@ -18,7 +18,7 @@ from regard.experiments._plateau import LATE_GAIN, NUM_EVALUATIONS, late_gain
 from regard.training.console import SilentConsole
 from regard.training.load_run import LoadedRun, load_run
 from regard.training.recipe import read
-from regard.training.signals import Interrupted
+from regard.training.stop_signals import Interrupted
 from regard.training.train import train
 
 

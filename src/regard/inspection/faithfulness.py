@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.core.cancellation import check_cancelled
 from regard.core.inspectable import Axis, Inspectable
-from regard.core.ranks import middle_ranks
+from regard.core.tied_ranks import middle_ranks
 from regard.inspection.interventions import HiddenItems, Interventions, apply_interventions
 from regard.inspection.json_format import Faithfulness, Map
 

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from regard.attention.attend import Attend, append_one_hot, fold_hypotheses, unfold_hypotheses
 from regard.attention.masks import NO_MASK
 from regard.attention.normalizers import SoftOrHard
-from regard.attention.reinforce import cost_to_go, entropy, reinforce_loss
+from regard.attention.policy_gradient import cost_to_go, entropy, reinforce_loss
 from regard.attention.score import ProjectedKeys
 from regard.layers.kv_cache import KV
 from regard.layers.readout import Readout

@@ -1,4 +1,4 @@
-"""Show, attend and tell: Xu et al. 2015. See also models/_caption_attention.py and attention/reinforce.py.
+"""Show, attend and tell: Xu et al. 2015. See also models/_caption_attention.py and attention/policy_gradient.py.
 
     image -> CNN -> grid of cells a
     word t: z = β · attend(query h(t-1), cells a);  h(t) = LSTM([y(t-1), z], h(t-1));  logits from y(t-1), h(t) and z
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.normalizers import SoftOrHard
-from regard.attention.reinforce import MovingAverage
+from regard.attention.policy_gradient import MovingAverage
 from regard.core.config import check_fields
 from regard.core.data_specs import CaptioningSpec
 from regard.core.errors import ConfigError

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from regard.api.verbs import Verbs, as_list
+from regard.api.verb_methods import Verbs, as_list
 from regard.core.errors import ConfigError, RegardError
 from regard.core.task import Prediction
 

@@ -14,7 +14,7 @@ from regard.core.progress import progress_callback
 from regard.core.protocols import TargetMetric
 from regard.core.seed import seed_all
 from regard.core.task import Task
-from regard.training import checkpoint, intervals, selection, tensor_files
+from regard.training import checkpoint, confidence_intervals, selection, tensor_files
 from regard.training.checkpoint import Progress
 from regard.training.console import Console, LogRow
 from regard.training.distributed import Processes, TrainingEngine
@@ -136,7 +136,7 @@ class Evaluator:
         name, score = self.target_metric.metric, self._score(metrics)
         loss = metrics.get("loss") if name != "loss" else None
         floor = self.task.noise_floor.get(name)
-        error = intervals.standard_error(self._statistics.get(name)) if loss is not None else 0.0
+        error = confidence_intervals.standard_error(self._statistics.get(name)) if loss is not None else 0.0
         return Candidate(name, score, loss, standard_error=error, noise_floor=floor)
 
     def _score(self, metrics: dict[str, float]) -> float | None:

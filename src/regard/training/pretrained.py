@@ -24,9 +24,9 @@ from regard.data.text import word_vectors
 from regard.training import tensor_files
 from regard.training.checkpoint import Tensors
 from regard.training.config import Pretrained
+from regard.training.pretrained_settings import describe_sizes, length_setting
 from regard.training.run_folder import RunFolder, RunIdentity, check_files, read_identity
 from regard.training.shape_check import named_weights
-from regard.training.source_settings import describe_sizes, length_setting
 
 REPORT_FILE = "start.json"
 TOKEN_TABLES = "*embedding*weight"  # names of tables with a row per token

@@ -18,7 +18,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
 from regard.training import migrations
 from regard.training.config import BUDGET_SETTINGS, Config, Pretrained
-from regard.training.source_settings import with_source_settings
+from regard.training.pretrained_settings import with_source_settings
 
 Settings = Sequence[str] | Mapping[str, Any]  # ["model.dim=8"], {"model.dim": 8} or {"model": {"dim": 8}}
 _SECTIONS = ("task", "seed", "data", "model", "pretrained", "training", "decoding")

@@ -51,8 +51,8 @@ from regard.training.run_folder import (
     read_recipe,
     write_config,
 )
-from regard.training.signals import handle_signals
 from regard.training.step import move_to_device
+from regard.training.stop_signals import handle_signals
 from regard.training.trainer import StepCallback, Trainer, no_callback
 
 

@@ -25,8 +25,8 @@ from regard.training.log import NullReporter, Reporter, TensorBoardWriter, Throu
 from regard.training.optimizer import schedule
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder, RunIdentity
-from regard.training.signals import Interrupted, StopRequest
 from regard.training.step import Diverged, Stepper, StepResult, explain_nonfinite, write_nonfinite
+from regard.training.stop_signals import Interrupted, StopRequest
 
 
 class StepCallback(Protocol):

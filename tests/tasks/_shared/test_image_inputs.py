@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regard.api.verbs import as_list
+from regard.api.verb_methods import as_list
 from regard.core.errors import ConfigError, DataError
 from regard.core.task import Task
 from regard.data.images.image_files import to_image

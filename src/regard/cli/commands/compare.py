@@ -122,7 +122,7 @@ def _check_same_task(runs: Sequence[Run]) -> None:
 def _add_scores(facts: Sequence[Facts], runs: Sequence[Run], split: str) -> None:
     """Add the metrics of each run with their intervals, and the p-value of its difference from the first run."""
     from regard.core.example_statistics import collect_statistics
-    from regard.training import intervals
+    from regard.training import confidence_intervals
 
     statistics = []
     for row, run in zip(facts, runs, strict=True):
@@ -135,7 +135,7 @@ def _add_scores(facts: Sequence[Facts], runs: Sequence[Run], split: str) -> None
     for row, run, second in zip(facts[1:], runs[1:], statistics[1:], strict=True):
         has_same_data = checksum is not None and checksum == _checksum(run, split)
         if has_same_data and first and second and first.rows.shape == second.rows.shape:
-            p_value = intervals.paired_p_value(first, second)
+            p_value = confidence_intervals.paired_p_value(first, second)
             row["p_value"] = {"metric": metric, "against": facts[0]["run"], "p": p_value}
 
 

@@ -141,7 +141,7 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
 
 def interval_entries(collected: Collected) -> dict[str, Any]:
     """Return the entries of a report about examples: their number, and the bootstrap interval of each metric."""
-    from regard.training.intervals import intervals
+    from regard.training.confidence_intervals import intervals
 
     table = {name: interval.to_dict() for name, interval in intervals(collected).items()}
     counts = {statistics.num_examples for statistics in collected.values()}

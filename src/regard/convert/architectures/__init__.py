@@ -4,7 +4,7 @@ A file has
 
     MODEL     the model of regard that it corresponds to
     ARCHITECTURES  the classes of transformers that can be imported
-    USAGE     the ordinary code for an exported folder (usage.py)
+    USAGE     the ordinary code for an exported folder (usage_example.py)
     TEMPLATE  special tokens around a text, for the tokenizer; "" if there is no vocabulary
     check(config, sizes)                  raise an error if a model of regard does not fit
     build_huggingface(config, sizes, library)  build the transformers model for a model of regard

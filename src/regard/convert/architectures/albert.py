@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.architectures import bert
 from regard.convert.weight_map import Tensors, WeightMapping, check_huggingface_supported, check_supported, same_layer
 from regard.core.data_specs import MaskedLMSpec
@@ -15,7 +15,7 @@ from regard.models.bert import Config
 
 MODEL, TEMPLATE = bert.MODEL, bert.TEMPLATE
 ARCHITECTURES = ("AlbertForMaskedLM",)
-USAGE = usage.fill_masks
+USAGE = usage_example.fill_masks
 tables, difference = bert.tables, bert.difference
 LAYER = "albert.encoder.albert_layer_groups.0.albert_layers.0"
 ATTENTION = {"q": "query", "k": "key", "v": "value", "o": "dense"}

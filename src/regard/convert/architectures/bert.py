@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.weight_map import Tensors, WeightMapping, check_huggingface_supported, check_supported, same_layer
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
@@ -17,7 +17,7 @@ from regard.models.bert import Config
 
 MODEL, TEMPLATE = "bert", "{start} $A {end}"
 ARCHITECTURES = ("BertForMaskedLM", "BertForPreTraining")
-USAGE = usage.fill_masks
+USAGE = usage_example.fill_masks
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 ATTENTION = {"q": "self.query", "k": "self.key", "v": "self.value", "o": "output.dense"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.weight_map import (
     Tensors,
     WeightMapping,
@@ -24,7 +24,7 @@ from regard.tasks.language.generate import empty_source
 
 MODEL, TEMPLATE = "gpt", "{start} $A"
 ARCHITECTURES = ("GPT2LMHeadModel", "GPT2Model")
-USAGE = usage.continue_texts
+USAGE = usage_example.continue_texts
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 
 

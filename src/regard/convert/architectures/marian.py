@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.vocabulary import MASKED_LOGIT
 from regard.convert.weight_map import (
     Tensors,
@@ -25,7 +25,7 @@ from regard.models.transformer import Config
 
 MODEL, TEMPLATE = "transformer", "$A {end}"
 ARCHITECTURES = ("MarianMTModel",)
-USAGE = usage.translate
+USAGE = usage_example.translate
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "swish"}
 MERGED = "source_vocab_size"  # name in config.json: the number of rows of the source, after those of the target
 ATTENTION = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.architectures import marian
 from regard.convert.weight_map import WeightMapping, check_supported
 from regard.core.data_specs import Seq2SeqSpec
@@ -13,7 +13,7 @@ from regard.models.transformer import Config
 
 MODEL, TEMPLATE = marian.MODEL, marian.TEMPLATE
 ARCHITECTURES = ("PegasusForConditionalGeneration",)
-USAGE = usage.translate
+USAGE = usage_example.translate
 tables, difference, finish = marian.tables, marian.difference, marian.finish
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.architectures import bert, roberta_prelayernorm
 from regard.convert.weight_map import Tensors, WeightMapping
 from regard.core.data_specs import MaskedLMSpec
@@ -13,7 +13,7 @@ from regard.models.bert import Config
 
 MODEL, TEMPLATE = bert.MODEL, bert.TEMPLATE
 ARCHITECTURES = ("RobertaForMaskedLM",)
-USAGE = usage.fill_masks
+USAGE = usage_example.fill_masks
 BASE = "roberta"
 tables, difference = bert.tables, bert.difference
 

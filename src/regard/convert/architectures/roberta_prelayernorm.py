@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.architectures import bert
 from regard.convert.weight_map import Tensors, WeightMapping, check_supported, same_layer
 from regard.core.data_specs import MaskedLMSpec
@@ -16,7 +16,7 @@ from regard.models.bert import Config
 
 MODEL, TEMPLATE = bert.MODEL, bert.TEMPLATE
 ARCHITECTURES = ("RobertaPreLayerNormForMaskedLM",)
-USAGE = usage.fill_masks
+USAGE = usage_example.fill_masks
 tables, difference = bert.tables, bert.difference
 POSITIONS, BASE = "encoder.embedding.position.table.weight", "roberta_prelayernorm"
 

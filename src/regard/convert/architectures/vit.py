@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.weight_map import (
     Tensors,
     WeightMapping,
@@ -24,7 +24,7 @@ MODEL, TEMPLATE = "vit", ""
 COLOUR, LUMINANCE = 3, (0.299, 0.587, 0.114)  # channels, and their weights in a grey image as in Pillow
 FIRST_LAYER = "tokens.project"  # its inputs are the pixels of a patch
 ARCHITECTURES = ("ViTForImageClassification",)
-USAGE = usage.classify_images
+USAGE = usage_example.classify_images
 
 
 def check(config: Config, sizes: ImageClassificationSpec) -> None:

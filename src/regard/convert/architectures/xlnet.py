@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.convert import usage
+from regard.convert import usage_example
 from regard.convert.weight_map import Tensors, WeightMapping, check_huggingface_supported, reshaped, same_layer
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
@@ -16,7 +16,7 @@ from regard.models.xlnet import Config
 
 MODEL, TEMPLATE = "xlnet", "{start} $A {end}"
 ARCHITECTURES = ("XLNetLMHeadModel",)
-USAGE = usage.fill_masks
+USAGE = usage_example.fill_masks
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh", "silu": "silu"}
 DEFAULT_CONTEXT = 512  # positions are relative, so that the model has no maximum length
 BIASES = {"u": "r_w_bias", "v": "r_r_bias", "w": "r_s_bias", "segments": "seg_embed"}

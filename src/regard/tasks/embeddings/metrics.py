@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.core.ranks import middle_ranks
+from regard.core.tied_ranks import middle_ranks
 from regard.data.builtin import word_lists
 from regard.tasks.embeddings.word_space import WordSpace
 

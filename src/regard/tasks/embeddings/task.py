@@ -24,7 +24,7 @@ from regard.core.progress import track
 from regard.core.protocols import Indices, Loss, TargetMetric
 from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
-from regard.data.hash_random import uniform
+from regard.data.counter_rng import uniform
 from regard.data.text import plain_text, token_stream, word_vectors
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.plain_text import Documents, PlainTextSource

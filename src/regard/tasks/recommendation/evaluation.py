@@ -16,8 +16,8 @@ from regard.core.errors import DataError, MissingExtra
 from regard.core.extras import require
 from regard.core.inference_mode import eval_mode
 from regard.core.protocols.recommender import ItemCatalog, RecommenderModel
-from regard.core.ranks import rank_among
 from regard.core.state_tree import map_tensors
+from regard.core.tied_ranks import rank_among
 from regard.data.builtin import films
 from regard.data.ratings.dataset import RatingsCollection
 from regard.data.ratings.history_batches import Histories, TestCase

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.core.protocols.recommender import ItemCatalog, RecommenderModel, UserBatch
-from regard.core.ranks import rank_among
+from regard.core.tied_ranks import rank_among
 from regard.layers.item_softmax import all_log_probabilities
 
 ItemScorer = Callable[[UserBatch], Tensor]  # users -> scores of all items (b n)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.core.example_statistics import record_mean, record_statistics
-from regard.core.ranks import middle_ranks, rank_among
+from regard.core.tied_ranks import middle_ranks, rank_among
 
 Array = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.core.ranks import middle_ranks, rank_among
+from regard.core.tied_ranks import middle_ranks, rank_among
 
 
 def test_middle_ranks_are_those_of_scipy():

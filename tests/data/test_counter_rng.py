@@ -1,6 +1,6 @@
 import numpy as np
 
-from regard.data.hash_random import uniform
+from regard.data.counter_rng import uniform
 
 
 def test_draws_depend_only_on_the_key():

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from regard.attention.reinforce import MovingAverage, NoBaseline, cost_to_go, entropy, reinforce_loss
+from regard.attention.policy_gradient import MovingAverage, NoBaseline, cost_to_go, entropy, reinforce_loss
 from regard.core.errors import ConfigError, ShapeError
 
 STEPS, KEYS, SAMPLES = 2, 3, 20_000

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.api.verbs import Verbs
+from regard.api.verb_methods import Verbs
 from regard.core.errors import ConfigError
 from regard.core.task import Prediction
 

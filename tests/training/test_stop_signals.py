@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from regard.training.signals import Interrupted, handle_signals
+from regard.training.stop_signals import Interrupted, handle_signals
 
 
 def test_one_signal_is_noted_and_a_second_ctrl_c_interrupts():
