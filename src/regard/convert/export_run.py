@@ -1,4 +1,4 @@
-"""Export a run to Hugging Face transformers, ONNX or CTranslate2."""
+"""Export a run to Hugging Face transformers, ONNX, CTranslate2 or a web page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import MappingProxyType
 import torch
 
 from regard.convert import huggingface, onnx
+from regard.convert.web import export_page
 from regard.core.errors import CheckpointError, ConfigError, did_you_mean
 from regard.core.extras import require
 from regard.core.files import file_sha256
@@ -78,5 +79,5 @@ def _onnx(parts: LoadedRun, out: Path) -> list[str]:
 
 
 EXPORTERS: Mapping[str, Callable[[LoadedRun, Path], list[str]]] = MappingProxyType(
-    {"huggingface": _huggingface, "onnx": _onnx, "ctranslate2": _ctranslate2}
+    {"huggingface": _huggingface, "onnx": _onnx, "ctranslate2": _ctranslate2, "web": export_page.export}
 )

@@ -22,23 +22,27 @@ from regard.core.errors import DataError, did_you_mean
 PAGE = Path(__file__).resolve().parent / "page"
 # views before and after those of the task
 FIRST_VIEWS, LAST_VIEWS = ("compare", "grid", "lines"), ("steps", "training", "positions", "embeddings")
+SERVER_RULES = "img-src data: blob:; connect-src 'self'"
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?(?:const|class|function) (\w+))", re.MULTILINE)
 
 
-def bundle(data: dict[str, Any]) -> str:
-    """Return the HTML page of data (see json_format.py or compare.py), with the views that the data names."""
+def bundle(data: dict[str, Any], *, elements: str = "", rules: str = SERVER_RULES) -> str:
+    """Return the HTML page of data (see json_format.py or compare.py), with the views that the data names.
+
+    `elements` are further HTML elements after the data, and `rules` of the content policy what the page may load.
+    """
     style = inline_text((PAGE / "style.css").read_text(encoding="utf-8"))
     shell = (PAGE / "index.html").read_text(encoding="utf-8")
     view_names = [name for run in data.get("runs", [data]) for name in run.get("views", ())]
     texts = scripts(view_names)
-    elements = "\n".join(f'<script type="module">{script}</script>' for script in texts)
+    modules = "\n".join(f'<script type="module">{script}</script>' for script in texts)
     parts = {
         "/*{style}*/": style,
         "<!--{data}-->": escape(data),
-        "<!--{scripts}-->": elements,
-        "<!--{policy}-->": content_policy([style], texts, "img-src data: blob:; connect-src 'self'"),
+        "<!--{scripts}-->": f"{elements}\n{modules}",
+        "<!--{policy}-->": content_policy([style], texts, rules),
     }
     pattern = re.compile("|".join(map(re.escape, parts)))
     return pattern.sub(lambda match: parts[match.group()], shell)
@@ -98,8 +102,9 @@ def scripts(view_names: Iterable[str] = ()) -> list[str]:
     return [_script_text(body) for body in bodies]
 
 
-def standalone_script(name: str) -> str:
-    """Return a script with a module of the page and its imports, which calls the module's `start`."""
+def standalone_script(name: str | Path) -> str:
+    """Return a script with a module and its imports, which calls the module's `start`; a name is of a module of the
+    page."""
     texts: dict[Path, str] = {}
     _visit(PAGE / name, texts, ())
     indices = {path: index for index, path in enumerate(texts)}

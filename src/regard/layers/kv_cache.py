@@ -13,6 +13,7 @@ from regard.attention.kernels.short_keys import padded_length
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import ProjectedKeys
 from regard.core.state_tree import map_tensors
+from regard.core.tracing import is_exporting
 
 COLUMNS_PER_SPARE = 16  # a copied cache gets one spare column per this many columns
 
@@ -58,7 +59,7 @@ class KV(NamedTuple):
         """Return the cache extended by `new`; without gradients it is written into spare columns."""
         if self.length == 0:
             return new
-        if new.keys.requires_grad or self.keys.requires_grad:
+        if new.keys.requires_grad or self.keys.requires_grad or is_exporting():
             keys = torch.cat([self.k.tensor, new.k.tensor], dim=2)
             return KV.of(ProjectedKeys(keys), torch.cat([self.v, new.v], dim=2), self.mask)
         return self.extend(new.k, new.v)

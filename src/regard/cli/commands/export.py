@@ -14,12 +14,15 @@ PANEL = USE
 
 def run(
     folder: Folder,
-    to: Annotated[str, typer.Option(help="huggingface, onnx or ctranslate2.")],
-    out: Annotated[Path | None, typer.Option(help="The folder to create.", show_default="RUN-huggingface, …")] = None,
+    to: Annotated[str, typer.Option(help="huggingface, onnx, ctranslate2 or web.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder to create; for web also an HTML file.", show_default="RUN-huggingface, …"),
+    ] = None,
     *,
     trust: Trust = False,
 ) -> None:
-    """Export a run to Hugging Face, ONNX or CTranslate2, after verifying that the results are equal."""
+    """Export a run to Hugging Face, ONNX or CTranslate2, verified to be equal, or to a page that runs it."""
     from regard.convert.export_run import export_run
 
     target = out if out is not None else folder.with_name(f"{folder.resolve().name}-{to}")

@@ -18,7 +18,9 @@ async function inflate(bytes) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+// Values that the model of the page computed are arrays already.
 async function decodeTile(text, count) {
+  if (text instanceof Float32Array) return text;
   const values = new Float32Array(count);
   if (text === null) return values;
   const bytes = await inflate(bytesOf(text));
@@ -28,6 +30,7 @@ async function decodeTile(text, count) {
 
 // {shape, data}: base64 of deflated bytes of float32: all highest bytes, then the next, down to the lowest -> {shape, values}
 export async function decodeFloats(packed) {
+  if (packed.values) return packed;
   const planes = await inflate(bytesOf(packed.data));
   const count = planes.length / 4;
   const words = new Uint32Array(count);
@@ -37,6 +40,7 @@ export async function decodeFloats(packed) {
 
 // {shape, data}: base64 of deflated bits, eight per byte, highest first -> one byte each, 1 = true
 async function decodeBits(packed) {
+  if (packed.values) return packed.values;
   const bytes = await inflate(bytesOf(packed.data));
   const values = new Uint8Array(packed.shape.reduce((product, size) => product * size, 1));
   for (let i = 0; i < values.length; i++) values[i] = (bytes[i >> 3] >> (7 - (i & 7))) & 1;

@@ -105,6 +105,7 @@ export const KOREAN_PHRASES = {
   "the input image": "입력 이미지",
   "the largest of {0} × {1} cells": "{0} × {1}칸 가운데 가장 큰 값",
   "the pooling query": "풀링 질의",
+  "the model of the page failed: {0}": "페이지의 모델에서 오류가 발생했습니다: {0}",
   "the server returned {0}": "서버가 {0}을(를) 반환했습니다",
   "the small image": "작은 이미지",
   "this head is switched off": "이 헤드는 꺼져 있음",

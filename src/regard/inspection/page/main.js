@@ -5,12 +5,12 @@ import { Inspection } from "./data.js";
 import { clamp, readState, writeState } from "./state.js";
 import { renderHeader } from "./header.js";
 import { sidePanel } from "./side_panel.js";
-import { createServer } from "./server.js";
+import { createConnection } from "./connection.js";
 import { language, t } from "./i18n.js";
 
 class Page {
   constructor(raw, views) {
-    Object.assign(this, { raw, views, state: readState(), server: createServer(raw, this), draft: null });
+    Object.assign(this, { raw, views, state: readState(), server: createConnection(raw, this), draft: null });
     this.setData(raw);
     for (const eventName of ["hashchange", "popstate"]) window.addEventListener(eventName, () => this.restore());
     let lastWidth = window.innerWidth;

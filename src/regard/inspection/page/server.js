@@ -161,8 +161,3 @@ export class Server {
     return this.run(this.displayed.text, noChanges());
   }
 }
-
-// Return null for a page opened from disk, which has no server.
-export function createServer(raw, page) {
-  return raw.server ? new Server(raw, page) : null;
-}

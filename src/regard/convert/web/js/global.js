@@ -1,0 +1,24 @@
+// Entry for scripts that call the engine directly, without a worker: tests and measurements.
+
+import { Engine } from "./engine.js";
+import { Tokenizer } from "./tokenizer.js";
+
+// An inspection as plain values; a map as one array of all heads.
+function plain(inspection) {
+  const maps = inspection.maps.map(({ name, queries, keys, group, title, layer, shape, heads }) => ({ name, queries, keys, group, title, layer, shape, values: heads.flatMap((head) => Array.from(head.levels[0].tiles.flat()[0])) }));
+  return { ...inspection, maps, steps: inspection.steps.length, embeddings: [], positions: null, probes: [] };
+}
+
+export function start() {
+  let engine = null;
+  globalThis.regard = {
+    load: (file) => { engine = new Engine(file); },
+    inspect: (request) => plain(engine.inspect(request)),
+    seconds: (request) => {
+      const startedAt = performance.now();
+      engine.inspect(request);
+      return (performance.now() - startedAt) / 1000;
+    },
+    tokenizer: (state) => new Tokenizer(state),
+  };
+}
