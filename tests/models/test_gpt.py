@@ -41,6 +41,15 @@ def test_decoding_invariants(position):
     assert [result for result in invariants.check_decoder(model, inputs) if not result.passed] == []
 
 
+def test_ngram_features_do_not_depend_on_the_chunks():
+    model = gpt.build(gpt.Config(layers=1, dim=16, heads=2, ngrams=500), SIZES).eval()
+    torch.nn.init.normal_(model.encoder.ngrams.table.weight)
+    target = torch.randint(SIZES.special_tokens.first_regular_id, SIZES.vocab_size, (3, 8))
+    inputs = invariants.DecoderInputs(source(3), target, SIZES.special_tokens)
+    assert [result for result in invariants.check_decoder(model, inputs) if not result.passed] == []
+    assert [result for result in invariants.check_decoder(model.for_decoding(), inputs) if not result.passed] == []
+
+
 def test_the_optimized_model_gives_the_same_logits():
     model = gpt.build(gpt.TINY, SIZES).eval()
     optimized, tokens = model.for_decoding(), torch.randint(4, 23, (2, 9))

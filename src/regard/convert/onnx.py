@@ -79,6 +79,8 @@ def programs_of(parts: LoadedRun) -> dict[str, Program]:
         return {"encoder": _encoder(model, sizes), "step": _step(model, sizes, layers=model.decoder)}
     if isinstance(model, SpeechTransformer):
         return {"encoder": _speech_encoder(model, sizes), "step": _step(model, sizes, layers=model.decoder)}
+    if isinstance(model, GPT) and model.encoder.ngrams is not None:
+        raise ConfigError("ONNX: n-gram features (model.ngrams) cannot be exported; train with model.ngrams=0")
     if isinstance(model, GPT):
         return {"step": _step(model, sizes, layers=model.encoder)}
     if isinstance(model, Bert):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.core.data_specs import SpecialTokens
 from regard.layers.dropout import Dropout
+from regard.layers.ngram_embedding import AROUND, NgramEmbedding
 from regard.layers.positions._base import PositionScheme
 
 
@@ -44,11 +45,18 @@ class WordVectors(nn.Embedding):
 
 
 class WordDropoutEmbedding(nn.Module):
-    """Tokens (…) -> features (… d), with word dropout: in training some tokens are replaced by UNK (Iyyer et al. 2015,
-    section 3)."""
+    """Tokens (b t) -> features (b t d), with word dropout: in training some tokens are replaced by UNK (Iyyer et al.
+    2015, section 3). `ngrams` is the number of rows of a hashed table of the n-grams around each token; 0: no table."""
 
     def __init__(
-        self, vocab_size: int, dim: int, *, special_tokens: SpecialTokens, dropout: float, word_dropout: float
+        self,
+        vocab_size: int,
+        dim: int,
+        *,
+        special_tokens: SpecialTokens,
+        dropout: float,
+        word_dropout: float,
+        ngrams: int = 0,
     ) -> None:
         super().__init__()
         self.table = nn.Embedding(vocab_size, dim, padding_idx=special_tokens.pad)
@@ -56,13 +64,17 @@ class WordDropoutEmbedding(nn.Module):
         nn.init.zeros_(self.table.weight[special_tokens.pad])
         self.unknown, self.word_dropout = special_tokens.unk, word_dropout
         self.dropout = Dropout(dropout)
+        self.ngrams = (
+            NgramEmbedding(ngrams, dim, patterns=AROUND, pad=special_tokens.pad, dropout=dropout) if ngrams else None
+        )
 
     def forward(self, tokens: Tensor) -> Tensor:
+        words = tokens
         if self.training and self.word_dropout:
             dropped = torch.rand(tokens.shape, device=tokens.device) < self.word_dropout
-            tokens = tokens.masked_fill(dropped, self.unknown)
-        features: Tensor = self.dropout(self.table(tokens))
-        return features
+            words = tokens.masked_fill(dropped, self.unknown)
+        features: Tensor = self.dropout(self.table(words))
+        return features if self.ngrams is None else features + self.ngrams(tokens)
 
 
 def embedding_table(vocab_size: int, dim: int, *, pad: int) -> nn.Embedding:

@@ -33,17 +33,24 @@ class NgramEmbedding(nn.Module):
     Rows start at zero, so that an n-gram that never occurs in training adds nothing (except for hash collisions).
     """
 
-    def __init__(self, rows: int, dim: int, *, patterns: tuple[Pattern, ...], pad: int, dropout: float) -> None:
+    def __init__(
+        self, rows: int, dim: int, *, patterns: tuple[Pattern, ...], pad: int, dropout: float, scale: float = 1.0
+    ) -> None:
         super().__init__()
         self.table = nn.Embedding(rows, dim)
         nn.init.zeros_(self.table.weight)
-        self.patterns, self.pad = patterns, pad
+        self.patterns, self.pad, self.scale = patterns, pad, scale
         self.dropout = Dropout(dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
         rows = torch.stack([self._rows(tokens, pattern, salt) for salt, pattern in enumerate(self.patterns)])
-        features: Tensor = self.dropout(self.table(rows)).sum(dim=0)  # (n b t d) -> (b t d)
+        features: Tensor = self.dropout(self.table(rows)).sum(dim=0) * self.scale  # (n b t d) -> (b t d)
         return features
+
+    def padding(self, tokens: Tensor) -> Tensor:
+        """Tokens (b …) -> padding (b n) of the length that the longest n-gram reads before a token."""
+        before = -min(min(pattern) for pattern in self.patterns)
+        return tokens.new_full((len(tokens), before), self.pad)
 
     def _rows(self, tokens: Tensor, pattern: Pattern, salt: int) -> Tensor:
         """Return the table row (b t) of the n-gram at each token."""

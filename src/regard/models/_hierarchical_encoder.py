@@ -47,11 +47,13 @@ class Config:
     score: str = "dot"  # attention score of the pooling: see regard list scores
     dropout: float = 0.5  # dropout of embeddings and pooled features
     word_dropout: float = 0.1  # probability of replacing a word by UNK in training
+    ngrams: int = 0  # rows of the hashed table of word n-grams; 0: no n-gram features
 
     def __post_init__(self) -> None:
         check_fields(
             self,
             at_least_1=("embedding", "dim", "attention_dim", "layers", "heads"),
+            at_least_0=("ngrams",),
             probability=("dropout", "word_dropout"),
         )
         if "blocks" in (self.encoder, self.sentence_encoder) and 2 * self.dim % self.heads:

@@ -17,7 +17,6 @@ from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.document_batch import UnitBatch, gather_first_tokens
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordDropoutEmbedding
-from regard.layers.ngram_embedding import AROUND, NgramEmbedding
 from regard.layers.packed_rnn import BidirectionalRNN
 from regard.models._hierarchical_encoder import pack
 
@@ -61,13 +60,7 @@ class BiLstmCrf(nn.Module):
             special_tokens=sizes.special_tokens,
             dropout=dropout,
             word_dropout=config.word_dropout,
-        )
-        self.ngrams = (
-            NgramEmbedding(
-                config.ngrams, config.embedding, patterns=AROUND, pad=sizes.special_tokens.pad, dropout=dropout
-            )
-            if config.ngrams
-            else None
+            ngrams=config.ngrams,
         )
         char_filters = config.filters if sizes.num_characters else 0
         self.spelling = (
@@ -86,13 +79,8 @@ class BiLstmCrf(nn.Module):
         self.dropout = Dropout(dropout)
         self.readout = TagReadout(2 * config.dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
-    def _embed(self, tokens: Tensor) -> Tensor:
-        """Tokens (b t) -> embeddings (b t d), with those of the n-grams around each token."""
-        x: Tensor = self.embedding(tokens)
-        return x if self.ngrams is None else x + self.ngrams(tokens)
-
     def forward(self, sentences: UnitBatch) -> Tensor:
-        packed = pack(concat_char_features(self._embed(sentences.tokens), self.spelling, sentences), sentences.lengths)
+        packed = pack(concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths)
         x = packed.features
         for layer in self.layers:
             x = self.dropout(layer(x, packed.packing))

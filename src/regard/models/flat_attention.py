@@ -25,9 +25,13 @@ class FlatAttention(nn.Module):
 
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
-        dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = WordDropoutEmbedding(
-            sizes.vocab_size, config.embedding, special_tokens=sizes.special_tokens, **dropout
+            sizes.vocab_size,
+            config.embedding,
+            special_tokens=sizes.special_tokens,
+            dropout=config.dropout,
+            word_dropout=config.word_dropout,
+            ngrams=config.ngrams,
         )
         self.words = HierarchyLevel(
             config.embedding, config, encoder=config.encoder, max_length=sizes.max_length, axis="document"

@@ -31,6 +31,7 @@ from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.kv_cache import KV
 from regard.layers.linear import Precision
 from regard.layers.multihead import HeadDims, MultiHeadAttention
+from regard.layers.ngram_embedding import BEFORE, NgramEmbedding
 from regard.layers.norm import PreNorm, with_norm_eps
 from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
@@ -51,6 +52,7 @@ class Config:
     position: str = "learned"  # position encoding: see regard list positions
     activation: Activation = "gelu"  # gelu_tanh is GPT-2's approximation, three times as slow on a CPU
     scale_embeddings: bool = True  # multiply embeddings by √dim; not in GPT-2
+    ngrams: int = 0  # rows of the hashed table of n-grams that end in each token; 0: no n-gram features
     bias: bool = False  # add a learned bias to the logit of each token
     eps: float = 1e-5  # added to the variance in every LayerNorm
     output: Literal["crf", "softmax"] = "crf"  # for tagging: a CRF over the tag sequence, or a softmax per tag
@@ -59,7 +61,7 @@ class Config:
         check_fields(
             self,
             at_least_1=("layers", "dim", "heads"),
-            at_least_0=("ffn_dim",),
+            at_least_0=("ffn_dim", "ngrams"),
             probability=("dropout", "attention_dropout"),
         )
         if self.dim % self.heads:
@@ -87,34 +89,44 @@ TINY = Config(layers=2, dim=16, heads=2, dropout=0.1)  # for tests
 class Encoder(nn.Module):
     """Tokens and the KV cache -> features (b t d) of each token, from all tokens up to it."""
 
-    def __init__(self, embedding: Embedding, layers: list[Block], final_norm: nn.Module) -> None:
+    def __init__(
+        self, embedding: Embedding, layers: list[Block], final_norm: nn.Module, ngrams: NgramEmbedding | None = None
+    ) -> None:
         super().__init__()
         self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), final_norm
+        self.ngrams = ngrams
 
     def forward(self, text: Padded) -> Tensor:
         """Complete texts -> features (b t d). The mask is causal, so padding on the right has no effect."""
         features, _ = self.forward_with_cache(text.tokens, self.empty_cache(text.tokens))
         return features
 
-    def forward_with_cache(self, tokens: Tensor, past: tuple[KV, ...]) -> tuple[Tensor, tuple[KV, ...]]:
-        """Tokens (b t) after those in the cache -> features (b t d), and the extended cache."""
-        x = self.embedding(tokens, past[0].position)
+    def forward_with_cache(self, tokens: Tensor, state: GPTState) -> tuple[Tensor, GPTState]:
+        """Tokens (b t) after those of the state -> features (b t d), and the state after them."""
+        x, recent = self.embedding(tokens, state.past[0].position), state.recent
+        if self.ngrams is not None and recent is not None:
+            text = torch.cat([recent, tokens], dim=1)
+            x = x + self.ngrams(text)[:, recent.shape[1] :]
+            recent = text[:, tokens.shape[1] :]
         caches = []
-        for layer, layer_past in zip(self.layers, past, strict=True):
+        for layer, layer_past in zip(self.layers, state.past, strict=True):
             x, cache = layer(x, Mask.causal(), past=layer_past)
             caches.append(cache)
-        return self.last(x), tuple(caches)
+        return self.last(x), GPTState(tuple(caches), recent)
 
-    def empty_cache(self, tokens: Tensor) -> tuple[KV, ...]:
-        """Return the cache before the first token, with the batch size of `tokens`."""
+    def empty_cache(self, tokens: Tensor) -> GPTState:
+        """Return the state before the first token, with the batch size of `tokens`."""
         like = next(self.parameters()).new_zeros(len(tokens), 0)
-        return tuple(layer.empty_cache(like) for layer in cast("Iterable[Block]", self.layers))
+        past = tuple(layer.empty_cache(like) for layer in cast("Iterable[Block]", self.layers))
+        recent = None if self.ngrams is None else self.ngrams.padding(tokens)
+        return GPTState(past, recent)
 
 
 class GPTState(NamedTuple):
-    """KV cache of each block, one row per hypothesis."""
+    """KV cache of each block, one row per hypothesis, and the last tokens if the model has n-gram features."""
 
     past: tuple[KV, ...]
+    recent: Tensor | None = None  # (b n)
 
 
 class GPT(nn.Module):
@@ -126,11 +138,11 @@ class GPT(nn.Module):
 
     def start(self, source: Padded) -> GPTState:
         """Return the state before the first token. There is no source; only its batch size is used."""
-        return GPTState(self.encoder.empty_cache(source.tokens))
+        return self.encoder.empty_cache(source.tokens)
 
     def features(self, tokens: Tensor, state: GPTState) -> tuple[Tensor, GPTState]:
-        x, past = self.encoder.forward_with_cache(tokens, state.past)
-        return x, GPTState(past)
+        x, state = self.encoder.forward_with_cache(tokens, state)
+        return x, state
 
     def forward(self, tokens: Tensor, state: GPTState) -> tuple[Tensor, GPTState]:
         x, state = self.features(tokens, state)
@@ -147,9 +159,14 @@ def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> G
     tokens = embedding_table(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)
     position = positions.build(config.position, config.dim, max_length=sizes.max_length)
     embedding = Embedding(tokens, position, dropout=config.dropout, scale=None if config.scale_embeddings else 1.0)
-    encoder = Encoder(
-        embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.final_norm(config.dim)
-    )
+    pad = sizes.special_tokens.pad
+    ngrams = None
+    if config.ngrams:
+        ngrams = NgramEmbedding(
+            config.ngrams, config.dim, patterns=BEFORE, pad=pad, dropout=config.dropout, scale=embedding.scale
+        )
+    layers = [_layer(config, position) for _ in range(config.layers)]
+    encoder = Encoder(embedding, layers, PreNorm.final_norm(config.dim), ngrams)
     with_norm_eps(encoder, config.eps)
     if not isinstance(sizes, LanguageSpec):
         return with_task_head(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)

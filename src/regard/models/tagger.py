@@ -29,7 +29,6 @@ from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
 from regard.layers.multihead import HeadDims, MultiHeadAttention
-from regard.layers.ngram_embedding import AROUND, NgramEmbedding
 from regard.layers.norm import PreNorm
 
 
@@ -78,11 +77,7 @@ class Tagger(nn.Module):
             special_tokens=sizes.special_tokens,
             dropout=dropout,
             word_dropout=config.word_dropout,
-        )
-        self.ngrams = (
-            NgramEmbedding(config.ngrams, dim, patterns=AROUND, pad=sizes.special_tokens.pad, dropout=dropout)
-            if config.ngrams
-            else None
+            ngrams=config.ngrams,
         )
         char_filters = config.filters if sizes.num_characters else 0
         self.spelling = (
@@ -116,13 +111,8 @@ class Tagger(nn.Module):
         self.dropout = Dropout(dropout)
         self.readout = TagReadout(dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
-    def _embed(self, tokens: Tensor) -> Tensor:
-        """Tokens (b t) -> embeddings (b t d), with those of the n-grams around each token."""
-        x: Tensor = self.embedding(tokens)
-        return x if self.ngrams is None else x + self.ngrams(tokens)
-
     def forward(self, sentences: UnitBatch) -> Tensor:
-        x = self.position(self.join(concat_char_features(self._embed(sentences.tokens), self.spelling, sentences)))
+        x = self.position(self.join(concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences)))
         mask = Mask.lengths(sentences.lengths, sentences.tokens.shape[1])
         for layer in self.layers:
             x, _ = layer(x, mask)

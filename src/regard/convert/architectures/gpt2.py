@@ -29,8 +29,8 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": 
 
 
 def check(config: Config, sizes: LanguageSpec) -> None:
-    """Check for learned positions and no output bias."""
-    check_supported("GPT-2", config, {"position": "learned", "score": "scaled_dot", "bias": False})
+    """Check for learned positions, no output bias and no n-gram features."""
+    check_supported("GPT-2", config, {"position": "learned", "score": "scaled_dot", "bias": False, "ngrams": 0})
 
 
 def build_huggingface(config: Config, sizes: LanguageSpec, library: Any) -> Any:

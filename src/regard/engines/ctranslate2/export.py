@@ -74,6 +74,8 @@ def _transformer(model: Transformer, sizes: Seq2SeqSpec, specs: Any) -> Any:
 
 
 def _gpt(model: GPT, sizes: LanguageSpec, specs: Any) -> Any:
+    if model.encoder.ngrams is not None:
+        raise ConfigError("CTranslate2: has no n-gram features (model.ngrams); use the native engine")
     heads = _heads(model, NoPositionBias, Rotary)
     rotary = {"rotary_dim": 0, "rotary_interleave": False} if _is_rotary(model) else {}
     spec = specs.TransformerDecoderModelSpec.from_config(
