@@ -80,7 +80,8 @@ class BiLstmCrf(nn.Module):
         self.readout = TagReadout(2 * config.dim, sizes.num_tags, CHAINS[config.output](sizes.allowed_transitions))
 
     def forward(self, sentences: UnitBatch) -> Tensor:
-        packed = pack(concat_char_features(self.embedding(sentences.tokens), self.spelling, sentences), sentences.lengths)
+        embedded = self.embedding(sentences.tokens)
+        packed = pack(concat_char_features(embedded, self.spelling, sentences), sentences.lengths)
         x = packed.features
         for layer in self.layers:
             x = self.dropout(layer(x, packed.packing))

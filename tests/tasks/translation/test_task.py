@@ -204,14 +204,6 @@ def test_encoded_sources_end_with_eos(copy_task):
     assert copy_task.max_output_lengths(source.lengths).tolist() == [16, 14]
 
 
-def test_a_text_that_is_too_long_is_an_error():
-    tokenizer = tokenizers.train(["one two three four five"], level="word", size=20)
-    rows = task_module.encode(["one", "one two"], tokenizer, eos=3, max_length=3)
-    assert rows.lengths.tolist() == [2, 3] and rows.tokens[0, 1] == 3
-    with pytest.raises(DataError, match=r"^'one two three' has 4 tokens .*at most 3"):
-        task_module.encode(["one two three"], tokenizer, eos=3, max_length=3)
-
-
 def test_examples_fit_the_model_and_readable_ones_come_first():
     tokenizer = tokenizers.train(["one two three four five"], level="word", size=20)
     pairs = [("one", "x"), ("", "x"), ("one two three four", "x"), ("one two three four five one two", "x")]
@@ -338,3 +330,28 @@ def test_a_corpus_beyond_the_memory_limit_is_mapped_with_the_same_batches(copy_t
         assert np.array_equal(in_memory_batch, mapped_batch)
         expected = copy_task.collate(in_memory_batch).source.tokens
         assert mapped.collate(in_memory_batch).source.tokens.equal(expected)
+
+
+def test_the_targets_of_similar_pairs_follow_the_source(tmp_path):
+    config = replace(SMALL, joint=True, memory=2, max_length=60)
+    task = translation.build(config)
+    task.save(tmp_path)
+    eos, loaded = task.special_tokens.eos, translation.load(config, tmp_path)
+    train = list(task.pairs["train"])
+    source = task.corpus.source.row(0).tolist()
+    own = task.vocabularies.source.encode([train[0][0]])[0]
+    assert source[: len(own) + 1] == [*own, eos]
+    assert source.count(eos) == 2
+    assert not any(text == train[0][1] for text in task.vocabularies.target.decode([source[len(own) + 1 :]]))
+    for each in (task, loaded):  # at inference the training text itself is in the memory
+        row = each.encode_sources([train[0][0]]).tokens[0].tolist()
+        assert (
+            row[len(own) + 1 :][: len(task.vocabularies.target.encode([train[0][1]])[0])]
+            == (task.vocabularies.target.encode([train[0][1]])[0])
+        )
+        assert row[-1] == eos and len(row) <= config.max_length
+
+
+def test_a_memory_needs_one_vocabulary():
+    with pytest.raises(ConfigError, match=r"memory=1 appends target texts to the sources; set data\.joint=true"):
+        Config(memory=1)

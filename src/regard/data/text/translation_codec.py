@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.data_specs import SpecialTokens
-from regard.core.errors import DataError
+from regard.core.errors import ConfigError, DataError
 from regard.core.prediction import Prediction
 from regard.core.protocols import Hypothesis
 from regard.core.protocols.text_codec import TokenRows
@@ -87,5 +87,7 @@ class TranslationCodec:
 
 
 def load(data: Mapping[str, Any], folder: Path) -> TranslationCodec:
-    """[data] section of a recipe and the run folder -> the codec."""
+    """[data] section of a recipe and the run folder -> the codec; a source with a translation memory has none."""
+    if data.get("memory"):
+        raise ConfigError("data.memory: a source with a translation memory is encoded by the task")
     return TranslationCodec(*load_tokenizers(folder, joint=data["joint"]), data["max_length"])

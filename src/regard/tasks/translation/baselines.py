@@ -10,30 +10,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from regard.data.text.translation_memory import TranslationMemory
 
-from regard.core.extras import require
-
-BLOCK_ROWS = 256  # test sentences compared with all training sentences at a time
 MAX_PAIRS = 50_000  # training pairs from which co-occurrences are counted
 Pair = tuple[str, str]
 
 
 def memory(train: Sequence[Pair], sources: Sequence[str]) -> list[str]:
     """Return the target of the nearest training source of each text."""
-    text = require("sklearn.feature_extraction.text", extra="text")
-    sparse = require("scipy.sparse", extra="text")
-    known = [source for source, _ in train]
-    vectorizers = [
-        text.TfidfVectorizer(token_pattern=r"(?u)\w+|[^\w\s]", sublinear_tf=True, dtype=np.float32),
-        text.TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, dtype=np.float32),
-    ]
-    table = sparse.hstack([vectorizer.fit_transform(known) for vectorizer in vectorizers]).tocsr()
-    queries = sparse.hstack([vectorizer.transform(sources) for vectorizer in vectorizers]).tocsr()
-    nearest: list[int] = []
-    for start in range(0, queries.shape[0], BLOCK_ROWS):
-        nearest += np.asarray((queries[start : start + BLOCK_ROWS] @ table.T).argmax(axis=1)).ravel().tolist()
-    return [train[index][1] for index in nearest]
+    return [targets[0] for targets in TranslationMemory(train).targets(sources)]
 
 
 def word_by_word(train: Sequence[Pair], sources: Sequence[str]) -> list[str]:

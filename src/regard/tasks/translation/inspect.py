@@ -18,7 +18,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Truth
 from regard.core.protocols import Decoder, Hypothesis, Padded
 from regard.data.text.alignment import Links, word_indices
-from regard.data.text.tokenizer import SPECIAL_TOKENS, TokenizerPair, TokenSpan
+from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer, TokenizerPair, TokenSpan
 from regard.tasks._shared.teacher_forcing import ablate_tokens, hypotheses_to_outputs
 from regard.tasks._shared.tokens import vocabulary_sample
 
@@ -42,7 +42,7 @@ def build_inspectable(
     target = torch.tensor([[special_tokens.bos, *best]], device=device)
     output = vocabularies.target.decode([best])[0]
     items = {
-        "source": _items(translated.text, vocabularies.source.encode_with_offsets(translated.text)),
+        "source": _source_items(translated, vocabularies.source),
         "output": _items(output, vocabularies.target.decode_with_offsets(best[:-1])),
     }
     items["read"] = (Item(vocabularies.target.token_text(special_tokens.bos), special=True), *items["output"][:-1])
@@ -101,6 +101,13 @@ class Replay:
         shorter = torch.stack([torch.cat([tokens[:i], tokens[i + 1 :]]) for i in range(size)])  # (s s-1)
         state = self.model.start(Padded(shorter, torch.full((size,), size - 1, device=tokens.device)))
         return self.model(self.target[:, :-1].expand(size, -1), state)[0]
+
+
+def _source_items(translated: TranslatedText, tokenizer: Tokenizer) -> tuple[Item, ...]:
+    """Return the tokens of the text and EOS, and the tokens of a translation memory after them."""
+    items = _items(translated.text, tokenizer.encode_with_offsets(translated.text))
+    appended = translated.source.tokens[0, len(items) :].tolist()
+    return items + tuple(Item(tokenizer.token_text(token), special=token == SpecialTokens.eos) for token in appended)
 
 
 def _items(text: str, spans: Sequence[TokenSpan]) -> tuple[Item, ...]:

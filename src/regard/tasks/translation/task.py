@@ -30,10 +30,19 @@ from regard.data import batching
 from regard.data import examples as example_splits
 from regard.data.batching import PairBatch
 from regard.data.files import text_files
-from regard.data.text import mapped_corpus, pair_corpus, pair_files, pair_sources, tokenizer, translation_codec
+from regard.data.text import (
+    mapped_corpus,
+    pair_corpus,
+    pair_files,
+    pair_sources,
+    tokenizer,
+    translation_codec,
+    translation_memory,
+)
 from regard.data.text.pair_corpus import PairCorpus
 from regard.data.text.pair_files import Languages, Pair, Pairs
 from regard.data.text.tokenizer import Level, Tokenizer, TokenizerPair
+from regard.data.text.translation_memory import TranslationMemory
 from regard.data.text.unknown_words import find_unknown_words
 from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
@@ -71,6 +80,7 @@ class Config:
     max_batch_tokens: int = 4096  # padded tokens in a batch, on its larger side
     max_length: int = 256  # maximum tokens of a sentence, end token included; longer pairs are left out and counted
     smoothing: float = 0.1  # label smoothing: share of the probability that is spread over all tokens
+    memory: int = 0  # similar training pairs whose targets follow each source; the run stores the training pairs
     max_memory_mb: int = 256  # training text up to this size is encoded in memory; more is mapped from the cache folder
     seed: int = 1  # of generated splits and of the built-in data
 
@@ -78,8 +88,11 @@ class Config:
         check_fields(
             self,
             at_least_1=("pairs", "vocab_size", "min_frequency", "max_batch_tokens", "max_length"),
+            at_least_0=("memory",),
             probability=("smoothing",),
         )
+        if self.memory and not self.joint:
+            raise ConfigError(f"memory={self.memory} appends target texts to the sources; set data.joint=true")
         if self.source == self.target:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
 
@@ -129,7 +142,9 @@ class Translation(Task):
         *,
         examples: Sequence[str] = (),
         comparison_inputs: Sequence[str] = (),
+        memory: TranslationMemory | None = None,
     ) -> None:
+        self.memory = memory
         self.config, self.vocabularies, self.special_tokens = config, vocabularies, SpecialTokens()
         self.evaluation_options = Evaluation()
         self.spec = Seq2SeqSpec(
@@ -171,9 +186,33 @@ class Translation(Task):
     def corpus(self) -> PairCorpus:
         """The training pairs as token ids."""
         train = self.pairs["train"]
+        if self.memory is not None:
+            return self._with_memory(list(train), exclude_same=True)
         if train.bytes > self.config.max_memory_mb * 2**20:
             return mapped_corpus.load_or_build(train, *self.vocabularies, folder=cache_folder() / "corpora")
         return pair_corpus.encode_in_memory(train, *self.vocabularies)
+
+    def _with_memory(self, pairs: Sequence[Pair], *, exclude_same: bool = False) -> PairCorpus:
+        """Pairs -> their tokens; the targets of similar training pairs follow each source if there is a memory."""
+        pairs = [pair for pair in pairs if pair[0].strip() and pair[1].strip()] if self.memory else pairs
+        corpus = pair_corpus.encode_in_memory(pairs, *self.vocabularies)
+        if self.memory is None:
+            return corpus
+        parts = self._memory_rows([source for source, _ in pairs], exclude_same=exclude_same)
+        sources = [self._append(corpus.source.row(i).tolist(), part) for i, part in enumerate(parts)]
+        return corpus._replace(source=pair_corpus.to_ragged(sources))
+
+    def _memory_rows(self, texts: Sequence[str], *, exclude_same: bool = False) -> list[list[list[int]]]:
+        """Texts -> the tokens of the targets of the most similar training pairs of each."""
+        assert self.memory is not None
+        similar = self.memory.targets(texts, count=self.config.memory, exclude_same=exclude_same)
+        flat = iter(self.vocabularies.target.encode([target for targets in similar for target in targets]))
+        return [[next(flat) for _ in targets] for targets in similar]
+
+    def _append(self, row: list[int], targets: Sequence[Sequence[int]]) -> list[int]:
+        """Source row and rows of the memory -> one row, EOS between them, cut at the maximum length."""
+        joined = [*row, *(token for target in targets for token in (self.special_tokens.eos, *target))]
+        return joined[: max(len(row), self.config.max_length - 1)]
 
     def data_warnings(self) -> list[str]:
         limit = min(self.config.max_length, self.config.max_batch_tokens)
@@ -237,7 +276,7 @@ class Translation(Task):
         predictions = iter(self.predict(model, fitting_texts, Options(), decoding))
         hypotheses = [next(predictions)[0].text if fit else "" for fit in fits]
         scores = metrics.compute_metrics(hypotheses, [target for _, target in pairs], tokenize=self.bleu_tokenizer)
-        encoded = pair_corpus.encode_in_memory(pairs, *self.vocabularies)
+        encoded = self._with_memory(pairs)
         loss = loss_per_token(
             model, encoded, self.special_tokens, max_length=self.config.max_length, budget=self.config.max_batch_tokens
         )
@@ -275,7 +314,12 @@ class Translation(Task):
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> padded source rows `w1 … wn EOS`; a text longer than the model's maximum is an error."""
-        return encode(texts, self.vocabularies.source, eos=self.special_tokens.eos, max_length=self.spec.max_length)
+        eos, max_length = self.special_tokens.eos, self.spec.max_length
+        rows = translation_codec.encode(texts, self.vocabularies.source, eos_id=eos, max_length=max_length)
+        if self.memory is not None:
+            parts = self._memory_rows(texts)
+            rows = [[*self._append(row[:-1], part), eos] for row, part in zip(rows, parts, strict=True)]
+        return batching.pad(rows)
 
     def max_output_lengths(self, lengths: Tensor) -> Tensor:
         """Lengths of source rows (b) -> the maximum number of tokens of their translations (b)."""
@@ -353,6 +397,8 @@ class Translation(Task):
         names = translation_codec.tokenizer_files(joint=self.config.joint)
         for name, vocabulary in zip(names, self.vocabularies, strict=False):
             vocabulary.save(folder / name)
+        if self.memory is not None:
+            self.memory.save(folder)
         for name, texts in (("examples.json", self.examples), ("probes.json", self.comparison_inputs)):
             write_text(folder / name, json.dumps(texts, indent=1, ensure_ascii=False) + "\n")
 
@@ -381,7 +427,10 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     vocabularies = TokenizerPair(tokenizers[0], tokenizers[-1])
     check_length_limit(pairs["valid"], vocabularies, max_length=config.max_length)
     examples = example_sources(pairs["valid"], vocabularies.source, max_length=config.max_length)
-    return Translation(config, vocabularies, examples=examples[:NUM_EXAMPLES], comparison_inputs=examples)
+    memory = TranslationMemory(list(pairs["train"])) if config.memory else None
+    return Translation(
+        config, vocabularies, examples=examples[:NUM_EXAMPLES], comparison_inputs=examples, memory=memory
+    )
 
 
 def load(config: Config, folder: Path) -> Translation:
@@ -391,12 +440,8 @@ def load(config: Config, folder: Path) -> Translation:
         TokenizerPair(*translation_codec.load_tokenizers(folder, joint=config.joint)),
         examples=text_corpus.read_examples(folder),
         comparison_inputs=text_corpus.read_examples(folder, "probes.json"),
+        memory=translation_memory.load(folder) if config.memory else None,
     )
-
-
-def encode(texts: Sequence[str], tokenizer: Tokenizer, *, eos: int, max_length: int) -> Padded:
-    """Texts -> padded source rows `w1 … wn EOS`; a text of more than `max_length` tokens is an error."""
-    return batching.pad(translation_codec.encode(texts, tokenizer, eos_id=eos, max_length=max_length))
 
 
 def check_length_limit(pairs: Iterable[Pair], vocabularies: TokenizerPair, *, max_length: int) -> None:
