@@ -13,9 +13,19 @@ from regard.inspection.report import target_of
 from regard.training.load_run import load_run
 
 TEXTS = {
+    "classification": [
+        "I loved it. Dr. Kim said no! The soup\nwas cold, e.g. frozen…",
+        "한국어 문장이다.다음 문장이다. 끝",
+        "one",
+    ],
+    "tagging": ["Maria Kim doesn't live in Seoul 3.5% 한국 🍎", "a"],
     "translation": ["My father buys three apples in the market.", "Zoë eats\tan unknown fruit 🍎!", "a"],
 }
-CHANGED = {"translation": (("decoder.layers.1.cross_attn", 2), ("source", 1))}  # a head and an item
+CHANGED = {
+    "classification": (("words.pool", 0), ("words.0", 1)),
+    "tagging": (("layers.1.self_attn", 2), ("sentence", 1)),
+    "translation": (("decoder.layers.1.cross_attn", 2), ("source", 1)),
+}  # a head and an item
 
 
 @pytest.fixture(scope="module", params=sorted(TEXTS))

@@ -133,7 +133,8 @@ function firstMap(maps, answered) {
 export function inspectionOf(recorder, part) {
   const { model, changes } = recorder;
   const context = { model, changes, axes: part.axes };
-  const entries = [...recorder.entries.values()];
+  const modules = [...new Set([...recorder.entries.values()].map(({ module }) => module))];
+  const entries = [...recorder.entries.values()].sort((a, b) => modules.indexOf(a.module) - modules.indexOf(b.module) || a.row - b.row);
   const layers = new Map();
   const maps = entries.map((entry) => {
     const map = mapOf(entry, context);

@@ -217,6 +217,23 @@ function scatter(x, axis, index, source) {
   return tensor(x.shape, out);
 }
 
+// New tensor in which source entries are added to the entries named by index.
+function scatterAdd(x, axis, index, source) {
+  const at = axisOf(axis, x.shape.length);
+  const [strides, own, values] = [x, index, source].map(({ shape }) => stridesOf(shape));
+  const out = x.data.slice();
+  for (let i = 0; i < index.data.length; i++) {
+    let [to, from] = [0, 0];
+    for (let k = 0; k < strides.length; k++) {
+      const position = Math.floor(i / own[k]) % index.shape[k];
+      to += (k === at ? index.data[i] : position) * strides[k];
+      from += position * values[k];
+    }
+    out[to] += source.data[from];
+  }
+  return tensor(x.shape, out);
+}
+
 function pad(x, sizes, value = 0) {
   let result = x;
   for (let i = 0; 2 * i < sizes.length; i++) {
@@ -342,6 +359,7 @@ export const OPERATORS = {
   "aten.index_select": indexSelect,
   "aten.gather": gather,
   "aten.scatter": scatter,
+  "aten.scatter_add": scatterAdd,
   "aten._softmax": (x, axis) => normalize(x, axis, false),
   "aten._log_softmax": (x, axis) => normalize(x, axis, true),
   "aten.relu": (x) => each(x, (v) => Math.max(0, v)),

@@ -1,5 +1,7 @@
 // The tasks that the page can run, by name.
 
+import { Classification } from "./tasks/classification.js";
+import { Tagging } from "./tasks/tagging.js";
 import { Translation } from "./tasks/translation.js";
 
-export const TASKS = { translation: Translation };
+export const TASKS = { classification: Classification, tagging: Tagging, translation: Translation };
