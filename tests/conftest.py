@@ -72,8 +72,11 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def browser_path() -> str:
-    """Return the path of Chromium; skip the test if it is missing, or fail it if CI=true."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+    """Return the path of Chromium; skip the test if it is missing, or fail it if CI=true.
+
+    The headless shell is the same engine without the browser's own window, which costs more than most test pages.
+    """
+    for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
         path = shutil.which(name)
         if path:
             return path
