@@ -22,7 +22,6 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from test_served import client, served_runs  # noqa: F401  # fixtures: a server with a run of every task
 
 from regard.core.registry import find, registered_names
 from regard.serve import requests as serve_requests
@@ -43,13 +42,13 @@ def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def document(client: Any) -> Any:  # noqa: F811
+def document(client: Any) -> Any:
     """The OpenAPI document of the server."""
     return schemathesis.openapi.from_dict(client.get("/openapi.json").json())
 
 
 @pytest.mark.parametrize(("method", "path", "mode"), CASES, ids=str)
-def test_generated_requests_conform(method: str, path: str, mode: Any, client: Any, document: Any) -> None:  # noqa: F811
+def test_generated_requests_conform(method: str, path: str, mode: Any, client: Any, document: Any) -> None:
     if path not in set(document):
         pytest.skip(f"{path}: no run with the defaults of its task has this verb")
     operation = document[path][method]

@@ -13,7 +13,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
-from test_served import TASKS, client, first_input, send, served_runs  # noqa: F401  # two of them are fixtures
+from served_cases import first_input, send
+from task_cases import TASKS
 
 BODIES = {
     "nothing": b"",
@@ -48,20 +49,20 @@ FALSE_SIZE = (2**31 - 1).to_bytes(4, "big") * 2  # width and height in the heade
 
 
 @pytest.mark.parametrize("content", BODIES.values(), ids=BODIES.keys())
-def test_invalid_bodies_are_refused(content: bytes, client: Any, served_runs: Any) -> None:  # noqa: F811
+def test_invalid_bodies_are_refused(content: bytes, client: Any, served_runs: Any) -> None:
     for path in [*(f"/v1/{served.verbs[0]}" for served in served_runs.values()), "/v1/look", "/api/look"]:
         response = client.post(path, content=content, headers=JSON_HEADERS)
         assert response.status_code in (400, 404, 422), (path, response.text)
         assert "\n" not in response.json()["error"] and len(response.json()["error"]) < 500
 
 
-def test_a_too_large_body_is_refused(client: Any, served_runs: Any) -> None:  # noqa: F811
+def test_a_too_large_body_is_refused(client: Any, served_runs: Any) -> None:
     response = client.post("/v1/translate", content=b"x" * 12_000_001, headers=JSON_HEADERS)
     assert response.status_code == 413 and "at most 12,000,000 bytes" in response.json()["error"]
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_unusual_texts(name: str, served_runs: Any, client: Any) -> None:  # noqa: F811
+def test_unusual_texts(name: str, served_runs: Any, client: Any) -> None:
     for text in TEXTS:
         response = send(client, served_runs[name], inputs=[text])
         assert response.status_code in (200, 422), (text, response.text)
@@ -86,8 +87,8 @@ def damaged(content: bytes) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", TASKS)
 def test_damaged_files_are_refused_and_deleted(
     name: str,
-    served_runs: Any,  # noqa: F811
-    client: Any,  # noqa: F811
+    served_runs: Any,
+    client: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 from fastapi.testclient import TestClient
-from test_tasks import config_of
+from served_cases import SHORT_OPTIONS, send
+from task_cases import TASKS
 
-from regard.api.run import Run
 from regard.core.errors import DataError
-from regard.core.registry import find, registered_names
 from regard.core.task import Task
-from regard.serve.app import create_app
 from regard.serve.model_runtime import ServedRun
 from regard.serve.openapi import to_json_schema
 from regard.serve.requests import options_schema
-from regard.tasks import compatible_models
-from regard.training import recipe as recipes
-from regard.training.load_run import LoadedRun
 
-TASKS = registered_names("regard.tasks")
-# Options for short outputs; untrained models would generate much more.
-SHORT_OPTIONS = {"language": {"tokens": 4}, "music": {"seconds": 1}, "image_generation": {"n": 1}}
 SECRET = "content of a file on the server"
 opened: list[str] = []
 
@@ -39,44 +29,6 @@ opened: list[str] = []
 def record_opened_files() -> None:
     """Record the path of every file that is opened from now on."""
     sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
-
-
-@pytest.fixture(scope="module")
-def served_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ServedRun]:
-    """Untrained runs of every task, each with the first compatible model."""
-    runs = {}
-    for name in TASKS:
-        folder = tmp_path_factory.mktemp(name)
-        module = find("regard.tasks", name)
-        module.build(config_of(name)).save(folder)
-        torch.manual_seed(0)
-        task = module.load(config_of(name), folder)
-        network = find("regard.models", compatible_models(module.SPEC)[0])
-        model = network.build(network.TINY, task.spec).eval()
-        runs[name] = ServedRun(name, Run(LoadedRun(folder, recipes.read(name), task, model)))
-    return runs
-
-
-@pytest.fixture(scope="module")
-def client(served_runs: dict[str, ServedRun]) -> TestClient:
-    """One server of all runs."""
-    return TestClient(
-        create_app(list(served_runs.values())), base_url="http://127.0.0.1", raise_server_exceptions=False
-    )
-
-
-def first_input(served: ServedRun) -> Any:
-    """Return the first example of a run as JSON: a file with its content."""
-    example = served.run.task.examples[0]
-    if Path(example).suffix in served.input_suffixes:
-        return {"file": base64.b64encode(Path(example).read_bytes()).decode(), "name": Path(example).name}
-    return example
-
-
-def send(client: TestClient, served: ServedRun, **fields: Any) -> Any:
-    options = SHORT_OPTIONS.get(served.name, {})
-    body = {"run": served.name, "inputs": [first_input(served)], "options": options, **fields}
-    return client.post(f"/v1/{served.verbs[0]}", json=body)
 
 
 @pytest.mark.parametrize("name", TASKS)

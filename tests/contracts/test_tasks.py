@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from task_cases import TASKS, ShortOutputs, build_task, config_of
 
 from regard.attention.record import attention_modules, record
 from regard.core import checksums, extras
@@ -19,23 +19,15 @@ from regard.core import config as configs
 from regard.core.describe import describe, source_path
 from regard.core.example_statistics import collect_statistics
 from regard.core.inspectable import AxisRef, Inspectable
-from regard.core.registry import find, registered_names
+from regard.core.registry import find
 from regard.core.state_tree import map_tensors
 from regard.core.task import Task
 from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 
-TASKS = registered_names("regard.tasks")
 PAIRS = [(task, model) for task in TASKS for model in compatible_models(find("regard.tasks", task).SPEC)]
 MAX_STEPS = 120  # within which two examples are learned
-
-
-class ShortOutputs(DecodingStrategy):
-    """The strategy of a recipe with at most 6 output tokens; an untrained model would generate many more."""
-
-    def __call__(self, *args: Any, limits: torch.Tensor, **kwargs: Any) -> Any:
-        return super().__call__(*args, limits=limits.clamp(max=6), **kwargs)
 
 
 class Case(NamedTuple):
@@ -48,30 +40,6 @@ class Case(NamedTuple):
 
 
 SHARE = re.compile(r"(.*_)?(accuracy|exact|pointing|precision|recall|f1|ap|ap50|hr|ndcg|mrr|auc)\b")  # 0 to 1
-
-
-def config_of(name: str) -> Any:
-    """Return the TINY config of the task, or else the data settings of its demo."""
-    module = find("regard.tasks", name)
-    if hasattr(module, "TINY"):
-        return module.TINY
-    return recipes.read(name, settings=[setting for setting in module.DEMO if setting.startswith("data.")]).task.config
-
-
-@lru_cache
-def build_task(name: str) -> Task:
-    task: Task = find("regard.tasks", name).build(config_of(name))
-    return task
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Task name -> the folder in which the task was saved."""
-    paths = {}
-    for name in TASKS:
-        paths[name] = tmp_path_factory.mktemp(name.replace(".", "_"))
-        build_task(name).save(paths[name])
-    return paths
 
 
 @pytest.fixture(params=PAIRS, ids="-".join)

@@ -5,6 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
+from functools import cache
+
+
+@cache
+def context_of(browser, locale, offline):
+    """Return the browser context that the pages of this locale share: a context per page would take twice the time."""
+    return browser.new_context(locale=locale, offline=offline)
 
 
 @contextmanager
@@ -12,9 +19,11 @@ def opened(
     browser, address, *, fragment="", width=1280, height=900, scheme="light", offline=True, expected="", locale="en-US"
 ):
     """Open a page and wait until it is drawn. It may only request its own address, and log no error but `expected`."""
-    screen = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
-    context = browser.new_context(**screen, offline=offline, locale=locale)
+    context = context_of(browser, locale, offline)
+    context.set_offline(offline)  # a test may have changed it
     page = context.new_page()
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme=scheme)
     errors, requests = [], []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -29,7 +38,9 @@ def opened(
         home = address.rstrip("/")
         assert [url for url in requests if not url.startswith((home, "data:", "blob:"))] == []
     finally:
-        context.close()
+        if page.url.startswith(("file:", "http:")):
+            page.evaluate("localStorage.clear()")
+        page.close()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from browser import opened
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from test_tasks import TASKS, ShortOutputs, build_task, config_of
+from task_cases import TASKS, ShortOutputs, build_task, config_of
 
 from regard.attention.record import attention_modules
 from regard.core.registry import find
@@ -61,6 +62,7 @@ def figures(target, text, result):
     evidence = faithfulness.gather_evidence(target.model, inspectable, [item.keys for item in short])
     maps = {item.name: item for item in result.maps}
 
+    @cache
     def measure(name, head):
         drawn = maps[name]
         if is_long(drawn.weights):
