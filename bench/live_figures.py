@@ -1,8 +1,7 @@
-"""The live figures of the site: python bench/live_figures.py [NAME…] trains small models and looks into each.
+"""Live figures of the site: python bench/live_figures.py [NAME…] trains small models and inspects one input of each.
 
-What is kept in docs/figures is the data of an explorer's page, without what its page of the site does not show; the
-site makes the page of it (bench/site_hooks.py). Models are trained on built-in data in a folder that is thrown away,
-about ten minutes of one core for all.
+docs/figures stores the data of explorer pages, without parts that the site does not show; bench/site_hooks.py creates
+the pages. Models are trained on built-in data in a temporary folder, about ten minutes of one core for all.
 """
 
 from __future__ import annotations
@@ -33,33 +32,33 @@ WORDS = (
 
 
 class Figure(NamedTuple):
-    """A model, how it is trained, and what is kept of what it shows: steps of all heads or of the first map only."""
+    """A model, its training, the inspected input, and the optional parts that are stored: "steps", "positions"."""
 
     task: str
     settings: tuple[str, ...]
     steps: int
-    given: str = SENTENCE
-    kept: tuple[str, ...] = ()
+    text: str = SENTENCE  # empty: the first test image
+    stored_parts: tuple[str, ...] = ()
 
 
-def translator(name: str, *settings: str, steps: int, kept: tuple[str, ...] = ()) -> Figure:
-    """A small model of the built-in English to Korean."""
-    return Figure("translation", (f"model={name}", *TRANSLATION, *COSINE, *settings), steps, kept=kept)
+def translator(name: str, *settings: str, steps: int, stored_parts: tuple[str, ...] = ()) -> Figure:
+    """Return the figure of a small model of the built-in English-Korean pairs."""
+    return Figure("translation", (f"model={name}", *TRANSLATION, *COSINE, *settings), steps, stored_parts=stored_parts)
 
 
 FIGURES = {
     "transformer": translator(
         *("transformer", "model.layers=2", "model.dim=48", "model.ffn_dim=96", "model.heads=4"),
         steps=1500,
-        kept=("steps", "positions"),
+        stored_parts=("steps", "positions"),
     ),
-    "bahdanau": translator("bahdanau", *RECURRENT, "model.encoder=32", steps=1200, kept=("steps",)),
+    "bahdanau": translator("bahdanau", *RECURRENT, "model.encoder=32", steps=1200, stored_parts=("steps",)),
     "luong": translator("luong", *RECURRENT, steps=1200),
     "levels": Figure(
         "classification",
         ("model.dim=16", "model.attention_dim=32", "model.gate=-2.0", *COSINE, "training.optimizer.lr=0.003"),
         steps=900,
-        given=WORDS,
+        text=WORDS,
     ),
     "local": Figure(
         "images",
@@ -68,7 +67,7 @@ FIGURES = {
             *("model.query_block=[4, 4]", "model.memory_block=[4, 4]", *COSINE, "training.optimizer.lr=0.003"),
         ),
         steps=1500,
-        given="",
+        text="",
     ),
     "hard": Figure(
         "captioning",
@@ -77,7 +76,7 @@ FIGURES = {
             *("model.score=scaled_dot", "data.scenes=4000", *COSINE, "training.optimizer.lr=0.002", "decoding=greedy"),
         ),
         steps=1200,
-        given="",
+        text="",
     ),
 }
 READING = (
@@ -85,53 +84,53 @@ READING = (
     *("model.layers=2", "model.dim=48", "model.heads=4", "model.dropout=0.0", "training.optimizer.lr=0.003", *COSINE),
 )
 FIGURES |= {
-    "next": Figure(
-        "language", ("model=gpt", *READING), steps=500, given="The film lasts 62 minutes. The direction was"
-    ),
+    "next": Figure("language", ("model=gpt", *READING), steps=500, text="The film lasts 62 minutes. The direction was"),
     "gap": Figure(
         "masked_language",
         ("model=bert", *READING, "model.position=rotary", "model.segments=0"),
         steps=400,
-        given="The film lasts 62 [MASK]. It is [MASK] an old sailor.",
+        text="The film lasts 62 [MASK]. It is [MASK] an old sailor.",
     ),
 }
 COMPARED = {"lineage": ("bahdanau", "luong", "transformer")}
 
 
-def looked(figure: Figure, folder: Path) -> Inspection:
-    """Train, and look at the input; of image tasks at the first image of the test data."""
-    text = folder.with_suffix(".txt")
-    text.write_text("\n".join(review.text for review in reviews.generate("train", 2000, language="en", seed=1)) + "\n")
-    replaced = [setting.replace("{text}", str(text)) for setting in figure.settings]
+def train_and_inspect(figure: Figure, folder: Path) -> Inspection:
+    """Train the model and inspect its input; for image tasks, the first image of the test data."""
+    corpus = folder.with_suffix(".txt")
+    corpus.write_text(
+        "\n".join(review.text for review in reviews.generate("train", 2000, language="en", seed=1)) + "\n"
+    )
+    replaced = [setting.replace("{text}", str(corpus)) for setting in figure.settings]
     settings = [*replaced, f"training.steps={figure.steps}", f"training.evaluation.every={figure.steps}"]
     run: Any = regard.train(figure.task, settings, out=folder)
-    raw_input = figure.given
+    raw_input = figure.text
     if not raw_input:
         part = run.task.collection.split("test")
-        (folder / "given.png").write_bytes(
+        (folder / "input.png").write_bytes(
             encode_png(part.pixels[part.indices[0]] if hasattr(part, "indices") else part.pixels[0])
         )
-        raw_input = str(folder / "given.png")
+        raw_input = str(folder / "input.png")
     print(run.evaluate("valid"), flush=True)
     inspection: Inspection = run.look(raw_input).inspection
     return replace(inspection, facts={key: value for key, value in inspection.facts.items() if key != "seconds"})
 
 
-def slim(inspection: Inspection, kept: Iterable[str] = ()) -> Inspection:
-    """Without what is large and not shown: steps but those of the first map, tables of the model, further outputs."""
+def without_large_parts(inspection: Inspection, stored_parts: Iterable[str] = ()) -> Inspection:
+    """Remove large parts that are not shown: steps of other maps, parameter tables, and outputs after the second."""
     first = inspection.primary_map
     steps = tuple(step for step in inspection.steps if first is not None and step.map == first.name)
     return replace(
         inspection,
-        steps=steps if "steps" in kept else (),
-        positions=inspection.positions if "positions" in kept else None,
+        steps=steps if "steps" in stored_parts else (),
+        positions=inspection.positions if "positions" in stored_parts else None,
         embeddings=(),
         outputs=inspection.outputs[:2],
     )
 
 
 def write(name: str, data: dict[str, Any]) -> None:
-    """One file of docs/figures."""
+    """Write one file of docs/figures."""
     OUT.mkdir(exist_ok=True)
     path = OUT / f"{name}.json"
     path.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
@@ -139,17 +138,17 @@ def write(name: str, data: dict[str, Any]) -> None:
 
 
 def main(*names: str) -> None:
-    """Figures by name, or all of them."""
+    """Create the named figures, or all of them."""
     selected = names or (*FIGURES, *COMPARED)
     inspections: dict[str, Inspection] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in dict.fromkeys(part for name_ in selected for part in COMPARED.get(name_, (name_,))):
-            inspections[name] = looked(FIGURES[name], Path(folder) / name)
+            inspections[name] = train_and_inspect(FIGURES[name], Path(folder) / name)
             if name in selected and name != "luong":
-                write(name, to_json(slim(inspections[name], FIGURES[name].kept)))
+                write(name, to_json(without_large_parts(inspections[name], FIGURES[name].stored_parts)))
         for name, parts in COMPARED.items():
             if name in selected:
-                write(name, to_page([slim(inspections[part]) for part in parts]))
+                write(name, to_page([without_large_parts(inspections[part]) for part in parts]))
 
 
 if __name__ == "__main__":

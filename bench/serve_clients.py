@@ -1,6 +1,9 @@
-"""Clients of a server, many at a time in one process: each sends a request, waits for the answer, compares it with what
-the run answers alone, and sends the next. They share the machine with the server, so they cost little: plain sockets
-and one epoll. Every answer is compared; one whose bytes came before is not parsed again."""
+"""Concurrent clients of a server in one process.
+
+Each client sends a request, waits for the response, compares its texts with those that the run predicts without a
+server, and sends the next request. The clients share the machine with the server, so they use little CPU time: plain
+sockets and one epoll. Every response is compared; responses with the same bytes are parsed once.
+"""
 
 from __future__ import annotations
 
@@ -12,199 +15,200 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-AGAIN = re.compile(rb"retry-after: *(\d+)", re.IGNORECASE)
-PATIENCE = 120.0  # seconds after which an answer is lost
-ASIDE = 0.5  # seconds between two looks at who has waited too long, or may come again
-PARSED = 20_000  # answers that are known by their bytes, at most
-HEADS = 1_000
+CONTENT_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+RETRY_AFTER = re.compile(rb"retry-after: *(\d+)", re.IGNORECASE)
+TIMEOUT_S = 120.0  # after which a response counts as lost
+POLL_S = 0.5  # between two checks for timeouts and for clients whose pause has ended
+MAX_PARSED = 20_000  # cached texts of responses
+MAX_HEADS = 1_000  # cached heads of responses
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request as it goes over the wire, and the answer that it must get."""
+class ExpectedResponse:
+    """The bytes of a request, and the texts that the response must have."""
 
-    content: bytes
-    wanted: list[str]
+    request: bytes
+    texts: list[str]
 
 
 @dataclass
-class Heard:
-    """What became of the requests."""
+class LoadResult:
+    """Response times, and the numbers of requests that were refused, lost or answered with other texts."""
 
-    seconds: list[float] = field(default_factory=list)  # of each that was answered
-    refused: int = 0  # told to come again
-    lost: int = 0  # no answer, or half of one
-    wrong: Counter[str] = field(default_factory=Counter)  # of which "of another": the response of another request
-    example: str = ""  # of what is wrong
+    seconds: list[float] = field(default_factory=list)  # per request with a response
+    refused: int = 0  # status 429 or 503
+    lost: int = 0  # no response, or an incomplete one
+    wrong: Counter[str] = field(default_factory=Counter)  # "of another": the texts belong to another request
+    example: str = ""  # of a wrong response
 
-    def worst(self, share: float) -> float:
-        """The time within which this share of the requests was answered."""
+    def quantile(self, share: float) -> float:
+        """Return the time within which this share of the requests had a response."""
         ordered = sorted(self.seconds)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
 @dataclass(frozen=True)
 class Head:
-    """The first lines of an answer, read."""
+    """The parsed head of a response."""
 
     status: int
-    length: int  # bytes behind it
-    again: int  # seconds after which to come again
-    closes: bool  # the connection ends with this answer
+    length: int  # bytes of the body
+    retry_after_s: int
+    closes: bool  # the server closes the connection after this response
 
 
 class Client:
-    """One who asks: a connection, which request is under way, and what has come of its answer."""
+    """A connection, the index of its current request, and the bytes of the response so far."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number  # of the next request
+    def __init__(self, index: int) -> None:
+        self.index = index  # of the next request
         self.connection: socket.socket | None = None
-        self.come = b""
-        self.begun = 0.0
-        self.rests = 0.0  # until when it does not ask
+        self.received = b""
+        self.sent_at = 0.0
+        self.paused_until = 0.0
 
     def close(self) -> None:
-        """Without a connection."""
+        """Close the connection and discard an incomplete response."""
         if self.connection is not None:
             self.connection.close()
-        self.connection, self.come = None, b""
+        self.connection, self.received = None, b""
 
 
 def request(address: tuple[str, int], verb: str, body: bytes) -> bytes:
-    """The bytes of a request to a verb."""
+    """Return the bytes of a request to a verb."""
     head = f"POST /v1/{verb} HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\n"
     return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def load(address: tuple[str, int], asked: list[Asked], *, clients: int, seconds: float) -> Heard:
-    """So many clients for so long; each begins with another of the requests."""
-    return Load(address, asked, seconds).run([Client(number) for number in range(clients)])
+def load(address: tuple[str, int], expected: list[ExpectedResponse], *, clients: int, seconds: float) -> LoadResult:
+    """Send requests from this many clients for this many seconds; each client starts with another request."""
+    return Load(address, expected, seconds).run([Client(index) for index in range(clients)])
 
 
 class Load:
-    """Clients that ask a server until their time is over."""
+    """Clients that send requests to a server until the time is over."""
 
-    def __init__(self, address: tuple[str, int], asked: list[Asked], seconds: float) -> None:
-        self.address, self.asked, self.heard = address, asked, Heard()
-        self._answers = {tuple(each.wanted) for each in asked}
-        self._seconds, self._ends = seconds, 0.0
+    def __init__(self, address: tuple[str, int], expected: list[ExpectedResponse], seconds: float) -> None:
+        self.address, self.expected, self.result = address, expected, LoadResult()
+        self._known_texts = {tuple(response.texts) for response in expected}
+        self._seconds, self._ends_at = seconds, 0.0
         self._epoll = select.epoll()
-        self._waiting: dict[int, Client] = {}  # for an answer, by the number of the connection
-        self._resting: list[Client] = []
+        self._waiting: dict[int, Client] = {}  # clients that wait for a response, by file descriptor
+        self._paused: list[Client] = []
         self._heads: dict[bytes, Head] = {}
         self._parsed: dict[bytes, list[str]] = {}
 
-    def run(self, clients: list[Client]) -> Heard:
-        """Until the last of them has its answer."""
-        self._ends = time.monotonic() + self._seconds
+    def run(self, clients: list[Client]) -> LoadResult:
+        """Run until every client has the response of its last request."""
+        self._ends_at = time.monotonic() + self._seconds
         with self._epoll:
             for client in clients:
-                self._ask(client)
-            aside = 0.0
-            while self._waiting or self._resting:
-                for number, _ in self._epoll.poll(ASIDE):
-                    self._read(self._waiting[number])
+                self._send(client)
+            next_check = 0.0
+            while self._waiting or self._paused:
+                for descriptor, _ in self._epoll.poll(POLL_S):
+                    self._receive(self._waiting[descriptor])
                 now = time.monotonic()
-                if now > aside:
-                    aside = now + ASIDE
-                    self._look_aside(now)
-        return self.heard
+                if now > next_check:
+                    next_check = now + POLL_S
+                    self._check_times(now)
+        return self.result
 
-    def _ask(self, client: Client) -> None:
-        """The next request, while there is time."""
-        client.begun = time.monotonic()
-        if client.begun >= self._ends:
+    def _send(self, client: Client) -> None:
+        """Send the next request, or close the connection if the time is over."""
+        client.sent_at = time.monotonic()
+        if client.sent_at >= self._ends_at:
             client.close()
             return
         try:
             if client.connection is None:
-                client.connection = socket.create_connection(self.address, PATIENCE)
+                client.connection = socket.create_connection(self.address, TIMEOUT_S)
                 client.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._epoll.register(client.connection, select.EPOLLIN)
-            client.connection.sendall(self.asked[client.number % len(self.asked)].content)
+            client.connection.sendall(self.expected[client.index % len(self.expected)].request)
             self._waiting[client.connection.fileno()] = client
         except OSError:
             self._lose(client)
 
     def _lose(self, client: Client) -> None:
-        """No answer to this request; on with the next, on a new connection, a little later."""
-        self.heard.lost += 1
-        client.number += 1
+        """Count a lost response; the client sends its next request on a new connection after a pause."""
+        self.result.lost += 1
+        client.index += 1
         if client.connection is not None:
             self._waiting.pop(client.connection.fileno(), None)
         client.close()
-        self._rest(client, ASIDE)
+        self._pause(client, POLL_S)
 
-    def _rest(self, client: Client, seconds: float) -> None:
-        client.rests = time.monotonic() + seconds
-        self._resting.append(client)
+    def _pause(self, client: Client, seconds: float) -> None:
+        client.paused_until = time.monotonic() + seconds
+        self._paused.append(client)
 
-    def _look_aside(self, now: float) -> None:
-        """Who has waited too long, and who may come again."""
-        for client in [one for one in self._waiting.values() if now - one.begun > PATIENCE]:
+    def _check_times(self, now: float) -> None:
+        """Count responses that are too late as lost, and let clients continue whose pause has ended."""
+        for client in [client for client in self._waiting.values() if now - client.sent_at > TIMEOUT_S]:
             self._lose(client)
-        ready = [client for client in self._resting if client.rests <= now or now >= self._ends]
-        self._resting = [client for client in self._resting if client not in ready]
+        ready = [client for client in self._paused if client.paused_until <= now or now >= self._ends_at]
+        self._paused = [client for client in self._paused if client not in ready]
         for client in ready:
-            self._ask(client)
+            self._send(client)
 
-    def _read(self, client: Client) -> None:
-        """What has come; where it is all of an answer, that is compared, and the next is asked for."""
+    def _receive(self, client: Client) -> None:
+        """Read from the connection of a client; process the response when it is complete."""
         assert client.connection is not None
         try:
-            more = client.connection.recv(65536)
+            received = client.connection.recv(65536)
         except OSError:
-            more = b""
-        if not more:
+            received = b""
+        if not received:
             self._lose(client)
             return
-        client.come += more
-        text, blank, content = client.come.partition(b"\r\n\r\n")
+        client.received += received
+        text, blank, content = client.received.partition(b"\r\n\r\n")
         if blank:
-            head = self._heads.get(text) or self._learn(text)
+            head = self._heads.get(text) or self._parse_head(text)
             if len(content) >= head.length:
-                self._answered(client, head, content)
+                self._compare(client, head, content)
 
-    def _learn(self, text: bytes) -> Head:
-        length, again = LENGTH.search(text), AGAIN.search(text)
+    def _parse_head(self, text: bytes) -> Head:
+        length, retry_after = CONTENT_LENGTH.search(text), RETRY_AFTER.search(text)
         head = Head(
             int(text[9:12]),
             int(length[1]) if length else 0,
-            int(again[1]) if again else 1,
+            int(retry_after[1]) if retry_after else 1,
             b"connection: close" in text,
         )
-        if len(self._heads) < HEADS:
+        if len(self._heads) < MAX_HEADS:
             self._heads[text] = head
         return head
 
-    def _answered(self, client: Client, head: Head, content: bytes) -> None:
+    def _compare(self, client: Client, head: Head, content: bytes) -> None:
+        """Compare a complete response with the expected texts, and send the next request."""
         assert client.connection is not None
-        seconds, asked = time.monotonic() - client.begun, self.asked[client.number % len(self.asked)]
+        seconds, expected = time.monotonic() - client.sent_at, self.expected[client.index % len(self.expected)]
         del self._waiting[client.connection.fileno()]
-        client.come = b""
-        client.number += 1
+        client.received = b""
+        client.index += 1
         if head.closes:
             client.close()
         if head.status in (429, 503):
-            self.heard.refused += 1
-            self._rest(client, head.again)
+            self.result.refused += 1
+            self._pause(client, head.retry_after_s)
             return
-        self.heard.seconds.append(seconds)
-        found = self._texts(content) if head.status == 200 else [f"status {head.status}"]
-        if found != asked.wanted:
-            self._note_wrong(found, asked.wanted)
-        self._ask(client)
+        self.result.seconds.append(seconds)
+        texts = self._parse_texts(content) if head.status == 200 else [f"status {head.status}"]
+        if texts != expected.texts:
+            self._count_wrong(texts, expected.texts)
+        self._send(client)
 
-    def _texts(self, content: bytes) -> list[str]:
-        """The texts of an answer; bytes that came before say what they said then."""
-        found = self._parsed.get(content)
-        if found is None:
-            found = [row["text"] for row in json.loads(content)["predictions"][0]]
-            if len(self._parsed) < PARSED:
-                self._parsed[content] = found
-        return found
+    def _parse_texts(self, content: bytes) -> list[str]:
+        """Return the texts of a response body, from the cache if the same bytes were parsed before."""
+        texts = self._parsed.get(content)
+        if texts is None:
+            texts = [row["text"] for row in json.loads(content)["predictions"][0]]
+            if len(self._parsed) < MAX_PARSED:
+                self._parsed[content] = texts
+        return texts
 
-    def _note_wrong(self, found: list[str], wanted: list[str]) -> None:
-        self.heard.wrong["of another" if tuple(found) in self._answers else "different"] += 1
-        self.heard.example = self.heard.example or f"{found} for {wanted}"[:400]
+    def _count_wrong(self, texts: list[str], expected: list[str]) -> None:
+        self.result.wrong["of another" if tuple(texts) in self._known_texts else "different"] += 1
+        self.result.example = self.result.example or f"{texts} instead of {expected}"[:400]

@@ -1,9 +1,9 @@
-"""What the site has beside docs/: hooks of mkdocs.yml. `mkdocs build` runs them; nothing is fetched.
+"""Hooks of mkdocs.yml that add pages to the site. `mkdocs build` runs them; nothing is downloaded.
 
 - CONTRIBUTING.md, CHANGELOG.md and the READMEs are pages of their own.
-- A link from a page to a file of the repository leads to a page with that file, so that the site is whole by itself.
+- A link to a file of the repository becomes a link to a page with this file, so that the site is complete.
 - Formulas between lines of $$ become MathML, which browsers draw without a script.
-- Notebooks in docs/notebooks become pages, figures in docs/figures (the data of an explorer page) become such pages.
+- Notebooks in docs/notebooks become pages. The data in docs/figures become explorer pages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-OWN = {
+REPOSITORY_PAGES = {  # file of the repository -> path on the site
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "README.md": "readme.md",
@@ -35,27 +35,27 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".js": "javascri
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are made."""
-    for name, place in OWN.items():
-        nav = place in str(config["nav"])
-        _add(files, config, place, (ROOT / name).read_text(encoding="utf-8"), in_nav=nav)
+    """Add the generated pages."""
+    for name, site_path in REPOSITORY_PAGES.items():
+        nav = site_path in str(config["nav"])
+        _add(files, config, site_path, (ROOT / name).read_text(encoding="utf-8"), in_nav=nav)
     for path in sorted((DOCS / "notebooks").glob("*.ipynb")):
         _add(files, config, f"notebooks/{path.stem}.md", page_of_notebook(path), in_nav=False)
     for path in sorted((DOCS / "figures").glob("*.json")):
         _add(files, config, f"figures/{path.stem}.html", page_of_figure(path), in_nav=False)
-    for place in sorted(linked_files()):
-        _add(files, config, f"{SOURCE}/{_page_name(place)}", page_of_source(place), in_nav=False)
+    for target in sorted(linked_files()):
+        _add(files, config, f"{SOURCE}/{_page_name(target)}", page_of_source(target), in_nav=False)
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links of a page, as they are in the repository -> as they are on the site."""
+    """Replace the links of a page to files of the repository by links to pages of the site, and typeset formulas."""
     here = page.file.src_uri
-    return typeset(rewritten(markdown, here)) if not here.startswith(f"{SOURCE}/") else markdown
+    return typeset(rewrite_links(markdown, here)) if not here.startswith(f"{SOURCE}/") else markdown
 
 
 def typeset(markdown: str) -> str:
-    """Replace LaTeX between lines of $$ by MathML; code blocks stay as they are."""
+    """Replace LaTeX between lines of $$ by MathML, except in code blocks."""
     from latex2mathml.converter import convert
 
     def to_mathml(match: re.Match[str]) -> str:
@@ -66,47 +66,47 @@ def typeset(markdown: str) -> str:
     return "".join(part if index % 2 else MATH.sub(to_mathml, part) for index, part in enumerate(parts))
 
 
-def _add(files: Files, config: Any, place: str, content: str, *, in_nav: bool) -> None:
-    made = File.generated(config, place, content=content)
-    made.inclusion = InclusionLevel.INCLUDED if in_nav else InclusionLevel.NOT_IN_NAV
-    files.append(made)
+def _add(files: Files, config: Any, site_path: str, content: str, *, in_nav: bool) -> None:
+    page = File.generated(config, site_path, content=content)
+    page.inclusion = InclusionLevel.INCLUDED if in_nav else InclusionLevel.NOT_IN_NAV
+    files.append(page)
 
 
-def rewritten(markdown: str, here: str) -> str:
-    """The text of the page `here` (its place on the site) with links to files of the repository led to their pages."""
+def rewrite_links(markdown: str, here: str) -> str:
+    """Return the text of the page with the site path `here`, with links to files of the repository rewritten."""
 
-    def led(found: re.Match[str]) -> str:
-        target = resolved(found.group(2), here)
+    def to_page(link: re.Match[str]) -> str:
+        target = resolve_link(link.group(2), here)
         if target is None:
-            return found.group()
-        way = posixpath.relpath(place_of(target), posixpath.dirname(here) or ".")
-        return f"{found.group(1)}({way}{found.group(3) or ''})"
+            return link.group()
+        path = posixpath.relpath(site_path_of(target), posixpath.dirname(here) or ".")
+        return f"{link.group(1)}({path}{link.group(3) or ''})"
 
-    return "".join(part if CODE.fullmatch(part) else LINK.sub(led, part) for part in _parts(markdown))
+    return "".join(part if CODE.fullmatch(part) else LINK.sub(to_page, part) for part in _parts(markdown))
 
 
 def _parts(markdown: str) -> Iterator[str]:
-    """The text cut into blocks of code and what is between them."""
-    at = 0
+    """Split the text into code blocks and the parts between them."""
+    end = 0
     for block in CODE.finditer(markdown):
-        yield markdown[at : block.start()]
+        yield markdown[end : block.start()]
         yield block.group()
-        at = block.end()
-    yield markdown[at:]
+        end = block.end()
+    yield markdown[end:]
 
 
-def resolved(link: str, here: str) -> str | None:
-    """A link of a page -> the file of the repository it names, from the root; None for addresses elsewhere."""
+def resolve_link(link: str, here: str) -> str | None:
+    """Link of a page -> path of the linked file from the root of the repository; None for other addresses."""
     if re.match(r"\w+:", link) or link.startswith("/"):
         return None
-    home = next((name for name, place in OWN.items() if place == here), f"docs/{here}")
+    home = next((name for name, site_path in REPOSITORY_PAGES.items() if site_path == here), f"docs/{here}")
     return posixpath.normpath(posixpath.join(posixpath.dirname(home), link))
 
 
-def place_of(target: str) -> str:
-    """A file of the repository, from the root -> its place on the site."""
-    if target in OWN:
-        return OWN[target]
+def site_path_of(target: str) -> str:
+    """Path of a file from the root of the repository -> path of its page on the site."""
+    if target in REPOSITORY_PAGES:
+        return REPOSITORY_PAGES[target]
     if target.startswith("docs/") and not target.endswith(".json"):
         return re.sub(r"^(notebooks/.*)\.ipynb$", r"\1.md", target.removeprefix("docs/"))
     return f"{SOURCE}/{_page_name(target)}"
@@ -117,18 +117,21 @@ def _page_name(target: str) -> str:
 
 
 def linked_files() -> set[str]:
-    """Files and folders outside docs/ that some page leads to, and the files of such folders."""
-    pages = {place: ROOT / name for name, place in OWN.items()}
+    """Return the files and folders outside docs/ to which a page links, and the files of these folders."""
+    pages = {site_path: ROOT / name for name, site_path in REPOSITORY_PAGES.items()}
     pages |= {
         path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*.md") if not path.stem.endswith("_notes")
     }
-    found: set[str] = set()
+    targets: set[str] = set()
     for here, path in pages.items():
         text = path.read_text(encoding="utf-8")
         links = (link.group(2) for part in _parts(text) if not CODE.fullmatch(part) for link in LINK.finditer(part))
-        found |= {target for link in links if (target := resolved(link, here)) and place_of(target).startswith(SOURCE)}
-    there = {target for target in found if (ROOT / target).exists()}  # what is missing stays a broken link
-    return there | {f"{target}/{name}" for target in there if (ROOT / target).is_dir() for name in _listing(target)}
+        targets |= {
+            target for link in links if (target := resolve_link(link, here)) and site_path_of(target).startswith(SOURCE)
+        }
+    existing = {target for target in targets if (ROOT / target).exists()}  # a link to a missing file stays broken
+    folders = [target for target in existing if (ROOT / target).is_dir()]
+    return existing | {f"{folder}/{name}" for folder in folders for name in _listing(folder)}
 
 
 def _listing(folder: str) -> list[str]:
@@ -136,7 +139,7 @@ def _listing(folder: str) -> list[str]:
 
 
 def page_of_source(target: str) -> str:
-    """A file as a page of highlighted code, a folder as a list of its files."""
+    """Return a page with the highlighted code of a file, or with the list of files of a folder."""
     path = ROOT / target
     if path.is_dir():
         return "\n".join([f"# {target}", "", *(f"- [{name}]({name}.md)" for name in _listing(target))]) + "\n"
@@ -146,7 +149,7 @@ def page_of_source(target: str) -> str:
 
 
 def page_of_notebook(path: Path) -> str:
-    """The cells of a notebook, one below the other, and where the file is."""
+    """Return a page with the cells of a notebook and a link to the file."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     parts = []
     for cell in cells:
@@ -156,14 +159,14 @@ def page_of_notebook(path: Path) -> str:
 
 
 def page_of_figure(path: Path) -> str:
-    """The data of an inspection -> the explorer's page, made by the code of today."""
+    """Return the explorer page of stored inspection data, created by the current code."""
     from regard.inspection.html_bundle import bundle
     from regard.inspection.json_format import VERSION
 
     data = json.loads(path.read_text(encoding="utf-8"))
-    told = {run.get("version") for run in data.get("runs", [data])}
-    if told != {VERSION}:
+    versions = {run.get("version") for run in data.get("runs", [data])}
+    if versions != {VERSION}:
         raise ValueError(
-            f"{os.path.relpath(path, ROOT)}: data of version {told}; make it again: python bench/live_figures.py"
+            f"{os.path.relpath(path, ROOT)}: data of version {versions}; create it again: python bench/live_figures.py"
         )
     return bundle(data)

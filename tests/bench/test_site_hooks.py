@@ -1,4 +1,4 @@
-"""The site: built strictly, whole by itself, its live figures alive."""
+"""The documentation site: no warnings, no requests to other addresses, working live figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADDRESS = re.compile(
 
 
 def build(config, target):
-    """mkdocs in a process of its own. Not --quiet: it would leave warnings uncounted, and --strict without effect."""
+    """Run mkdocs in another process. With --quiet, warnings are not counted, and --strict has no effect."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(target)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
@@ -89,7 +89,7 @@ def address(built):
 
 
 def framed():
-    """Pages with a live figure, and the address of it."""
+    """Yield pages with a live figure, and its address."""
     for page in sorted((ROOT / "docs").rglob("*.md")):
         for source in re.findall(r'<iframe class="figure"[^>]* src="([^"]+)"', page.read_text(encoding="utf-8")):
             yield page.relative_to(ROOT / "docs").with_suffix(".html").as_posix(), source
@@ -134,22 +134,22 @@ def test_the_data_of_a_figure_is_small_and_of_this_version(path, tmp_path):
     old = tmp_path / path.name
     (data["runs"][0] if "runs" in data else data)["version"] = 0
     old.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(ValueError, match="make it again: python bench/live_figures"):
+    with pytest.raises(ValueError, match="create it again: python bench/live_figures"):
         site_hooks.page_of_figure(old)
 
 
 def test_links_to_files_of_the_repository_lead_to_their_pages():
     text = "[a](../src/regard/cli/main.py) [b](look.md#what-if) [c](../CONTRIBUTING.md#add-a-score) ![d](x.png)\n"
     code = "```python\n[a](../src/x.py)\n```\n"
-    assert site_hooks.rewritten(text + code, "text.md") == (
+    assert site_hooks.rewrite_links(text + code, "text.md") == (
         "[a](source/src/regard/cli/main.py.md) [b](look.md#what-if) [c](contributing.md#add-a-score) ![d](x.png)\n"
         + code
     )
-    assert site_hooks.rewritten("[a](docs/look.md)", "contributing.md") == "[a](look.md)"
-    assert site_hooks.rewritten("[a](../../src/regard/attention/scores)", "mechanisms/scores.md") == (
+    assert site_hooks.rewrite_links("[a](docs/look.md)", "contributing.md") == "[a](look.md)"
+    assert site_hooks.rewrite_links("[a](../../src/regard/attention/scores)", "mechanisms/scores.md") == (
         "[a](../source/src/regard/attention/scores/index.md)"
     )
-    assert site_hooks.rewritten("[n](formula.ipynb) <https://x.org>", "notebooks/index.md") == (
+    assert site_hooks.rewrite_links("[n](formula.ipynb) <https://x.org>", "notebooks/index.md") == (
         "[n](formula.md) <https://x.org>"
     )
 
