@@ -3,7 +3,7 @@
     python bench/attacks.py --page docs/reliability.md
 
 Each case is a function in bench/attack_cases/. It tries one kind of attack a number of times and returns the number of
-trials and the broken promises. A case that is not listed with --only runs, too.
+trials and the broken guarantees. --only NAME runs one case.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kernels that bench/attention.py compares, and the measuring of one of them in a process of its own."""
+"""The kernels that bench/attention.py compares, and the measurement of one kernel in a separate process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kernel = Callable[[Tensor, Tensor, Tensor], Tensor]  # three (b h n d) -> (b h n
 
 
 def plain(n: int, mask: Mask) -> Kernel:
-    """The formula, written down."""
+    """Compute the formula with plain PyTorch operations."""
     allowed = mask.dense(n, n)
 
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -67,7 +67,9 @@ def relative(n: int) -> Kernel:
 
 
 def naive_relative(n: int) -> Kernel:
-    """Relative attention with a vector gathered for every pair: (t s d) for each head. One head only: see HEADS_OF."""
+    """Compute relative attention with a vector gathered for every pair: (t s d) for each head. One head only: see
+    HEADS_OF.
+    """
     table = nn.Parameter(torch.randn(1, n, DIM) * DIM**-0.5)
     distance = (torch.arange(n)[:, None] - torch.arange(n)).clamp_min(0)
     ahead = torch.ones(n, n, dtype=torch.bool).triu(1)
@@ -81,7 +83,7 @@ def naive_relative(n: int) -> Kernel:
 
 
 def image(n: int) -> Mask:
-    """An image of n pixels, as square as can be, in blocks of 8 x 16 with 8 rows above and 8 columns at each side."""
+    """Return the mask of an almost square image of n pixels: blocks of 8 x 16, 8 rows above, 8 columns at each side."""
     height = 2 ** (int(math.log2(n)) // 2)
     return Mask.causal() & Mask.image(height, n // height, query=(8, 16), memory=(8, 8))
 
@@ -104,7 +106,7 @@ HEADS_OF = {"relative: naive gather": 1}  # eight heads at 4096 would need 34 GB
 
 
 def inputs(n: int, heads: int) -> tuple[list[Tensor], Tensor]:
-    """Queries, keys and values as an attention layer lays them out, and a gradient for the output."""
+    """Return queries, keys and values in the memory layout of an attention layer, and a gradient for the output."""
     tensors = [torch.randn(1, n, heads, DIM).transpose(1, 2) for _ in range(4)]
     return [x.requires_grad_() for x in tensors[:3]], tensors[3]
 
@@ -125,7 +127,7 @@ def passes(kernel: Kernel, n: int, heads: int) -> dict[str, Callable[[], None]]:
 
 
 def timed(run: Callable[[], None], *, seconds: float, most: int) -> list[float]:
-    """Milliseconds of each repetition."""
+    """Return the milliseconds of each repetition."""
     times: list[float] = []
     while len(times) < most and (len(times) < 3 or sum(times) < 1000 * seconds):
         start = time.perf_counter()
@@ -137,13 +139,13 @@ def timed(run: Callable[[], None], *, seconds: float, most: int) -> list[float]:
 
 
 def status(field: str) -> float:
-    """VmRSS or VmHWM of this process in MB."""
+    """Return VmRSS or VmHWM of this process in MB."""
     with open("/proc/self/status", encoding="utf-8") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(field)) / 1024
 
 
 def peak(run: Callable[[], None]) -> float:
-    """How far the memory of this process rises while something runs, in MB."""
+    """Return the increase of this process's memory during a call in MB."""
     ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed before goes back to the system, so that it counts again
     with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
         file.write("5")  # forget the old high-water mark
@@ -168,7 +170,7 @@ def measure(name: str, n: int) -> dict[str, dict[str, float]]:
 
 
 def compare(kind: str, n: int) -> dict[str, float]:
-    """How much longer ours takes than SDPA called directly, the two in turn in one process."""
+    """Return the ratio of regard's time to that of SDPA called directly; the two alternate in one process."""
     sdpa, two = (passes(KERNELS[f"{kind}: {name}"](n), n, HEADS) for name in ("SDPA", "regard"))
     ratios = {}
     for part in ("forward", "both"):

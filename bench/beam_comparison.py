@@ -1,8 +1,9 @@
-"""The two beams on trained runs: BLEU of `beam` and `full_beam` on the same sources, and how often either ranks higher.
+"""Comparison of the two beam searches on trained runs: BLEU of `beam` and `full_beam`, and which one ranks higher.
 
     python bench/beam_comparison.py RUN [RUN …] [--widths 2 4 8] [--sources 200]
 
-The default decoder of translation is the one with the better BLEU over the runs; the table says which that is.
+Both search the same sources. The default decoder of translation is the one with the better BLEU over the runs; the
+table names it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NAMES = ("beam", "full_beam")
 def measure(
     run: Run, name: str, *, width: int, sources: list[str], truth: list[str]
 ) -> tuple[float, list[float], float]:
-    """BLEU, the rank score of the best of each source, and processor seconds."""
+    """Return BLEU, the ranking score of the best hypothesis of each source, and CPU seconds."""
     begin, task = time.process_time(), cast(Translation, run.task)
     decoding = build(name, beam_width=width, length_penalty=1.0)
     answers = task.predict(

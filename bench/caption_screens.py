@@ -1,6 +1,6 @@
 """Pictures for docs/captioning.md: python bench/caption_screens.py RUNS [FOLDER]. Needs chromium.
 
-RUNS has the runs of recipes scenes_caption_soft, _hard, _none and _ko; what is missing is left out.
+RUNS has the runs of recipes scenes_caption_soft, _hard, _none and _ko; missing runs are skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST = 3  # things of a scene that is shown
 
 
 def example(run: regard.Run, folder: Path) -> Path:
-    """The first test scene of three things that the run tells rightly, so that where it looked can be judged."""
+    """Return the first test scene of three objects with a correct caption, so that its attention can be judged."""
     task: Any = run.task
     part = task.collection.split("test")
     rows = [row for row, texts in enumerate(part.captions) if len(texts[0].split()) > 4 * LONGEST - 2][:60]
@@ -39,7 +39,7 @@ def example(run: regard.Run, folder: Path) -> Path:
 
 
 def opened(browser: Browser, page_file: Path, state: str, *, width: int) -> Page:
-    """The page at one place of its address."""
+    """Open the page with a fragment of its address."""
     page = browser.new_context(viewport={"width": width, "height": 860}, offline=True).new_page()
     page.goto(f"{page_file.as_uri()}#view=captions{state}")
     page.wait_for_selector("html[data-ready]")
@@ -48,7 +48,9 @@ def opened(browser: Browser, page_file: Path, state: str, *, width: int) -> Page
 
 
 def shoot(browser: Browser, runs: dict[str, regard.Run], folder: Path, temporary: Path) -> None:
-    """The view of one run with a word chosen, the what-if with a part greyed out, and runs side by side."""
+    """Draw the view of one run with a selected word, the what-if with a hidden region, and two runs next to each
+    other.
+    """
     image = str(example(runs["soft"], temporary))
     page_file = temporary / "page.html"
     runs["soft"].look(image).save(page_file)

@@ -1,4 +1,4 @@
-"""Captioning beside a plain PyTorch loop, and what a baseline is worth to hard attention.
+"""Captioning compared with a plain PyTorch loop, and the effect of a baseline on hard attention.
 
     python bench/captioning.py                 training steps/s and captions/s with beam 5, as a table
     python bench/captioning.py --run RUN       and the variance of the gradient of a hard captioner's choices
@@ -101,20 +101,20 @@ class PlainCaptioner(nn.Module):
 
 
 def rate(work: Callable[[], Any]) -> float:
-    """Times a second."""
+    """Return the calls per second."""
     started_at = time.perf_counter()
     work()
     return 1 / (time.perf_counter() - started_at)
 
 
 def beside(ours: Callable[[], Any], plain: Callable[[], Any]) -> tuple[float, float]:
-    """The best rate of each, measured in turn."""
+    """Return the best rate of each of two functions, which alternate."""
     both = [(rate(ours), rate(plain)) for _ in range(ROUNDS)]
     return max(ours_rate for ours_rate, _ in both), max(plain_rate for _, plain_rate in both)
 
 
 def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
-    """Steps/s over the same images and captions."""
+    """Measure training steps/s on the same images and captions."""
     examples = task.epoch_batches(0, 1)[0]
     batch = task.collate(examples)
     tokens = batch.captions.tokens
@@ -138,7 +138,7 @@ def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> 
 
 
 def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
-    """Captions/s with a beam of five."""
+    """Measure captions/s with a beam of five."""
     pixels = task.collection.split("valid").images(np.arange(IMAGES))
     beam, longest = decoder("beam", beam_width=BEAM, length_penalty=0.0), task.spec.max_length
     images = task.image_encoder(pixels)
@@ -155,7 +155,9 @@ def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> d
 
 
 def variance(folder: Path) -> dict[str, float]:
-    """The variance of the gradient of the choices, summed over the weights that choose, with and without baseline."""
+    """Return the variance of the gradient of the sampled choices with and without the baseline, summed over their
+    weights.
+    """
     run = regard.load(folder)
     task, model = run.task, run.model
     batch = task.collate(task.epoch_batches(0, 1)[0])

@@ -4,10 +4,10 @@
 
 RUN was trained with data.conditions=["composer"].
 
-Excerpts of so many seconds are described by simple numbers (pitches, loudness, density, lengths, steps between notes,
-pitch classes); logistic regression (scikit-learn) learns the composer from excerpts of the training performances, and
-is tried on those of valid and test. Then it is asked for samples of the run: told each composer, and told none. Figures
-go to docs/music.json and docs/results.md.
+Excerpts are described by simple features (pitches, loudness, density, durations, intervals, pitch classes). A logistic
+regression (scikit-learn) learns the composer from excerpts of the training performances and is evaluated on those of
+the validation and test splits. It then classifies samples of the run, with each composer as condition and without a
+condition. Figures are written to docs/music.json and docs/results.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def describe(notes: Sequence[Note]) -> NDArray[np.float64]:
 
 
 def excerpts(notes: Sequence[Note], seconds: float) -> list[NDArray[np.float64]]:
-    """A piece in parts of so many seconds, each described; parts with few notes are left out."""
+    """Split a piece into excerpts of this many seconds and describe each; excerpts with few notes are skipped."""
     parts: dict[int, list[Note]] = {}
     for note in notes:
         parts.setdefault(int(note.start // seconds), []).append(note)
@@ -56,7 +56,7 @@ def excerpts(notes: Sequence[Note], seconds: float) -> list[NDArray[np.float64]]
 
 
 def gather(task: Any, splits: Sequence[str], composers: Sequence[str], seconds: float) -> tuple[list[Any], list[str]]:
-    """The described excerpts of the composers' pieces, and who wrote each."""
+    """Return the described excerpts of the composers' pieces, and the composer of each."""
     rows, labels = [], []
     for piece in (piece for split in splits for piece in task.split(split) if piece.composer in composers):
         pieces_excerpts = excerpts(task.encoding.notes(piece.content), seconds)

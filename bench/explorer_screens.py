@@ -24,12 +24,12 @@ LANGUAGES = ("en-US", "ko-KR")
 
 
 def first_input(run: regard.Run) -> object:
-    """The first example of the task."""
+    """Return the first example of the task."""
     return next((example for example in run.task.examples if example), "")
 
 
 def shoot(browser: Browser, address: str, name: str, folder: Path) -> None:
-    """All screenshots of one page."""
+    """Take all screenshots of one page."""
     for (width, height), theme, locale in itertools.product(SIZES, THEMES, LANGUAGES):
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, locale=locale, offline=True

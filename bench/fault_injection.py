@@ -1,9 +1,9 @@
-"""A shim under Python's file functions: it counts what is done to the files below a folder, and at a chosen operation
-kills the process, loses the power, fills the disk or makes it read-only.
+"""A shim under Python's file functions that simulates a crash at a chosen operation.
 
-Losing the power means: what was not flushed (fsync of a file for its content, of a folder for its names) may be there,
-may not be there, or may be torn. The shim keeps what was flushed, and `lose_power` builds a disk from that and from
-what was there at the end, choosing at random.
+It counts the operations on files below a folder. At the chosen one it kills the process, loses the power, fills the
+disk or makes it read-only. After a power loss, unflushed data (fsync of a file for its content, of a folder for its
+names) may exist, be missing or be torn. The shim stores all flushed data. `lose_power` builds a disk from these data
+and from the final files, with random choices.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPEN = io.open
 
 
 class Shim:
-    """Installed once in a process that will die or end."""
+    """Counter of file operations, installed once in a process."""
 
     def __init__(self, root: Path, *, at: int | None = None, then: str = KILL, store: Path | None = None) -> None:
         self.root, self.at, self.then, self.store = str(root), at, then, store
@@ -39,7 +39,7 @@ class Shim:
             self._note(Path(root), all_below=True)
 
     def install(self) -> None:
-        """Every later operation below the folder goes through here."""
+        """Replace the file functions, so that the shim sees every later operation below the folder."""
         builtins.open = io.open = self.file  # type: ignore[assignment]
         os.open = self.open_handle  # type: ignore[assignment]
         os.fsync = self.fsync  # type: ignore[assignment]
@@ -51,7 +51,7 @@ class Shim:
         return not isinstance(path, int) and os.path.abspath(os.fspath(path)).startswith(self.root)
 
     def step(self, name: str, torn: Any = None) -> None:
-        """One more operation; the chosen one is where it happens."""
+        """Count an operation; at the chosen one, fail, kill the process or lose the power."""
         self.count += 1
         if self.failing or (self.count == self.at and self.then in ERRORS):
             self.failing = True
@@ -114,7 +114,7 @@ class Shim:
         return self.keys[inode]
 
     def _note(self, path: Path, *, all_below: bool = False) -> None:
-        """What is at a path is on the disk now: a file's content, a folder's names."""
+        """Store a path as flushed: the content of a file, or the names in a folder."""
         facts = os.lstat(path)
         key = self._number(facts.st_ino)
         if stat.S_ISDIR(facts.st_mode):
@@ -135,7 +135,7 @@ class Shim:
 
 
 class Watched:
-    """A file whose writes are counted; the chosen one is half done."""
+    """File whose writes are counted; the chosen write is done half."""
 
     def __init__(self, file: Any, shim: Shim) -> None:
         self._file, self._shim = file, shim
@@ -205,6 +205,6 @@ def lose_power(root: Path, store: Path, rng: random.Random) -> bool:
 
 
 def torn(content: bytes, flushed: int, rng: random.Random) -> bytes:
-    """Content whose end was not written, or only as zeros."""
+    """Return content whose end is missing or zero."""
     cut = rng.randint(min(flushed, len(content)), len(content))
     return content[:cut] + (bytes(len(content) - cut) if rng.random() < 0.5 else b"")

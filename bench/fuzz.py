@@ -50,7 +50,7 @@ AT_ONCE = 400  # cases of a process, which then ends: what it leaked would count
 
 
 class Job(NamedTuple):
-    """One case, by which it can be done again."""
+    """A case by kind and index; it can be repeated."""
 
     kind: str
     number: int
@@ -60,7 +60,7 @@ class Job(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a case."""
+    """The outcome of a case."""
 
     job: Job
     outcome: str
@@ -70,7 +70,7 @@ class Result(NamedTuple):
 
 
 def plan(cases: int, kinds: list[str]) -> list[Job]:
-    """Every case, the kinds mixed evenly."""
+    """Return all cases, with the kinds mixed evenly."""
     total = sum(SHARES[kind] for kind in kinds)
     counts = {kind: max(1, round(cases * SHARES[kind] / total)) for kind in kinds}
     jobs = [(index / counts[kind], Job(kind, index)) for kind in kinds for index in range(counts[kind])]
@@ -78,7 +78,7 @@ def plan(cases: int, kinds: list[str]) -> list[Job]:
 
 
 class Range:
-    """Where cases are done: a folder for the case, one outside of it that must not change, the samples."""
+    """Folders and samples of the cases: a folder for the case, and one outside of it that must not change."""
 
     def __init__(self, work: Path, kinds: list[str], seed: int) -> None:
         self.work, self.seed = work, seed
@@ -94,7 +94,7 @@ class Range:
             kind.prepare(work)
 
     def attempt(self, job: Job, guard: Guard, place: Path, tell: Callable[[object], None]) -> Result:
-        """One case, in this process; what it is is told before it is tried."""
+        """Run one case in this process; it is reported before it is tried."""
         rng = random.Random(f"{self.seed} {job}")
         outside, folder = place / "outside", place / "case"
         for path in (outside, folder):
@@ -117,7 +117,7 @@ class Range:
         return Result(job, BROKEN if why else outcome, guard.used, case.what, why)
 
     def work_on(self, jobs: list[Job], pipe: int, folder: Path) -> None:
-        """Cases one by one: what each is, and what became of it, goes through a pipe."""
+        """Run cases one after the other; each case and its outcome are written to a pipe."""
         guard = Guard([folder, self.work / "cache"])
         with os.fdopen(pipe, "w", encoding="utf-8") as stream:
             tell = partial(_tell, stream)
@@ -130,14 +130,14 @@ def _tell(stream: TextIO, values: object) -> None:
 
 
 def _fault(line: str) -> str:
-    """What is wrong with a line that says what is wrong."""
+    """Return the problem of an error message, or an empty text."""
     if not line.strip() or len(line.splitlines()) != 1:
         return f"not one line: {line[:300]!r}"
     return f"a line of {len(line)} characters: {line[:200]!r}" if len(line) > LONGEST else ""
 
 
 def in_processes(ground: Range, jobs: list[Job], workers: int) -> list[Result]:
-    """All cases, by several processes; one that dies is replaced, and its case is broken."""
+    """Run all cases in several processes; a process that dies is replaced, and its case is broken."""
     remaining = [jobs[worker::workers] for worker in range(workers)]
     running: dict[int, tuple[int, int, Path]] = {}  # process -> worker, end of its pipe, place
     results: list[Result] = []
@@ -185,7 +185,7 @@ def _fork(ground: Range, jobs: list[Job], worker: int) -> tuple[int, int, Path]:
 
 
 def _listen(pipe: int) -> tuple[list[Result], Result | None]:
-    """What a process tells until it ends: results, and the case that it did not come back from."""
+    """Return the results that a process reports until it ends, and the case that did not end."""
     results: list[Result] = []
     unfinished: Result | None = None
     with os.fdopen(pipe, encoding="utf-8") as lines:
@@ -208,7 +208,7 @@ def _end(status: int) -> str:
 
 
 def describe(results: list[Result], seconds: float, seed: int) -> str:
-    """The table."""
+    """Format the table."""
     rows = []
     for kind in SHARES:
         of_kind = [result for result in results if result.job.kind == kind]

@@ -36,7 +36,7 @@ SIGNALS = {
 
 
 class Guard:
-    """Watches one process; installed once."""
+    """Restrictions of one process, installed once."""
 
     def __init__(self, allowed: list[Path]) -> None:
         self.allowed = [os.path.realpath(path) + os.sep for path in allowed]
@@ -91,7 +91,7 @@ class Guard:
 
 
 def _paths(event: str, args: tuple[Any, ...]) -> list[tuple[Any, int]]:
-    """What an event changes: names, each with the handle of the folder it is in, or -1."""
+    """Return the names that an event changes, each with the handle of its folder, or -1."""
     if event in ("os.rename", "os.link"):
         return [(args[0], args[2]), (args[1], args[3])]
     if event == "os.symlink":

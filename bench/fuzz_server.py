@@ -51,7 +51,7 @@ ANSWERED, REFUSED, BROKEN = "answered", "refused", "broken"
 
 
 def train(folder: Path) -> list[Path]:
-    """A tiny run of every task."""
+    """Train a tiny run of every task."""
     for task in registered_names("regard.tasks"):
         if not (folder / task / "model.safetensors").is_file():
             model = compatible_models(find("regard.tasks", task).SPEC)[0]
@@ -62,7 +62,7 @@ def train(folder: Path) -> list[Path]:
 
 
 async def send(address: tuple[str, int], content: bytes) -> bytes:
-    """All that the server says to a request."""
+    """Send a request and return the complete response."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         writer.write(content)
@@ -100,7 +100,7 @@ def judge(kind: str, said: bytes) -> tuple[str, str]:
 
 
 class Results:
-    """What became of all requests."""
+    """The outcomes of all requests."""
 
     def __init__(self) -> None:
         self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
@@ -125,7 +125,7 @@ class Results:
             print(self.broken[-1][:400], flush=True)
 
     def note(self, number: int, pid: int) -> None:
-        """The server's memory, threads and open files."""
+        """Record the memory, threads and open files of the server."""
         files = sum(len(list(Path(f"/proc/{process_id}/fd").iterdir())) for process_id in processes(pid))
         threads = sum(len(list(Path(f"/proc/{process_id}/task").iterdir())) for process_id in processes(pid))
         self.sizes.append((number, memory(pid), threads, files))
@@ -133,7 +133,7 @@ class Results:
 
 
 async def attack(maker: Maker, count: int, pid: int) -> Results:
-    """All of them, a few at a time, over so many parts."""
+    """Send all requests, a few at a time, in this many parts."""
     results, parts = Results(), 10
     results.note(0, pid)
     for part in range(parts):
@@ -149,7 +149,7 @@ async def attack(maker: Maker, count: int, pid: int) -> Results:
 
 
 def describe(results: Results, *, seed: int, seconds: float, cpu: float, failed: int) -> str:
-    """The tables."""
+    """Format the tables."""
     total = sum(sum(counts_by_outcome.values()) for counts_by_outcome in results.outcomes.values())
     rows = []
     for kind, name in NAMES.items():

@@ -1,7 +1,7 @@
 """Pictures for the gallery of the README: python bench/gallery.py RUNS [TASK…] writes docs/images/gallery_TASK.png.
 
-RUNS has a run for each task, made by `regard demo TASK --out RUNS/TASK`; what is missing is left out. Where
-docs/figures has the data of a page, no run is needed. Needs chromium.
+RUNS has a run for each task, created by `regard demo TASK --out RUNS/TASK`; missing runs are skipped. If docs/figures
+has the data of a page, no run is needed. Needs chromium.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PICTURES = {
 
 
 def shoot(browser: Browser, page: Path, view: str, target: Path) -> None:
-    """The view of a page, without what is around it."""
+    """Take a screenshot of the view of a page, without its surroundings."""
     context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1.5, offline=True)
     tab = context.new_page()
     tab.goto(f"{page.as_uri()}#view={view}")
@@ -59,7 +59,7 @@ def shoot(browser: Browser, page: Path, view: str, target: Path) -> None:
 
 
 def page_of(task: str, runs: Path) -> str | None:
-    """The page of a picture; None if its run is missing."""
+    """Return the page of a picture; None if its run is missing."""
     source = PICTURES[task].source
     if source.endswith(".json"):
         return site_hooks.page_of_figure(ROOT / "docs" / "figures" / source)

@@ -1,12 +1,12 @@
-"""How the cost of a training step grows with the side of an image: full, local 1-D and local 2-D attention, in one run.
+"""Growth of the cost of a training step with the side of an image: full, local 1-D and local 2-D attention, in one run.
 
     python bench/image_cost.py [--rounds 3] [--quick]
 
-One grey image of 8x8 … 128x128 (256 levels), 2 layers of 64, 2 heads; local_1d has blocks and memories of 64 places,
-local_2d blocks of 4x8 and a memory of 4 rows and 4 columns around them. Every point is a process of its own: seconds of
-a step (the least of the rounds) and the megabytes by which the step raised the process's peak. Exponents are fitted on
-all sides: cost = a + b · side^p, where a is what does not grow with the image, by least squares of the logarithms.
-Figures are kept in docs/image_cost.json, the plot in docs/images/image_cost.png.
+One grey image of 8x8 … 128x128 (256 levels), 2 layers of 64, 2 heads; local_1d has blocks and memories of 64 positions,
+local_2d blocks of 4x8 and a memory of 4 rows and 4 columns around them. Every point is measured in a separate process:
+the seconds of a step (the minimum of the rounds) and the increase of peak memory in megabytes. Exponents are fitted on
+all sides: cost = a + b · side^p, where a does not grow with the image, by least squares of the logarithms. Figures are
+stored in docs/image_cost.json, the plot in docs/images/image_cost.png.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def worker(kind: str, side: int, rounds: int) -> None:
 
 
 def seconds(step: Any) -> float:
-    """The mean of as many steps as fit into a while."""
+    """Return the mean time of as many steps as fit into the budget."""
     started_at, count, spent = time.perf_counter(), 0, 0.0
     while spent < LEAST:
         step()
@@ -67,12 +67,12 @@ def seconds(step: Any) -> float:
 
 
 def peak() -> float:
-    """The most memory that this process had so far, in megabytes."""
+    """Return the peak memory of this process in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def exponent(points: dict[str, dict[str, float]], what: str) -> float:
-    """p of the best a + b · side^p."""
+    """Return p of the best fit a + b · side^p."""
     chosen = [(int(side), point[what]) for side, point in points.items() if point[what] > 0]
     if len(chosen) < 4:
         return float("nan")
@@ -87,7 +87,7 @@ def exponent(points: dict[str, dict[str, float]], what: str) -> float:
 
 
 def last_doubling(points: dict[str, dict[str, float]], what: str) -> str:
-    """By which power of the side the cost grew from half the largest side to the largest."""
+    """Return the exponent of the cost between half the largest side and the largest."""
     most = max(int(side) for side in points)
     half = points.get(str(most // 2))
     if half is None or half[what] <= 0:
@@ -96,14 +96,14 @@ def last_doubling(points: dict[str, dict[str, float]], what: str) -> str:
 
 
 def crossover(full: dict[str, dict[str, float]], local: dict[str, dict[str, float]], what: str) -> int | None:
-    """The least side from which on local attention is cheaper than full."""
+    """Return the smallest side from which local attention is cheaper than full attention."""
     sides = sorted(int(side) for side in full)
     cheaper = [side for side in sides if local[str(side)][what] < full[str(side)][what]]
     return next((side for side in cheaper if all(larger in cheaper for larger in sides if larger >= side)), None)
 
 
 def summary(figures: dict[str, Any]) -> list[str]:
-    """One line a kind: exponents, and where it becomes cheaper than full attention."""
+    """Return one line per kind: the exponents, and the side from which it is cheaper than full attention."""
     lines = []
     for kind, points in figures.items():
         slopes = ", ".join(
@@ -118,7 +118,7 @@ def summary(figures: dict[str, Any]) -> list[str]:
 
 
 def plot(figures: dict[str, Any]) -> None:
-    """docs/images/image_cost.png: both costs over the side, with their slopes."""
+    """Write docs/images/image_cost.png: both costs over the side, with their slopes."""
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(1, 2, figsize=(9, 3.8), dpi=130)

@@ -1,12 +1,11 @@
-"""What trained models of images make, as pictures and figures: grids of samples, how many are recognised, enlargements.
+"""Samples of trained image models as pictures and figures: grids of samples, recognized digits, enlargements.
 
     python bench/image_samples.py RUNS [--count 100]
 
-Of the runs that are there (RUNS/<recipe name>): digits_images -> ten digits of each class at temperature 1, which
-share of `--count` of each class the run of digits_vit recognises, and completed upper halves; digits_upscale and
-faces_upscale -> input, bicubic, likeliest, a sample at temperature 1, and truth side by side; mnist_binary_local_2d ->
-samples, and completed upper halves; scenes_detr -> boxes. Pictures go to docs/images/, figures to
-docs/image_samples.json.
+Of the runs that exist (RUNS/<recipe name>): digits_images -> ten digits of each class at temperature 1, the share of
+`--count` per class that the run of digits_vit recognizes, and completed upper halves; digits_upscale and faces_upscale
+-> input, bicubic, most likely, a sample at temperature 1, and original; mnist_binary_local_2d -> samples, and completed
+upper halves; scenes_detr -> boxes. Pictures are written to docs/images/, figures to docs/image_samples.json.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ WARM = sample.Config(temperature=1.0, seed=1)
 
 
 def keep(name: str, images: Any, *, columns: int, scale: int = 3) -> None:
-    """docs/images/<name>.png: images side by side."""
+    """Write docs/images/<name>.png: images next to each other."""
     (PICTURES / f"{name}.png").write_bytes(encode_png(drawing.make_grid(images, columns=columns), scale=scale))
 
 
 def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
-    """Samples of every class, and which share of them the recogniser takes for their class."""
+    """Draw samples of every class; return the share that the recognizer assigns to its class."""
     task: Any = run.task
     labels = torch.arange(10).repeat_interleave(count)
     subject = ImageCondition(labels, torch.zeros(len(labels), 0, dtype=torch.long))
@@ -65,7 +64,7 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
 
 
 def completed(run: Run) -> None:
-    """One row a test image: its upper half, three times what is made of it, the truth."""
+    """Draw one row per test image: its upper half, three completions, the original."""
     task: Any = run.task
     truth, labels = task.split("test")
     chosen = [list(labels).index(label) for label in (2, 5, 8)]
@@ -83,7 +82,7 @@ def completed(run: Run) -> None:
 
 
 def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
-    """One row an image: given, bicubic, the likeliest, a sample, the truth."""
+    """Draw one row per image: input, bicubic, most likely output, a sample, the original."""
     task: Any = run.task
     truth, _ = task.split("test")
     truth = truth[:: max(1, len(truth) // SHOWN)][:SHOWN]
@@ -100,7 +99,7 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
 
 
 def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
-    """Samples from nothing, and completed lower halves of real images."""
+    """Draw samples without input, and completed lower halves of real images."""
     task: Any = run.task
     nothing = ImageCondition(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
     fresh = decode(generate(run.model, nothing, None, sizes=task.spec, sampling=WARM), task.spec)
@@ -115,7 +114,7 @@ def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
 
 
 def boxes(run: Run, runs: Path, count: int) -> dict[str, Any]:
-    """A scene of the test split with what was found in it."""
+    """Draw a scene of the test split with its detected objects."""
     task: Any = run.task
     answer = run.detect([run.task.examples[0]])[0][0]
     (PICTURES / "scenes_detr.png").write_bytes(answer.render(".png"))

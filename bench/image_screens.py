@@ -1,6 +1,6 @@
 """Screenshots of the views of images for docs/images.md: python bench/image_screens.py RUNS [FOLDER [THEME]].
 
-RUNS has the runs of recipes digits_images, digits_upscale, digits_vit and scenes_detr; what is missing is left out.
+RUNS has the runs of recipes digits_images, digits_upscale, digits_vit and scenes_detr; missing runs are skipped.
 THEME is light or dark. Needs chromium.
 """
 
@@ -21,7 +21,7 @@ from regard.data.images.image_files import encode_png
 
 
 class Shot(NamedTuple):
-    """A picture: of which run, in which view, at which place of the page's address, and what is done there first."""
+    """A picture: its run, its view, the fragment of the page's address, and the actions before it is taken."""
 
     name: str
     run: str
@@ -31,13 +31,13 @@ class Shot(NamedTuple):
 
 
 def play(page: Page) -> None:
-    """The order of making, a while after its beginning; it takes eight seconds in all, more are lost on the way."""
+    """Play the generation order for a while; it takes eight seconds in all."""
     page.locator("[data-key='canvas:play']").click()
     page.wait_for_timeout(1500)
 
 
 def surest(page: Page) -> None:
-    """Of boxes, the first of the list, which is the surest query."""
+    """Select the first box of the list, which has the highest score."""
     page.locator(".shares button").first.focus()
 
 
@@ -52,7 +52,7 @@ SHOTS = (
 
 
 def example(task: Any, folder: Path) -> Path:
-    """The first image of the test data as a file."""
+    """Return the first image of the test data as a file."""
     part = task.collection.split("test")
     path = folder / "example.png"
     path.write_bytes(encode_png(part.pixels[part.indices[0]] if hasattr(part, "indices") else part.pixels[0]))
@@ -60,7 +60,7 @@ def example(task: Any, folder: Path) -> Path:
 
 
 def shoot(browser: Browser, shot: Shot, address: str, *, target: Path, theme: Any) -> None:
-    """One picture."""
+    """Take one picture."""
     context = browser.new_context(
         viewport={"width": 1280, "height": 860}, color_scheme=theme, device_scale_factor=1.0, offline=True
     )

@@ -1,4 +1,4 @@
-"""The parts of docs/results.md on images that are no scores of single runs: what samples are taken for, and costs.
+"""Parts of docs/results.md on images that are not scores of single runs: recognized samples, and costs.
 
 Figures are those of bench/image_samples.py (docs/image_samples.json), bench/image_cost.py (docs/image_cost.json) and
 bench/images.py (docs/images_speed.md).
@@ -17,7 +17,7 @@ SAMPLES, COST, SPEED = DOCS / "image_samples.json", DOCS / "image_cost.json", DO
 
 
 def recognised(figures: dict[str, Any]) -> str:
-    """How many made digits are taken for their class."""
+    """Describe the share of generated digits that are recognized as their class."""
     classes = ", ".join(f"{digit}: {share:.0f}" for digit, share in enumerate(figures["by_class"]))
     return (
         f"### Samples\n\n`digits_images` generated {figures['samples']:,} digits at temperature 1, equally many of each"
@@ -29,7 +29,7 @@ def recognised(figures: dict[str, Any]) -> str:
 
 
 def cost(figures: dict[str, Any]) -> str:
-    """Exponents, and the plot."""
+    """Describe the exponents, with the plot."""
     lines = "\n".join(f"- {line}" for line in image_cost.summary(figures))
     return (
         "### Cost against the side of the image\n\nA training step on one grey image, by `python bench/image_cost.py`."
@@ -39,7 +39,7 @@ def cost(figures: dict[str, Any]) -> str:
 
 
 def sections() -> list[str]:
-    """Those for which there are figures."""
+    """Return the sections with figures."""
     parts = []
     figures = json.loads(SAMPLES.read_text()).get("digits_images", {}) if SAMPLES.exists() else {}
     if "recognised" in figures:

@@ -1,10 +1,10 @@
-"""What relative attention costs, what a cache saves, and what happens beyond the training length.
+"""Cost of relative attention, speed of the KV cache, and scores beyond the training length.
 
-python bench/music.py skewing                    memory and time against the O(L²D) way, L = 650, 2048, 3500
-python bench/music.py sampling RUN               tokens a second at length 2048, cached against recomputing the prefix
-python bench/music.py positions RUN…             nats by position up to 2048, one line a run, and a plot
+python bench/music.py skewing                    memory and time against the O(L²D) algorithm, L = 650, 2048, 3500
+python bench/music.py sampling RUN               tokens/s at length 2048, cached against recomputing the prefix
+python bench/music.py positions RUN…             nats by position up to 2048, one line per run, and a plot
 
-Each prints its table, keeps it in docs/music.json and writes docs/results.md.
+Each prints its table, stores it in docs/music.json and writes docs/results.md.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Whole(Attend):
 
 
 def peak() -> float:
-    """The most memory this process ever held, in MB."""
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -78,7 +78,7 @@ def measure_attention(way: str, length: int) -> tuple[float, float]:
 
 
 def skewing() -> list[dict[str, Any]]:
-    """Each case in a process of its own: memory that was once held is not given back."""
+    """Measure each case in a separate process, because a process does not return its peak memory."""
     results = []
     for length in LENGTHS:
         for way in ("gather", "skewing", "skewing in chunks"):
@@ -90,7 +90,7 @@ def skewing() -> list[dict[str, Any]]:
 
 @torch.inference_mode()
 def sampling(folder: Path, length: int) -> dict[str, Any]:
-    """Batch 1. The cached run is timed whole; recomputing is timed at every 64th length and summed up."""
+    """Measure batch 1. The cached run is timed completely; recomputation is timed at every 64th length and summed."""
     run = load(folder)
     model, task = run.model.eval(), run.task
     none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
@@ -125,7 +125,7 @@ def joined(task, length: int) -> np.ndarray:
 
 @torch.inference_mode()
 def nats_by_position(folder: Path, length: int) -> np.ndarray:
-    """(length / BUCKET) mean -log p of the tokens at each range of positions, the whole past in view."""
+    """Return mean -log p (length / BUCKET) of the tokens in each range of positions, with the complete past visible."""
     run = load(folder)
     task, model = run.task, run.model.eval()
     rows = torch.from_numpy(joined(task, length))
@@ -139,7 +139,7 @@ def nats_by_position(folder: Path, length: int) -> np.ndarray:
 
 
 def positions(folders: list[Path], length: int) -> dict[str, Any]:
-    """A curve a run, named after its positions, and the plot of all."""
+    """Return one curve per run, named after its positions, and draw the plot of all."""
     before = results_page.stored(results_page.MUSIC).get("positions", {"bucket": BUCKET, "curves": {}})
     same = before["bucket"] == BUCKET  # curves of runs that are not given are kept, where they can be compared
     curves = {name: curve for name, curve in before["curves"].items() if same and len(curve) == length // BUCKET}
@@ -153,7 +153,7 @@ def positions(folders: list[Path], length: int) -> dict[str, Any]:
 
 
 def plot(curves: dict[str, list[float]], *, trained: int) -> None:
-    """docs/images/music_positions.png."""
+    """Write docs/images/music_positions.png."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")

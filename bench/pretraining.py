@@ -114,7 +114,7 @@ def text_file(folder: Path) -> Path:
 
 
 def shape(name: str) -> dict[str, Any]:
-    """The model settings of an encoder, without those of its data."""
+    """Return the model settings of an encoder, without those of its data."""
     return {key: value for key, value in (SIZE | ENCODERS[name][1]).items() if key.startswith("model")}
 
 
@@ -154,13 +154,13 @@ def tune(name: str, data: str, seed: int, *, start: Path, out: Path, quick: bool
 
 
 def fresh(folder: Path) -> Path:
-    """The place of a run that was perhaps begun and stopped."""
+    """Return the path of a run after the removal of an incomplete one."""
     shutil.rmtree(folder, ignore_errors=True)
     return folder
 
 
 def jobs(runs: Path, figures: dict[str, Any], quick: bool) -> None:
-    """Everything that is not there yet, kept as soon as it is."""
+    """Run all missing jobs; each result is stored immediately."""
 
     def keep(key: str, make: Any) -> None:
         if key not in figures:
@@ -181,7 +181,7 @@ def jobs(runs: Path, figures: dict[str, Any], quick: bool) -> None:
 
 
 def page(figures: dict[str, Any]) -> str:
-    """The table, and what stands above it."""
+    """Write the table and the text above it."""
     steps, tokens = TEXT["training.steps"], TEXT["data.batch_size"] * TEXT["data.context"]
     settings_by_data = {data: settings for data, (_, settings) in TASKS.items()}
     budgets = ", ".join(
@@ -213,7 +213,7 @@ def page(figures: dict[str, Any]) -> str:
 
 
 def spread(figures: dict[str, Any], data: str, name: str) -> str:
-    """Mean, lowest and highest of the seeds."""
+    """Return the mean, minimum and maximum of the seeds."""
     keys = (f"{data} {name} {seed}" for seed in SEEDS)
     scores = [figures[key]["score"] for key in keys if key in figures]
     if not scores:

@@ -37,14 +37,14 @@ SEEDS = (1, 2, 3)
 def whole_cross_entropy(
     features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
 ) -> Tensor:
-    """The loss with all logits at once, by PyTorch."""
+    """Return the loss with all logits at the same time, by PyTorch."""
     logits = functional.linear(features, weight, bias)
     return functional.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
 
 
 @contextmanager
 def plain_paths() -> Iterator[None]:
-    """Everything by PyTorch's own means."""
+    """Use the plain PyTorch functions instead of the kernels."""
     with ExitStack() as stack:
         for name, replacement in {
             "regard.layers.dropout.Dropout.forward": lambda self, x: functional.dropout(
@@ -61,7 +61,7 @@ def plain_paths() -> Iterator[None]:
 
 
 def shortened(steps: int) -> list[str]:
-    """Settings that make the recipe end after so many steps, its learning rate with it: a fifth of them is the rise."""
+    """Return settings that end the recipe and its schedule after this many steps; warm-up is a fifth of them."""
     return [
         f"training.steps={steps}",
         f"training.schedule.warmup={max(1, min(600, steps // 5))}",
@@ -72,7 +72,7 @@ def shortened(steps: int) -> list[str]:
 
 
 def train(out: Path, seed: int, settings: list[str]) -> Any:
-    """A run of that seed: found, gone on with, or trained."""
+    """Return the run of a seed: load it, resume it, or train it."""
     if (out / "config.json").exists():
         resume(out)
         return regard.load(out)
@@ -80,7 +80,7 @@ def train(out: Path, seed: int, settings: list[str]) -> Any:
 
 
 def eight_bits(run: Any) -> float:
-    """BLEU of the test data, translated with 8-bit weights."""
+    """Return BLEU of the test data, translated with 8-bit weights."""
     pairs = run.task.split("test")
     translations = regard.load(run.folder, engine="int8").translate([source for source, _ in pairs])
     scores = metrics.compute_metrics(translations, [target for _, target in pairs], tokenize=run.task.bleu_tokenizer)
@@ -88,7 +88,7 @@ def eight_bits(run: Any) -> float:
 
 
 def page(bleu: dict[str, list[float]], steps: int, settings: list[str]) -> str:
-    """docs/quality.md."""
+    """Write docs/quality.md."""
     shown = [f"`{setting}`" for setting in settings if not setting.startswith("data.path=")]
     changed = f" with {', '.join(shown)}" if shown else ""
     lines = [

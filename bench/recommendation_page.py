@@ -14,7 +14,7 @@ SETS = ("precision@10", "recall@10", "ndcg@10", "coverage@10", "novelty@10")
 
 
 def cell(values: list[float]) -> str:
-    """The mean, and the range where there are several."""
+    """Format the mean, and the range if there are several values."""
     if not values:
         return "–"
     mean = f"{statistics.mean(values):.4f}"
@@ -22,12 +22,12 @@ def cell(values: list[float]) -> str:
 
 
 def lines(head: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
+    """Format a Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
 
 
 def ranking(results: dict[str, list[dict[str, Any]]], baselines: dict[str, float]) -> str:
-    """Recipes and baselines, one per line; columns with at least one value."""
+    """Return one row per recipe or baseline, with the columns that have at least one value."""
     recipe_rows = [{name: [run[name] for run in runs if name in run] for name in COLUMNS} for runs in results.values()]
     baseline_rows = [
         {name: [baselines[f"{who}_{name}"]] for name in COLUMNS if f"{who}_{name}" in baselines} for who in BASELINES
@@ -47,12 +47,12 @@ def ranking(results: dict[str, list[dict[str, Any]]], baselines: dict[str, float
 
 
 def _asks_all(runs: list[dict[str, Any]]) -> bool:
-    """Whether lists are asked for, of all users and items."""
+    """Return True if the case requests the lists of all users and items."""
     return any("hr@10" in run and "new_users_hr@10" not in run for run in runs)
 
 
 def opinions(results: dict[str, list[dict[str, Any]]]) -> str:
-    """Recipes that predict ratings, each next to matrix factorization of the same ratings."""
+    """Return the recipes that predict ratings, each followed by matrix factorization of the same ratings."""
     rows = [
         [f"[{recipe}](../recipes/{recipe}.toml)" if not who else who.strip("_"), f"{minutes:.1f}" if not who else "–"]
         + [cell([run[who + name] for run in runs if who + name in run]) for name in OPINIONS]
@@ -65,7 +65,9 @@ def opinions(results: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def sets(results: dict[str, list[dict[str, Any]]]) -> str:
-    """Recipes that predict any other item of a user, each next to the baselines on the same held-out ratings."""
+    """Return the recipes that predict any other item of a user, each followed by baselines on the same held-out
+    ratings.
+    """
     rows = [
         [who if who else f"[{recipe}](../recipes/{recipe}.toml)", f"{minutes:.1f}" if not who else "–"]
         + [cell([run[prefix + name] for run in runs if prefix + name in run]) for name in SETS]
@@ -80,7 +82,7 @@ def sets(results: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def groups(results: dict[str, list[dict[str, Any]]], prefix: str) -> str:
-    """Further scores of runs that have them: new users and items, sampled metrics."""
+    """Return further scores of runs: new users and items, sampled metrics."""
     rows = []
     for recipe, runs in results.items():
         names = sorted({name for run in runs for name in run if name.startswith(prefix)})
@@ -89,7 +91,7 @@ def groups(results: dict[str, list[dict[str, Any]]], prefix: str) -> str:
 
 
 def sections(results: dict[str, Any]) -> list[str]:
-    """Everything that was measured."""
+    """Return all sections with figures."""
     parts: list[str] = []
     if "ranking" in results:
         lists = {recipe: runs for recipe, runs in results["ranking"].items() if _asks_all(runs)}

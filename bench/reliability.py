@@ -53,7 +53,7 @@ READERS = 10  # as many runs are read while they are written as there are kills,
 
 
 def make_data(folder: Path) -> None:
-    """A few short built-in sentences as files, so that a run takes less than half a second."""
+    """Write a few short built-in sentences as files, so that a run takes less than half a second."""
     folder.mkdir()
     for split, count in (("train", 20), ("valid", 2), ("test", 2)):
         sentences = english_korean.generate(split, 20 * count, seed=1)
@@ -63,7 +63,7 @@ def make_data(folder: Path) -> None:
 
 
 def in_a_process(work: Callable[[], None], notes: Path) -> int:
-    """Do something in a process of its own; its exit code, -9 where it was killed."""
+    """Call a function in another process; return the exit code, -9 if the process was killed."""
     pid = os.fork()
     if not pid:
         code = 0
@@ -82,7 +82,7 @@ def in_a_process(work: Callable[[], None], notes: Path) -> int:
 
 
 def go_on(recipe: Recipe, path: Path) -> None:
-    """Train, or resume what is there."""
+    """Train, or resume the run if it exists."""
     if (path / "config.json").exists():
         runs.resume(path, console=SilentConsole())
     else:
@@ -90,14 +90,14 @@ def go_on(recipe: Recipe, path: Path) -> None:
 
 
 def outcome(path: Path) -> tuple[bytes, bytes, int]:
-    """What must be the same: the weights, the log, and that nothing half-written is left."""
+    """Return the weights, the log and the number of incomplete files, which must not depend on interruptions."""
     folder = RunFolder(path)
     debris = [*path.rglob(".*"), *path.parent.glob(".*")]
     return folder.model.read_bytes(), folder.log.read_bytes(), len(debris)
 
 
 class Trial:
-    """One run in a folder of its own, struck, and left to finish."""
+    """A run in its own folder that is interrupted and then finished."""
 
     def __init__(self, recipe: Recipe, place: Path, *, expected: tuple[bytes, bytes, int], operations: int) -> None:
         self.recipe, self.place, self.expected, self.operations = recipe, place, expected, operations
@@ -107,7 +107,7 @@ class Trial:
         self.tally: Counter[str] = Counter()
 
     def strike(self, kind: str, at: int, rng: random.Random) -> bool:
-        """Let a process die or fail at an operation; false if it ended before that."""
+        """Interrupt a process at an operation; return False if it ended before."""
         self.store.mkdir()
         store = self.store if kind == POWER else None
 
@@ -128,7 +128,7 @@ class Trial:
         return struck
 
     def finish(self, what: str) -> None:
-        """Left alone, it ends with the bytes of the one that was never touched."""
+        """Finish the run, and compare it with the uninterrupted one."""
         code = in_a_process(lambda: go_on(self.recipe, self.path), self.notes)
         if code:
             raise Broken(f"{what}: it could not go on: {self.said(code)}")
@@ -136,18 +136,18 @@ class Trial:
             raise Broken(f"{what}: weights, log or what is left behind differ")
 
     def said(self, code: int) -> str:
-        """What a process that ended otherwise than it should left behind."""
+        """Return the error message of a process."""
         if code == -signal.SIGALRM:
             return f"it did not end within {LONGEST} seconds"
         return self.notes.read_text(encoding="utf-8") if code in (REFUSED, FAILED) else f"it ended with {code}"
 
 
 class Broken(Exception):
-    """A promise was not kept."""
+    """A broken guarantee."""
 
 
 def survive(recipe: Recipe, work: Path, jobs: list[tuple[str, int, int]], **settings: object) -> dict[str, int]:
-    """All the trials of one worker."""
+    """Run all trials of one worker."""
     tally: Counter[str] = Counter()
     for index, (kind, at, seed) in enumerate(jobs):
         rng = random.Random(seed)
@@ -173,7 +173,7 @@ def survive(recipe: Recipe, work: Path, jobs: list[tuple[str, int, int]], **sett
 
 
 def read_while_writing(recipe: Recipe, work: Path, rounds: int) -> dict[str, int]:
-    """A run is loaded again and again while it is trained: every loading is whole, or there are no weights yet."""
+    """Load a run repeatedly while it is trained: it is complete, or has no weights yet."""
     tally: Counter[str] = Counter()
     for index in range(rounds):
         path = work / f"read-{index}" / "run"
@@ -199,7 +199,7 @@ def read_while_writing(recipe: Recipe, work: Path, rounds: int) -> dict[str, int
 
 
 def plan(kills: int, operations: int, seed: int) -> list[tuple[str, int, int]]:
-    """Kind, operation and seed of every trial: operations are spread evenly over the run."""
+    """Return kind, operation and seed of every trial; operations are spread evenly over the run."""
     rng = random.Random(seed)
     jobs = []
     for kind, share in SHARES.items():
@@ -210,7 +210,7 @@ def plan(kills: int, operations: int, seed: int) -> list[tuple[str, int, int]]:
 
 
 def run_all(kills: int, work: Path, *, seed: int, workers: int) -> tuple[Counter[str], int]:
-    """Everything; what was counted, and how many operations a run has."""
+    """Run all trials; return the counts, and the number of operations of a run."""
     make_data(work / "data")
     os.environ["REGARD_CACHE"] = str(work / "cache")
     recipe = recipes.read("translation", settings=[*SETTINGS, f"data.path={work / 'data'}"])
@@ -247,7 +247,7 @@ def run_all(kills: int, work: Path, *, seed: int, workers: int) -> tuple[Counter
 
 
 def describe(tally: Counter[str], operations: int, seconds: tuple[float, float]) -> str:
-    """The result in words."""
+    """Format the result as text."""
     rows = "\n".join(f"| {kind} | {tally[kind]} |" for kind in SHARES)
     reads = tally["loadings while it was written"]
     clock, processor = (f"{part / 60:.0f}" for part in seconds)

@@ -39,8 +39,9 @@ def main(runs: Path) -> None:
 
 
 def chorales(run: Run) -> dict[str, Any]:
-    """Nats of each split in windows, of validation pieces read whole, and of their lower voices, with sight of the tune
-    too where a run has it. Performances, which are long, are read in windows alone, those of training not at all."""
+    """Return nats of each split in windows, of complete validation pieces, and of their lower voices; also with the
+    melody visible, if a run has it.
+    """
     if run.recipe.task.config.encoding == "events":
         return {split: run.evaluate(split) for split in ("valid", "test")}
     metrics: dict[str, Any] = {split: run.evaluate(split) for split in ("train", "valid", "test")}
@@ -52,7 +53,7 @@ def chorales(run: Run) -> dict[str, Any]:
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """What one run says of itself, and its scores on the test data by its recipe's decoder."""
+    """Return the metadata of a run, and its scores on the test data with its recipe's decoder."""
     run = load(folder)
     if run.recipe.task.name == "music":
         return {"task": "music", "encoding": run.recipe.task.config.encoding, **basics(run), **chorales(run)}
@@ -97,7 +98,7 @@ def held_out(run: Run) -> dict[str, Any]:
 
 
 def basics(run: Run) -> dict[str, Any]:
-    """Size, budget and validation scores, from the run's own files."""
+    """Return size, budget and validation scores from the files of the run."""
     rows = [json.loads(line) for line in (run.folder / "log.jsonl").read_text().splitlines()]
     spent = [json.loads(line)["seconds"] for line in (run.folder / "timing.jsonl").read_text().splitlines()]
     looked = [row for row in rows if row.get("best")]
@@ -116,7 +117,7 @@ def basics(run: Run) -> dict[str, Any]:
 def by_length(
     pairs: list[Any], translations: list[str], references: list[str], *, tokenize: str
 ) -> list[dict[str, float]]:
-    """BLEU of the sentences of like source length."""
+    """Return BLEU by the length of the source."""
     rows = []
     for low, high in pairwise(EDGES):
         chosen = [i for i, (source, _) in enumerate(pairs) if low <= len(source.split()) < high]
@@ -129,7 +130,7 @@ def by_length(
 
 
 def plot(figures: dict[str, Any]) -> None:
-    """docs/images/bleu_by_length.png: does the fixed context fall behind on long sentences?"""
+    """Write docs/images/bleu_by_length.png: BLEU of a fixed context and of attention on long sentences."""
     lines = {
         name: figure
         for name, figure in figures.items()

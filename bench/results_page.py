@@ -81,7 +81,7 @@ def music(figures: dict[str, Any], encoding: str = "grid") -> str:
 
 
 def conditioned(figures: dict[str, Any], encoding: str) -> str:
-    """Nats without and with the true condition of each piece, of the runs that have one."""
+    """Return nats without and with the true condition of each piece, for runs with conditions."""
     lines = [
         f"`{name}`, {split} split: {figure[split]['nats']:.4f} nats without the condition, "
         f"{figure[split]['nats_conditioned']:.4f} with the true one.\n"
@@ -94,7 +94,7 @@ def conditioned(figures: dict[str, Any], encoding: str) -> str:
 
 
 def held_out(figures: dict[str, Any], task: str) -> str:
-    """The runs of any other task, one a line: size, budget, and the scores that have no dots in their names."""
+    """Return one line per run of any other task: size, budget, and scores without dots in their names."""
     runs = {name: record for name, record in figures.items() if record["task"] == task}
     columns = list(dict.fromkeys(key for record in runs.values() for key in record["scores"] if "." not in key))
     rows: list[list[object]] = []
@@ -107,7 +107,7 @@ def held_out(figures: dict[str, Any], task: str) -> str:
 
 
 def baselines(results: dict[str, dict[str, float]]) -> str:
-    """The bags of n-grams by bench/ngrams.py."""
+    """Format the bags of n-grams of bench/ngrams.py."""
     rows: list[list[object]] = [
         [
             link(name),
@@ -121,7 +121,7 @@ def baselines(results: dict[str, dict[str, float]]) -> str:
 
 
 def beside(results: dict[str, dict[str, float]]) -> str:
-    """Captioning beside a plain loop, and the gradient of hard attention with and without its baseline."""
+    """Format captioning compared with a plain loop, and the gradient of hard attention with and without a baseline."""
     rows: list[list[object]] = []
     for name, record in results.items():
         ours, later = (record[key] for key in (("regard", "plain") if "plain" in record else ("baseline", "none")))
@@ -161,7 +161,7 @@ def samples(results: dict[str, dict[str, float]]) -> str:
 
 
 def likeness(results: dict[str, Any]) -> str:
-    """What samples that were told a composer are taken for."""
+    """Format the predicted composers of samples with a composer as condition."""
     names = list(next(iter(results["taken"].values())))
     rows: list[list[object]] = [
         [changes, *(f"{shares[name]:.0%}" for name in names)] for changes, shares in results["taken"].items()
@@ -172,7 +172,7 @@ def likeness(results: dict[str, Any]) -> str:
 
 
 def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
-    """The figures as Markdown, and below them docs/results_notes.md, which is written by hand."""
+    """Return the figures as Markdown, followed by docs/results_notes.md, which is written by hand."""
     notes = (DOCS / "results_notes.md").read_text(encoding="utf-8")
     parts = [HEAD, translation(figures), PLOT]
     if any(record["task"] == "music" for record in figures.values()):

@@ -29,7 +29,7 @@ SHOTS = (
 
 
 def sentence(loaded: regard.Run) -> str:
-    """The first longer test sentence that the run translates rightly, so that its alignment can be judged."""
+    """Return the first longer test sentence with a correct translation, so that its alignment can be judged."""
     pairs = [pair for pair in loaded.task.split("test") if 8 <= len(pair[0].split()) <= 11]
     outputs = loaded.translate([pair[0] for pair in pairs[:60]])
     for (source, target), best in zip(pairs, outputs, strict=False):
@@ -39,7 +39,7 @@ def sentence(loaded: regard.Run) -> str:
 
 
 def best_head(inspection: Inspection) -> str:
-    """The head that aligns best, as a part of the page's address."""
+    """Return the head with the lowest alignment error, as a part of the page's address."""
     if inspection.truth is None:
         return ""
     heads = {(name, i): rate for name, rates in inspection.truth.rates.items() for i, rate in enumerate(rates["heads"])}
@@ -48,7 +48,7 @@ def best_head(inspection: Inspection) -> str:
 
 
 def shoot(browser: Browser, address: str, folder: Path) -> None:
-    """Every picture of the list."""
+    """Take all screenshots."""
     for name, view, theme, width, height in SHOTS:
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, device_scale_factor=1.5, offline=True

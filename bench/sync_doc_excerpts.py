@@ -1,7 +1,7 @@
 """Copy source excerpts into the pages of docs/: python bench/sync_doc_excerpts.py updates those that changed.
 
-A block that begins with `# src/regard/….py` is that file, whole; with `# src/regard/….py: Name.method, other` it is
-those functions and classes, without the indentation they have in the file. The tests compare; this file mends.
+A block that starts with `# src/regard/….py` is the complete file. With `# src/regard/….py: Name.method, other` it is
+these functions and classes, without the indentation that they have in the file. A test compares blocks and source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 def excerpt(path: Path, names: str | None) -> str:
-    """The file, or those of its functions and classes that are named, one below the other."""
+    """Return the file, or its named functions and classes, one below the other."""
     code = path.read_text(encoding="utf-8")
     if names is None:
         return code
@@ -38,7 +38,7 @@ def _piece(code: str, name: str) -> str:
 
 
 def renewed(text: str) -> str:
-    """A page with its excerpts as the source has them now."""
+    """Return a page with its excerpts updated from the source."""
 
     def block(match: re.Match[str]) -> str:
         path, names = match.group(1), match.group(2)

@@ -40,7 +40,7 @@ def killed_commands(work: Path) -> Outcome:
 
 
 def commands_without_power(work: Path) -> Outcome:
-    """As above, but unflushed data is lost, too."""
+    """Kill commands as in `commands`, and discard unflushed data too."""
     outcome = Outcome(note="as above; unflushed data is lost")
     for name, command in _commands(work).items():
         _strike_all(outcome, work, name=name, command=command, kind=POWER)

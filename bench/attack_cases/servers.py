@@ -72,7 +72,7 @@ def terminated_under_load(work: Path) -> Outcome:
 
 
 def one_client_against_many(work: Path) -> Outcome:
-    """One client fills the queue; clients with other addresses send single requests."""
+    """Fill the queue from one client while clients with other addresses send single requests."""
     outcome = Outcome(note="the others are answered before the greedy client's queue is empty")
     with _serving(_train(work)) as (_, port), ThreadPoolExecutor(80) as pool:
         greedy = [pool.submit(_ask, port, text=f"{TEXT} {index}", inputs=16) for index in range(60)]

@@ -22,7 +22,7 @@ HEADERS = ("host", "origin", "content-length", "content-type", "transfer-encodin
 
 
 class Kind:
-    """Requests, given to the application as a web server gives them."""
+    """Requests that are passed to the application as a web server passes them."""
 
     def prepare(self, work: Path) -> None:
         sample = samples(work)[0]
@@ -75,7 +75,7 @@ class Kind:
 
 
 def _line(body: bytes) -> str:
-    """What a refusal says; those of the web framework itself have `detail`, a page for a reader has it as an alert."""
+    """Return the error message of a response: `error`, `detail` of the web framework, or the alert of a page."""
     page = re.search(r'role="alert">(.*?)</p>', body.decode(errors="replace"))
     if page:
         return page[1]
@@ -84,7 +84,7 @@ def _line(body: bytes) -> str:
 
 
 async def _ask(app: Any, method: str, path: str, headers: dict[str, str], content: bytes) -> tuple[int, bytes]:
-    """One request by the protocol between web servers and applications (ASGI)."""
+    """Send one request with the protocol between web servers and applications (ASGI)."""
     sent: list[dict[str, Any]] = []
     messages = [{"type": "http.request", "body": content, "more_body": False}]
 

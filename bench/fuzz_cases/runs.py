@@ -39,7 +39,7 @@ class Kind:
 
 
 def _use(action: str, path: Path, sample: Sample) -> Any:
-    """What a user does with a run."""
+    """Use a run as a user does."""
     if action == "info":
         return call("info", str(path))
     if action == "average":
@@ -58,7 +58,7 @@ def _use(action: str, path: Path, sample: Sample) -> Any:
 
 
 def _spoil(rng: random.Random, path: Path) -> str:
-    """One thing changed in a run folder; what it was."""
+    """Change one thing in a run folder; return its description."""
     plain = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
     files = sorted(file for file in plain if file.stat().st_size < 2**24)  # one that was made large stays so
     if not files:
@@ -110,7 +110,7 @@ def _seal_json(path: Path, table: dict[str, Any]) -> None:
 
 
 def _update_checksum(config: Path, name: str, changed: Path) -> None:
-    """The checksum of a changed file in config.json."""
+    """Update the checksum of a changed file in config.json."""
     table = _read(config) if config.is_file() and not config.is_symlink() else {}
     if isinstance(table, dict) and isinstance(table.get("files"), dict) and name in table["files"]:
         table["files"][name] = hashlib.sha256(changed.read_bytes()).hexdigest()
@@ -118,7 +118,7 @@ def _update_checksum(config: Path, name: str, changed: Path) -> None:
 
 
 def _replace(rng: random.Random, path: Path) -> str:
-    """Something else in a file's place."""
+    """Replace a file by something else."""
     how = rng.choice(["missing", "empty", "folder", "link", "pipe", "large", "renamed"])
     if how == "large":
         os.truncate(path, 2**34)  # a hole: it takes no room
@@ -141,7 +141,7 @@ def _replace(rng: random.Random, path: Path) -> str:
 
 
 def _spoil_tensors(rng: random.Random, path: Path) -> str:
-    """Header or numbers changed, and sealed again."""
+    """Change the header or the numbers, and update the checksum."""
     raw = path.read_bytes()
     size = int.from_bytes(raw[:8], "little")
     try:

@@ -93,7 +93,7 @@ class Kind:
 
 
 def _played(rng: random.Random, data: bytes) -> tuple[str, bytes]:
-    """A MIDI file with other bytes; mostly those of events, in a track whose length is right again."""
+    """Return a MIDI file with changed bytes, mostly those of events, in a track with the correct length."""
     if rng.random() < 0.4:
         return "midi", mutate.data(rng, data)
     at = data.rindex(b"MTrk")

@@ -18,14 +18,14 @@ KINDS = {"verbs": 62, "files": 20, "looks": 3, "pages": 5, "bytes": 10}  # of a 
 
 
 class Maker:
-    """Requests by number."""
+    """Generator of requests by index."""
 
     def __init__(self, folders: list[Path], port: int, seed: int) -> None:
         self.runs = [regard.load(folder) for folder in folders]
         self.port, self.seed = port, seed
 
     def make(self, number: int) -> tuple[str, bytes]:
-        """The kind of a request, and its bytes."""
+        """Return the kind and the bytes of a request."""
         rng = random.Random(f"{self.seed} served {number}")
         kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
         return kind, getattr(self, f"_{kind}")(rng)

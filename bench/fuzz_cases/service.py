@@ -23,7 +23,7 @@ BRIEF = {"language": {"tokens": 4}}
 
 
 class Kind:
-    """Requests, given to the application as a web server gives them."""
+    """Requests that are passed to the application as a web server passes them."""
 
     def prepare(self, work: Path) -> None:
         self.runs = [(sample.name, regard.load(sample.path), sample.text) for sample in samples(work)]

@@ -1,4 +1,4 @@
-"""Data files of texts: tables of pairs and of documents with labels, tagged sentences, plain text, each spoilt."""
+"""Corrupted text data: tables of pairs and of documents with labels, tagged sentences, plain text."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _table(header: str | None, rows: Any) -> str:
 
 
 def _place(rng: random.Random, path: Path, name: str, data: bytes) -> tuple[Path, str, str]:
-    """The file in its folder, now and then packed, in an archive, or named otherwise."""
+    """Write the file in its folder; sometimes compressed, in an archive, or with another name."""
     path.mkdir()
     how = rng.random()
     if how < 0.06:
@@ -109,7 +109,7 @@ def _place(rng: random.Random, path: Path, name: str, data: bytes) -> tuple[Path
 
 
 def _archive(rng: random.Random, name: str, data: bytes) -> tuple[str, bytes]:
-    """Folders by class in a zip or tar file, with names that lead elsewhere and sizes that lie."""
+    """Return class folders in a zip or tar file, with names outside the folder and false sizes."""
     names = [f"train/good/{name}.txt", f"train/bad/{name}.txt", "../outside/file", "/etc/x.txt", "a/../../x.txt"]
     target = io.BytesIO()
     if rng.random() < 0.5:

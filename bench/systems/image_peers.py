@@ -49,7 +49,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def timm_vit(side: int, *, layers: int, dim: int, heads: int, ffn_dim: int, patch: int) -> nn.Module:
-    """Images (b 3 side side) -> logits of ten classes, with a class token as ours has."""
+    """Images (b 3 side side) -> logits of ten classes, with a class token like the vit of regard."""
     if importlib.util.find_spec(NAME) is None:
         sys.meta_path.append(Finder())
     from timm.models.vision_transformer import VisionTransformer
