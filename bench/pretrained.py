@@ -1,11 +1,13 @@
 """Train the runs that ship with the package, measure them and write docs/pretrained_models.md.
 
-    python bench/pretrained.py                  # all runs, one after the other
-    python bench/pretrained.py tagging music    # only these
-    python bench/pretrained.py --page           # only the page, from the shipped runs
+    python bench/pretrained.py                       # all runs, one after the other
+    python bench/pretrained.py music --runs FOLDER   # train and measure in FOLDER/music and FOLDER/packed/music
+    python bench/pretrained.py music --copy FOLDER   # copy FOLDER/packed/music into the package
+    python bench/pretrained.py --page                # only the page, from the shipped runs
 
 Each run is trained by its recipe `recipes/pretrained_NAME.toml`, evaluated on its test split with float16 weights, and
-copied to src/regard/data/pretrained/NAME without its training state.
+copied to src/regard/data/pretrained/NAME without its training state. With `--runs`, nothing in the repository changes,
+so several runs can be trained at the same time; a run that is already trained there is only measured and packed.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ ORIGINS = {  # name -> (training data, license); the name before "-" is the task
     "captioning-hard": ("built-in scenes of shapes with captions", "Apache-2.0"),
     "music": ("built-in chorales", "public domain"),
     "recommendation": ("built-in ratings of films", "Apache-2.0"),
+    "speech_recognition": ("strings of spoken digits (Free Spoken Digit Dataset)", "CC BY-SA 4.0"),
 }
+PACKED = "packed"
 SHIPPED = ("config.json", "README.md", "model.safetensors")  # and the files of the task, which config.json lists
 
 
@@ -54,20 +58,34 @@ def main() -> None:
     """Train, measure and pack the requested runs; then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="runs to train; default: all")
+    parser.add_argument("--runs", type=Path, help="train and pack in this folder, outside of the repository")
+    parser.add_argument("--copy", type=Path, metavar="RUNS", help="only copy the packed runs of this folder")
     parser.add_argument("--page", action="store_true", help="write only the page")
     arguments = parser.parse_args()
-    for name in () if arguments.page else arguments.names or ORIGINS:
-        with tempfile.TemporaryDirectory() as scratch:
-            pack(name, *train(name, Path(scratch) / "run"))
+    names = () if arguments.page else arguments.names or ORIGINS
+    if arguments.runs is not None:
+        for name in names:
+            train_and_pack(name, arguments.runs)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in names:
+            folder = train_and_pack(name, Path(scratch)) if arguments.copy is None else arguments.copy / PACKED / name
+            shutil.rmtree(FOLDER / name, ignore_errors=True)
+            shutil.copytree(folder, FOLDER / name)
     PAGE.write_text(page(), encoding="utf-8")
 
 
-def train(name: str, out: Path) -> tuple[Path, float]:
-    """Train the recipe of a run -> the run folder and the minutes it took."""
-    started_at = time.perf_counter()
-    task = name.partition("-")[0]
-    regard.train(task, recipe=ROOT / "recipes" / f"{recipe_name(name)}.toml", out=out)
-    return out, (time.perf_counter() - started_at) / 60
+def train_and_pack(name: str, runs: Path) -> Path:
+    """Train the recipe of a run in `runs`/name, unless it is finished, and pack it -> the packed folder."""
+    run, minutes_file = runs / name, runs / f"{name}.minutes"
+    if not minutes_file.exists():
+        shutil.rmtree(run, ignore_errors=True)
+        started_at = time.process_time()
+        regard.train(name.partition("-")[0], recipe=ROOT / "recipes" / f"{recipe_name(name)}.toml", out=run)
+        minutes_file.write_text(f"{(time.process_time() - started_at) / 60:.1f}\n", encoding="utf-8")
+    packed = runs / PACKED / name
+    pack(name, run, packed, float(minutes_file.read_text(encoding="utf-8")))
+    return packed
 
 
 def recipe_name(name: str) -> str:
@@ -75,10 +93,10 @@ def recipe_name(name: str) -> str:
     return f"pretrained_{name.replace('-', '_')}"
 
 
-def pack(name: str, run: Path, minutes: float) -> None:
-    """Copy a trained run into the package, with float16 weights and its card."""
-    draft = run.with_name("packed")
-    draft.mkdir()
+def pack(name: str, run: Path, draft: Path, minutes: float) -> None:
+    """Copy a trained run to `draft`, with float16 weights and its card."""
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
     for file in (*SHIPPED, *read_identity(RunFolder(run)).files):
         (draft / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / file, draft / file)
@@ -96,16 +114,12 @@ def pack(name: str, run: Path, minutes: float) -> None:
         license=license_name,
         metric=metric,
         score=scores[metric],
-        minutes=round(minutes, 1),
+        minutes=minutes,
         recipe=recipe_name(name),
         predictions=example_predictions(loaded),
     )
     text = json.dumps(asdict(card), indent=1, ensure_ascii=False)
     (draft / CARD_FILE).write_text(f"{text}\n", encoding="utf-8")
-    target = FOLDER / name
-    shutil.rmtree(target, ignore_errors=True)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(draft, target)
     print(f"{PREFIX}{name}: {card.metric} {card.score:.4g} after {card.minutes} minutes")
 
 
@@ -146,7 +160,7 @@ regard serve pretrained:translation pretrained:classification
 The runs are read-only. Their weights are stored as float16 and computed as float32. Most are trained on the built-in
 data of their task, which is generated from templates: they show the mechanism and are not general-purpose models.
 `python bench/pretrained.py` trains them all again from `recipes/pretrained_*.toml` and writes this page; minutes are
-those of one core.
+the processor time of one thread.
 """
 
 

@@ -36,7 +36,7 @@ FACT_TEMPLATES = (
     "{film} is the third film of the director.",
     "The first scene shows {person} in {place}.",
     "There were about {number} people in the room.",
-    "S\u006fmebody in the film {deed}.",
+    "Another character {deed}.",
 )
 OFF_TOPIC_TEMPLATES = (  # an opinion, but not about the film
     "The popcorn was {degree}{word}.",
