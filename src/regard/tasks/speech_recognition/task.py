@@ -204,10 +204,15 @@ class SpeechRecognition(Task):
         return self.vocabulary.token_texts()
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
+        """Return the batches of an epoch; those of the first epoch are sorted by duration (Amodei et al. 2016, 3.2).
+
+        Attention learns where a word is from strings of few words.
+        """
         frames = self.collection.split("train").num_frames()
-        return batching.epoch_batches(
+        batches = batching.epoch_batches(
             frames, frames, candidates=self._usable, budget=self.config.batch_frames, seed=seed, epoch=epoch
         )
+        return batches if epoch else sorted(batches, key=lambda batch: int(frames[batch].max()))
 
     def collate(self, examples: Indices) -> SpeechBatch:
         """Example indices -> augmented features and transcripts."""
