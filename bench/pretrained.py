@@ -24,7 +24,7 @@ import torch
 
 import regard
 from regard.core.pretrained_runs import CARD_FILE, FOLDER, PREFIX, PretrainedCard, pretrained_folders
-from regard.training import tensor_files
+from regard.training import model_card, tensor_files
 from regard.training.run_folder import RunFolder, read_identity
 
 ROOT = Path(__file__).parents[1]
@@ -100,6 +100,8 @@ def pack(name: str, run: Path, draft: Path, minutes: float) -> None:
     for file in (*SHIPPED, *read_identity(RunFolder(run)).files):
         (draft / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / file, draft / file)
+    card_text = model_card.rename((run / "README.md").read_text(encoding="utf-8"), run.name, f"{PREFIX}{name}")
+    (draft / "README.md").write_text(card_text, encoding="utf-8")
     tensors, metadata = tensor_files.read_tensors(run / "model.safetensors")
     metadata.pop("sha256", None)
     halves = {key: value.half() if value.dtype == torch.float32 else value for key, value in tensors.items()}

@@ -18,6 +18,7 @@ PUBLIC = [
     "attend",
     "attention_map",
     "load",
+    "push",
     "record",
     "resume",
     "score",

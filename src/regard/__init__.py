@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from regard.core.version import __version__
 
 if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at run time
+    from regard.api.hub import push
     from regard.api.run import Run, load, resume, train
     from regard.attention.functional import attend, attention_map
     from regard.attention.masks import Mask
@@ -31,6 +32,7 @@ __all__ = [
     "attend",
     "attention_map",
     "load",
+    "push",
     "record",
     "resume",
     "score",
@@ -47,6 +49,7 @@ _HOMES = {  # public name -> module:attribute
     "attend": "regard.attention.functional:attend",
     "attention_map": "regard.attention.functional:attention_map",
     "load": "regard.api.run:load",
+    "push": "regard.api.hub:push",
     "record": "regard.attention.record:record",
     "resume": "regard.api.run:resume",
     "score": "regard.attention.scores:build",

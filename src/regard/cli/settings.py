@@ -128,7 +128,7 @@ Folder = Annotated[
     Path,
     typer.Argument(
         metavar="RUN",
-        help="The run folder, or pretrained:NAME.",
+        help="The run folder, pretrained:NAME, or hf:USER/NAME.",
         parser=locate_run,
         autocompletion=completion.runs,
     ),

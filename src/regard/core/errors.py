@@ -56,6 +56,10 @@ class TrustError(RegardError):
     """An untrusted run that would import code or access the network."""
 
 
+class HubError(RegardError):
+    """A run on the Hugging Face Hub that does not exist, or that cannot be read or written."""
+
+
 class MissingExtra(RegardError):
     """An optional dependency that is not installed."""
 

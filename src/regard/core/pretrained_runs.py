@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from regard.core import hub
 from regard.core.errors import ConfigError, did_you_mean
 
 PREFIX = "pretrained:"
@@ -51,7 +52,10 @@ def pretrained_folders() -> dict[str, Path]:
 
 
 def locate_run(run: Path | str) -> Path:
-    """Return the folder of a run: a path as it is, `pretrained:NAME` as the folder of the shipped run."""
+    """Return the folder of a run: a path unchanged, `pretrained:NAME` as the folder of the shipped run, and
+    `hf:USER/NAME` as that of the downloaded run."""
+    if hub.is_hub_name(run):
+        return hub.download(str(run))
     if not str(run).startswith(PREFIX):
         return Path(run)
     name, folders = str(run).removeprefix(PREFIX), pretrained_folders()
@@ -66,6 +70,13 @@ def is_pretrained(run: Path) -> bool:
 
 
 def check_writable(run: Path, remedy: str) -> None:
-    """Raise a ConfigError for a run that ships with the package."""
+    """Raise a ConfigError for a run that ships with the package or is a copy from the Hub."""
     if is_pretrained(run):
         raise ConfigError(f"{PREFIX}{run.name}: pretrained runs are read-only; {remedy}")
+    if hub.is_downloaded(run):
+        raise ConfigError(f"{run}: runs of the Hub are read-only; {remedy}")
+
+
+def is_read_only(run: Path) -> bool:
+    """Return True for a run that ships with the package or is a copy from the Hub."""
+    return is_pretrained(run) or hub.is_downloaded(run)

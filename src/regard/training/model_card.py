@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import shlex
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ def render(folder: RunFolder, recipe: Recipe, *, task: Task, model: nn.Module, p
     name, origin = folder.path.resolve().name, read_origin(folder)
     size = f"A `{recipe.model.name}` for `{recipe.task.name}` with {sum(p.numel() for p in model.parameters()):,} "
     title = f"---\nlibrary_name: regard\ntags: [{recipe.task.name}, {recipe.model.name}]\n---\n# {name}"
-    use = f"## Use\n\n{_use(recipe, task, model=model, name=name, is_imported=origin is not None)}"
+    use = f"## Use\n\n{_use(folder, recipe, task, model=model, is_imported=origin is not None)}"
     if origin is not None:
         source = f"imported by regard {__version__} from {origin['source']}, a `{origin['architecture']}`."
         limits = "regard did not train this model: its training data and its scores are not known here."
@@ -110,8 +111,24 @@ def _pretrained(lines: list[str]) -> str:
     return f"Pretrained weights (`{pretrained.REPORT_FILE}` lists all of them):\n\n{points}"
 
 
-def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str, is_imported: bool) -> str:
+def rename(card: str, name: str, new_name: str) -> str:
+    """Return a card with another name of the run in its title and commands; files of the run lose its folder."""
+    for old, new in (
+        (f"\n# {name}\n", f"\n# {new_name}\n"),
+        (f"{shlex.quote(name)}/", ""),
+        (f'["{name}/', '["'),
+        (f"['{name}/", "['"),
+        (f" {shlex.quote(name)} ", f" {shlex.quote(new_name)} "),
+        (f" {shlex.quote(name)}\n", f" {shlex.quote(new_name)}\n"),
+        (f"load({json.dumps(name, ensure_ascii=False)})", f"load({json.dumps(new_name, ensure_ascii=False)})"),
+    ):
+        card = card.replace(old, new)
+    return card
+
+
+def _use(folder: RunFolder, recipe: Recipe, task: Task, *, model: nn.Module, is_imported: bool) -> str:
     """Return commands and code. Examples that come from files of the user are not quoted."""
+    name = folder.path.resolve().name
     quoted = json.dumps(name, ensure_ascii=False)
     load = f"```python\nimport regard\n\nrun = regard.load({quoted})"
     if not is_imported:
@@ -125,6 +142,8 @@ def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str, is_imported
         return f"{load}\n```"
     example = task.examples[0]
     prediction = _predict(recipe, task, model=model, example=example)
+    if Path(example).is_absolute() or folder.path in Path(example).parents:  # a file of the run
+        example = f"{name}/{Path(example).name}"
     return f"""```bash
 {f"{command} {shlex.quote(example) if example else ''}".rstrip()}
 ```

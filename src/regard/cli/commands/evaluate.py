@@ -16,7 +16,7 @@ from regard.cli.help import Section
 from regard.cli.settings import USE, Folder, Json, SettingsCommand, Trust, settings_of, to_options
 from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
-from regard.core.pretrained_runs import is_pretrained
+from regard.core.pretrained_runs import is_read_only
 from regard.core.strict_json import to_strict_json
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - started_at, 1),
     }
-    if not changes and not is_pretrained(run.folder):
+    if not changes and not is_read_only(run.folder):
         _store(run.folder, report)
     return report
 
