@@ -26,7 +26,15 @@ Shapes are written with the axes `b h t s d v`: batch, heads, queries or target,
 SECTIONS: dict[str, tuple[str, list[str]]] = {  # title -> (introduction, "module:name" of each entry)
     "Runs": (
         "Train a run, or load one, and use it. Each verb of a task is a method of its run.",
-        ["regard:train", "regard:load", "regard:resume", "regard:Run", "regard:Prediction", "regard:Client"],
+        [
+            "regard:train",
+            "regard:load",
+            "regard:resume",
+            "regard:push",
+            "regard:Run",
+            "regard:Prediction",
+            "regard:Client",
+        ],
     ),
     "Attention": (
         "Attention as functions on tensors, and the maps of any model that is built with `Attend`.",

@@ -61,7 +61,7 @@ FIGURES = {
         text=WORDS,
     ),
     "local": Figure(
-        "images",
+        "image_generation",
         (
             *("model=image_transformer", "model.layers=2", "model.dim=48", "model.heads=4", "model.attention=local_2d"),
             *("model.query_block=[4, 4]", "model.memory_block=[4, 4]", *COSINE, "training.optimizer.lr=0.003"),

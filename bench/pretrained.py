@@ -19,6 +19,7 @@ import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -51,6 +52,11 @@ ORIGINS = {  # name -> (training data, license); the name before "-" is the task
     "speech_recognition": ("strings of spoken digits (Free Spoken Digit Dataset)", "CC BY-SA 4.0"),
 }
 PACKED = "packed"
+OPTIONS: dict[str, dict[str, Any]] = {  # of the example predictions, for tasks that sample
+    "language": {"tokens": 60, "temperature": 0.0},
+    "music": {"seconds": 4.0, "temperature": 0.0},
+    "image_generation": {"n": 1, "temperature": 0.0},
+}
 SHIPPED = ("config.json", "README.md", "model.safetensors")  # and the files of the task, which config.json lists
 
 
@@ -118,19 +124,26 @@ def pack(name: str, run: Path, draft: Path, minutes: float) -> None:
         score=scores[metric],
         minutes=minutes,
         recipe=recipe_name(name),
-        predictions=example_predictions(loaded),
+        **example_predictions(loaded),
     )
     text = json.dumps(asdict(card), indent=1, ensure_ascii=False)
     (draft / CARD_FILE).write_text(f"{text}\n", encoding="utf-8")
     print(f"{PREFIX}{name}: {card.metric} {card.score:.4g} after {card.minutes} minutes")
 
 
-def example_predictions(run: regard.Run) -> dict[str, str]:
-    """Return the predictions of the examples of a task, which a test compares; empty if they are sampled."""
-    if run.recipe.decoding is not None and run.recipe.decoding.name == "sample":
-        return {}
-    examples = [example for example in run.task.examples if example]
-    return {Path(example).name: ranked[0].text for example, ranked in zip(examples, run.predict(examples), strict=True)}
+def example_predictions(run: regard.Run) -> dict[str, Any]:
+    """Return the predictions of the examples of a task, their scores and options, which a test compares."""
+    options = OPTIONS.get(run.recipe.task.name, {})
+    examples = [example for example in run.task.examples if example] or [""]
+    best = {
+        Path(example).name if Path(example).is_absolute() else example: ranked[0]
+        for example, ranked in zip(examples, run.predict(examples, **options), strict=True)
+    }
+    return {
+        "predictions": {example: prediction.text for example, prediction in best.items()},
+        "log_probs": {name: prediction.score for name, prediction in best.items() if prediction.score is not None},
+        "options": options,
+    }
 
 
 def page() -> str:

@@ -51,6 +51,13 @@ def test_every_command_has_help(command, capsys):
     assert f"regard {command}" in capsys.readouterr().out
 
 
+def test_without_arguments_five_lines_name_what_to_try(capsys):
+    call()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and all(line.startswith("regard ") for line in lines)
+    assert {line.split()[1] for line in lines} - {"--help"} < set(COMMANDS)
+
+
 def test_version():
     done = subprocess.run([sys.executable, "-m", "regard", "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"regard {__version__}\n")

@@ -41,7 +41,10 @@ def test_a_shipped_run_gives_the_predictions_of_its_card(name):
     assert run.folder == folder and is_pretrained(folder)
     files = {path.name: str(path) for path in folder.iterdir()}
     inputs = [files.get(example, example) for example in card.predictions]
-    assert [ranked[0].text for ranked in run.predict(inputs)] == list(card.predictions.values())
+    best = {name: ranked[0] for name, ranked in zip(card.predictions, run.predict(inputs, **card.options), strict=True)}
+    assert {name: prediction.text for name, prediction in best.items()} == card.predictions and card.predictions
+    scores = {name: prediction.score for name, prediction in best.items() if prediction.score is not None}
+    assert scores == pytest.approx(card.log_probs, abs=1e-2)
 
 
 def test_a_shipped_run_is_not_trained_further():

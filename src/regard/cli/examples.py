@@ -29,6 +29,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "look": ('regard look RUN "a sentence"', 'regard look RUN "a sentence" --html page.html --png map.png'),
     "nearest": ('regard nearest RUN "king - man + woman" n=5', "regard nearest RUN king --out words.vec"),
     "predict": ("regard predict RUN INPUT n=3", "regard predict RUN --file inputs.txt --out outputs.jsonl"),
+    "push": ("regard push RUN hf:USER/NAME", "regard push RUN hf:USER/NAME --private"),
     "recommend": ("regard recommend RUN --user 42 n=5", 'regard recommend RUN history="Alien,Blade Runner"'),
     "serve": ("regard serve RUN", "REGARD_KEY=secret regard serve RUN --host 0.0.0.0 --port 8000"),
     "tag": ('regard tag RUN "Ada Lovelace lived in London."', "regard tag RUN --file news.txt --json"),

@@ -26,11 +26,18 @@ EXIT_CODES = """Exit codes: 0 success; 1 an error, in one line on standard error
 be predicted, all others were; 130 and 143 stopped by Ctrl+C or SIGTERM; 141 the reader of the output closed the pipe.
 """
 
+FIRST_STEPS = """regard demo                    translate with a model that ships with regard, and draw its attention
+regard list pretrained         the models that ship with regard, at least one for each task
+regard classify pretrained:classification "A wonderful film."    use one; each task has its verb
+regard serve pretrained:translation    the same in the browser, with every attention map
+regard --help                  all commands; regard demo TASK --train trains a model
+"""
+
 app = typer.Typer(
     help="Train, run, serve and inspect attention models of every kind, built from one formula.",
     epilog=EXIT_CODES,
     cls=PlainGroup,
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,  # user errors are one line; bugs are a plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -44,11 +51,14 @@ def _print_version(is_requested: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options before the command; `--version` is handled by its callback."""
+    """Print what to try if there is no command; `--version` is handled by its callback."""
+    if context.invoked_subcommand is None:
+        print(FIRST_STEPS, end="")
 
 
 def _add(name: str, module: ModuleType) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from regard.core.errors import ConfigError, HubError, TrustError
+from regard.core.errors import ConfigError, HubError, RegardError, TrustError
 from regard.core.extras import require
 from regard.core.files import cache_folder
 
@@ -128,38 +128,41 @@ def wrap_errors(name: HubName) -> Iterator[None]:
     errors: Any = require("huggingface_hub.errors", extra="huggingface")
     try:
         yield
-    except errors.OfflineModeIsEnabled:
-        raise HubError(f"{name}: HF_HUB_OFFLINE is set; unset it, or use a run folder") from None
-    except errors.RevisionNotFoundError:
-        raise HubError(f"{name}: the repository has no such branch, tag or commit; leave out @REVISION") from None
-    except errors.GatedRepoError:
-        raise HubError(f"{name}: access is restricted; request it on {endpoint()}/{name.repository}") from None
-    except errors.RepositoryNotFoundError:
-        raise HubError(
-            f"{name}: no such repository, or it is private; check the name, or log in with `hf auth login` or HF_TOKEN"
-        ) from None
-    except errors.LocalTokenNotFoundError:
-        raise HubError(f"{name}: not logged in; run `hf auth login`, or set HF_TOKEN") from None
-    except errors.HfHubHTTPError as error:
-        raise HubError(f"{name}: {_describe_status(error)}") from None
-    except OSError as error:
-        raise _network_error(name, error) from None
-    except Exception as error:  # transport errors of the HTTP library, which is not a dependency of regard
-        if not type(error).__module__.startswith("http"):
+    except RegardError:
+        raise
+    except Exception as error:
+        is_upload = isinstance(error, RuntimeError) and error.__cause__ is not None  # the client wraps failed uploads
+        problem = _describe(error.__cause__ if is_upload else error, name, errors)
+        if problem is None:
             raise
-        raise _network_error(name, error) from None
+        raise HubError(f"{name}: {problem}") from None
 
 
-def _network_error(name: HubName, error: Exception) -> HubError:
-    reason = " ".join(str(error).split())[:200] or type(error).__name__
-    return HubError(
-        f"{name}: {endpoint()} cannot be reached ({reason}); check the network, or use a run folder. Downloaded runs "
-        f"are in {hub_folder()}"
-    )
+def _describe(error: BaseException | None, name: HubName, errors: Any) -> str | None:
+    """Return problem and remedy of an error of the client; None for a bug."""
+    problems = {  # subclasses first
+        errors.OfflineModeIsEnabled: "HF_HUB_OFFLINE is set; unset it, or use a run folder",
+        errors.RevisionNotFoundError: "the repository has no such branch, tag or commit; leave out @REVISION",
+        errors.GatedRepoError: f"access is restricted; request it on {endpoint()}/{name.repository}",
+        errors.RepositoryNotFoundError: "no such repository, or it is private; check the name, or log in with "
+        "`hf auth login` or HF_TOKEN",
+        errors.LocalTokenNotFoundError: "not logged in; run `hf auth login`, or set HF_TOKEN",
+    }
+    for kind, problem in problems.items():
+        if isinstance(error, kind):
+            return problem
+    if isinstance(error, errors.HfHubHTTPError):
+        return _describe_status(getattr(error.response, "status_code", None))
+    if isinstance(error, OSError) or type(error).__module__.startswith("http"):  # transport errors of the HTTP library
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        return (
+            f"{endpoint()} cannot be reached ({reason}); check the network, or use a run folder. Downloaded runs are "
+            f"in {hub_folder()}"
+        )
+    return None
 
 
-def _describe_status(error: Any) -> str:
-    status = getattr(error.response, "status_code", None)
+def _describe_status(status: int | None) -> str:
     if status in (401, 403):
         return f"{endpoint()} refuses access ({status}); log in with `hf auth login`, or set HF_TOKEN with write access"
     return f"{endpoint()} answered with status {status}; try again later"

@@ -33,7 +33,9 @@ class PretrainedCard:
     score: float  # on held-out data
     minutes: float  # training time
     recipe: str  # name of the recipe that reproduces the run
-    predictions: dict[str, str]  # example input (of a file: its name) -> prediction; empty for runs that sample
+    predictions: dict[str, str]  # example input (of a file: its name) -> prediction
+    log_probs: dict[str, float]  # example input -> log probability of the prediction; empty if the task has none
+    options: dict[str, Any]  # options of these predictions: runs that sample predict the most likely tokens
 
     @classmethod
     def read(cls, run: Path) -> PretrainedCard:

@@ -10,6 +10,7 @@ from run_cli import call
 from regard.api.run import load
 from regard.attention.record import attention_modules
 from regard.cli.commands import demo
+from regard.core.pretrained_runs import PREFIX, PretrainedCard, locate_run, pretrained_folders
 from regard.core.registry import find, registered_names
 from regard.training import recipe as recipes
 
@@ -25,7 +26,7 @@ TINY = {
 SHORT = ["training.steps=1", "training.evaluation.every=1"]
 
 
-@pytest.mark.parametrize("task", registered_names("regard.tasks"))
+@pytest.mark.parametrize("task", sorted(set(registered_names("regard.tasks")) & set(pretrained_folders())))
 def test_every_task_has_a_demo_that_is_a_recipe(task):
     assert recipes.read(task, settings=find("regard.tasks", task).DEMO).task.name == task
 
@@ -33,6 +34,17 @@ def test_every_task_has_a_demo_that_is_a_recipe(task):
 def test_the_demo_of_the_default_task_is_the_recipe_of_the_repository(root):
     recipe = recipes.read(demo.DEFAULT_TASK, root / "recipes" / "demo.toml")
     assert recipes.read(demo.DEFAULT_TASK, settings=find("regard.tasks", demo.DEFAULT_TASK).DEMO) == recipe
+
+
+@pytest.mark.parametrize("task", sorted(set(registered_names("regard.tasks")) & set(pretrained_folders())))
+def test_every_task_has_a_shipped_run_that_its_demo_tries(task, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    call("demo", task, "--page", tmp_path / "page.html")
+    text = capsys.readouterr().out
+    module, card = find("regard.tasks", task), PretrainedCard.read(locate_run(f"{PREFIX}{task}"))
+    assert f"pretrained:{task}: {card.model}, trained for" in text and f"{card.metric} {card.score:.4g}" in text
+    assert f"regard demo {task} --train" in text and f"regard {module.VERB} {PREFIX}{task}" in text
+    assert not any(load(f"{PREFIX}{task}").task.examples) or (tmp_path / "page.html").exists()
 
 
 @pytest.mark.parametrize("task", registered_names("regard.tasks"))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 PANEL = START
 Command = SettingsCommand
+MAX_COLUMN_LABEL = 16  # characters
 PAGE_MARK = b"regard-theme"  # in every page of the explorer
 
 
@@ -140,9 +141,12 @@ def draw_map(trained: Run, raw_input: str, console: Console) -> None:
         attention for attention in inspection.maps if (attention.group, attention.batch) == (first.group, first.batch)
     ]
     mean = sum(attention.weights.mean(axis=0) for attention in group) / len(group)
+    is_turned = max(map(len, columns.labels), default=0) > MAX_COLUMN_LABEL  # long labels are readable as rows
+    sides = ("columns", "rows") if is_turned else ("rows", "columns")
     unit = "in percent, averaged over layers and heads"
-    console.print(f"Attention of the {rows.title} (rows) to the {columns.title} (columns), {unit}:\n")
-    console.print(attention_table(rows.labels, columns.labels, mean))
+    console.print(f"Attention of the {rows.title} ({sides[0]}) to the {columns.title} ({sides[1]}), {unit}:\n")
+    table = (columns.labels, rows.labels, mean.T) if is_turned else (rows.labels, columns.labels, mean)
+    console.print(attention_table(*table))
 
 
 def commands(trained: Run, name: str, *, suffixes: list[str]) -> Iterator[tuple[str, str]]:

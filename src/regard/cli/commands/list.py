@@ -106,7 +106,7 @@ def _print_pretrained() -> None:
     for name, folder in folders.items():
         card = PretrainedCard.read(folder)
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
-        print(f"{PREFIX}{name}: {card.model}, {card.metric} {card.score:.4g}, {megabytes:.1f} MB")
+        print(f"{PREFIX}{name}: {card.task}, {card.model}, {card.metric} {card.score:.4g}, {megabytes:.1f} MB")
         print(f"    trained on {card.data} ({card.license}) by the recipe {card.recipe}")
 
 

@@ -182,5 +182,3 @@ class HubHandler(BaseHTTPRequestHandler):
         data = commit[1][path]
         headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "X-Repo-Commit": commit[0]}
         self.reply(200, data, headers)
-
-
