@@ -315,7 +315,7 @@ def train_and_score(data_set: DataSet, settings: Sequence[str], run: Path, *, mi
 def measure(data: Path, out: Path, name: str, *, attempts: Sequence[str], minutes: float) -> None:
     """Train the attempts that have no result yet."""
     data_set = ALL[name]
-    location = data_set.prepare(data, out / "data" / name)
+    location = data_set.prepare(data, out / "data" / f"{name}-{os.getpid()}")
     settings = {"first": ""} | {f"hand{i}": text for i, text in enumerate(data_set.by_hand, start=1)}
     (out / "results").mkdir(parents=True, exist_ok=True)
     for attempt in attempts or settings:
@@ -366,7 +366,7 @@ def main() -> None:
     out = arguments.out.resolve()
     for name in arguments.names or (() if arguments.page else SETS):
         for text in arguments.settings:
-            location = ALL[name].prepare(arguments.data, out / "data" / name)
+            location = ALL[name].prepare(arguments.data, out / "data" / f"{name}-{os.getpid()}")
             run = out / "runs" / f"{name}-try-{os.getpid()}"
             row = train_and_score(ALL[name], [*location, *text.split()], run, minutes=arguments.minutes)
             print(name, repr(text), json.dumps(row, ensure_ascii=False), flush=True)
