@@ -360,7 +360,7 @@ def main() -> None:
     parser.add_argument("--set", choices=sorted(ALL), action="append", dest="names")
     parser.add_argument("--attempt", action="append", dest="attempts", default=[])
     parser.add_argument("--try", action="append", dest="settings", default=[])
-    parser.add_argument("--minutes", type=float, default=0.6)
+    parser.add_argument("--minutes", type=float, default=0.5)
     parser.add_argument("--page", type=Path)
     arguments = parser.parse_args()
     out = arguments.out.resolve()

@@ -15,7 +15,7 @@ from regard.training import plan, plan_warnings
 from regard.training import recipe as recipes
 from regard.training.checkpoint import BestEvaluation, Progress
 from regard.training.console import LineConsole, SilentConsole
-from regard.training.plan import Times, derive_schedule, derive_settings
+from regard.training.plan import Times, derive_optimizer, derive_schedule, derive_settings
 from regard.training.recipe import PlanRequest
 from regard.training.recipe_files import packaged_recipes
 from regard.training.run_folder import RunFolder, read_recipe
@@ -66,7 +66,7 @@ def test_small_data_gets_a_small_vocabulary_and_model() -> None:
     derived = derive_settings(DataSize("pair", 2_999, characters=90_000, alphabet=1_100), translation())
     assert derived["model.preset"] == "small" and derived["model.dropout"] == 0.3
     assert derived["data.vocab_size"] == 1_500 and derived["data.max_batch_tokens"] == 2_048
-    assert derived["training.epochs"] == 39 and derived["training.optimizer.lr"] == pytest.approx(0.003)
+    assert derived["training.epochs"] == 39
 
 
 @pytest.mark.parametrize("examples", [1, 500, 5_000, 50_000, 5_000_000])
@@ -88,7 +88,22 @@ def test_more_examples_never_mean_a_smaller_vocabulary_or_more_epochs() -> None:
     assert epochs == sorted(epochs, reverse=True)
 
 
-def test_minutes_are_filled_by_steps_and_at_most_a_quarter_evaluations() -> None:
+def test_models_with_hidden_matrices_are_trained_by_muon_and_others_keep_the_optimizer_of_the_task() -> None:
+    recipe = recipes.read("image_classification", settings=["data.path=x"])
+    derived = derive_optimizer(recipe, torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2)))
+    assert derived == {"training.optimizer.name": "muon", "training.optimizer.lr": pytest.approx(0.003)}
+    assert derive_optimizer(recipe, torch.nn.Conv2d(3, 4, 3)) == {}
+    wide = derive_optimizer(translation(), torch.nn.Embedding(9, 4))  # the default width is 512
+    assert wide == {"training.optimizer.lr": pytest.approx(0.003 * 128 / 512)}
+
+
+def test_a_learning_rate_of_the_user_keeps_the_optimizer(pairs: Path) -> None:
+    settings = [f"data.path={pairs}", "training.epochs=1", "training.optimizer.lr=0.002"]
+    (planned, _), _ = plan.prepare(recipes.read("translation", settings=settings), _build, torch.device("cpu"))
+    assert (planned.training.optimizer.name, planned.training.optimizer.lr) == ("adam", 0.002)
+
+
+def test_minutes_are_filled_by_steps_and_few_evaluations() -> None:
     recipe = translation("training.minutes=2")
     schedule = derive_schedule(recipe, steps_per_epoch=20, times=Times(step=0.2, evaluation=5.0))
     steps, every = schedule["training.steps"], schedule["training.evaluation.every"]
@@ -102,7 +117,7 @@ def test_a_planned_run_stores_its_settings_and_resumes_bit_for_bit(pairs: Path, 
     settings = [f"data.path={pairs}", "training.epochs=6", "decoding=greedy", "data.vocab_size=300"]
     stream = io.StringIO()
     train(recipes.read("translation", settings=settings), tmp_path / "whole", console=LineConsole(stream))
-    assert " pairs: preset small, tokens in a batch 1,024, dropout 0.3, learning rate 0.003" in stream.getvalue()
+    assert " pairs: preset small, tokens in a batch 1,024, dropout 0.3" in stream.getvalue()
     recipe = read_recipe(RunFolder(tmp_path / "whole"))
     assert (recipe.model.config.dim, recipe.task.config.vocab_size, recipe.training.epochs) == (128, 300, 6)
     assert recipe.training.schedule.name == "cosine" and recipe.plan is None
@@ -129,8 +144,10 @@ def test_minutes_are_planned_from_measured_times(pairs: Path, tmp_path: Path, mo
     recipe = recipes.read("translation", settings=[f"data.path={pairs}", "training.minutes=0.25", "decoding=greedy"])
     (planned, notes), _ = plan.prepare(recipe, _build, torch.device("cpu"))
     assert planned.plan is None and planned.training.minutes == 0.25
-    assert planned.training.steps == 11 and planned.training.evaluation.every == 4
-    assert notes[1].startswith("planned: 11 steps, warm-up 5 steps, then cosine, evaluated every 4 steps")
+    assert planned.training.steps == 12 and planned.training.evaluation.every == 6
+    assert notes[1].startswith(
+        "planned: 12 steps of muon with learning rate 0.003, warm-up 6 steps, then cosine, evaluated every 6 steps"
+    )
 
 
 def test_times_are_measured_on_the_task_itself(pairs: Path) -> None:

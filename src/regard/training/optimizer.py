@@ -53,7 +53,7 @@ class MuonWithAdamW(torch.optim.Optimizer):
 
     def __init__(self, config: Optimizer, model: nn.Module) -> None:
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        hidden = _hidden_matrices(model) & trainable.keys()
+        hidden = hidden_matrices(model) & trainable.keys()
         if not hidden:
             raise ConfigError("training.optimizer: name='muon' needs matrices in hidden layers; set name='adamw'")
         rest = [p for name, p in trainable.items() if name not in hidden]
@@ -87,7 +87,7 @@ class MuonWithAdamW(torch.optim.Optimizer):
         return None
 
 
-def _hidden_matrices(model: nn.Module) -> set[str]:
+def hidden_matrices(model: nn.Module) -> set[str]:
     """Return the names of the weights of linear and recurrent layers, except for output projections and tied tables."""
     tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     return {
