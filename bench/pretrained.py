@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import tempfile
 import time
@@ -25,6 +26,7 @@ import torch
 
 import regard
 from regard.core.pretrained_runs import CARD_FILE, FOLDER, PREFIX, PretrainedCard, pretrained_folders
+from regard.core.registry import find
 from regard.training import model_card, tensor_files
 from regard.training.run_folder import RunFolder, read_identity
 
@@ -56,6 +58,29 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of the example predictions, for tasks 
     "language": {"tokens": 60, "temperature": 0.0},
     "music": {"seconds": 4.0, "temperature": 0.0},
     "image_generation": {"n": 1, "temperature": 0.0},
+}
+TEMPLATES = "The data is generated from templates: other words and sentence structures are not learned."
+SCENES = "It knows the drawn shapes, colors and sizes of the built-in scenes, and no photos."
+LIMITS = {
+    "translation": TEMPLATES,
+    "translation-bahdanau": TEMPLATES,
+    "translation-luong": TEMPLATES,
+    "translation-seq2seq": TEMPLATES,
+    "classification": TEMPLATES,
+    "classification-korean": TEMPLATES,
+    "tagging": TEMPLATES,
+    "tagging-korean": TEMPLATES,
+    "captioning": SCENES,
+    "captioning-hard": SCENES,
+    "detection": SCENES,
+    "image_classification": "It knows digits of 8x8 pixels.",
+    "image_generation": "It generates digits of 8x8 pixels.",
+    "language": "It imitates the style of its text; sentences have no meaning.",
+    "masked_language": "Its vocabulary are the 3,000 most frequent words of the documentation.",
+    "embeddings": "Only frequent words of the documentation have useful neighbors.",
+    "music": "It continues, harmonises and generates chorales in the style of Bach, in windows of 256 tokens.",
+    "recommendation": "The ratings are simulated.",
+    "speech_recognition": "It recognizes the ten digits in English, best in the voices of the six recorded speakers.",
 }
 SHIPPED = ("config.json", "README.md", "model.safetensors")  # and the files of the task, which config.json lists
 
@@ -159,7 +184,27 @@ def page() -> str:
             f"| `{PREFIX}{name}` | {card.model} | {card.data} | {card.license} | {card.metric} {card.score:.4g} "
             f"| {card.minutes:g} | {megabytes:.1f} |"
         )
-    return "\n".join([INTRODUCTION, *rows, ""])
+    cards = [model_card_section(name, PretrainedCard.read(folder)) for name, folder in pretrained_folders().items()]
+    return "\n".join([INTRODUCTION, *rows, "", *cards])
+
+
+def model_card_section(name: str, card: PretrainedCard) -> str:
+    """Return the card of a shipped run: use, examples, origin and limits."""
+    verb = find("regard.tasks", card.task).VERB
+    example, prediction = next(iter(card.predictions.items()))
+    source = example in {path.name for path in (FOLDER / name).iterdir()}
+    command = f"regard {verb} {PREFIX}{name} {shlex.quote(example) if example else ''}".rstrip()
+    note = f"`{example}` is a file of the run; `regard demo {card.task}` uses it.\n" if source else ""
+    return f"""## `{PREFIX}{name}`
+
+A `{card.model}` for `{card.task}`, trained on {card.data} (license of the data: {card.license}) by the recipe
+[{card.recipe}](../recipes/{card.recipe}.toml). Held-out score: {card.metric} {card.score:.4g}. {LIMITS.get(name, "")}
+{note}
+```text
+$ {command}{"".join(f" {key}={value:g}" for key, value in card.options.items())}
+{prediction.strip()}
+```
+"""
 
 
 INTRODUCTION = """# Pretrained runs

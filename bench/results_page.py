@@ -273,6 +273,13 @@ comparable with published ones. Data and protocol: [images](images.md).
 Accuracy of the most likely class (0 to 1), with one view of each image. MNIST and CIFAR-10 use the first half of
 their test sets.
 """,
+    "speech_recognition": """## Speech
+
+Strings of spoken digits; shares between 0 and 1. `word error`: substituted, missing and inserted digits. `alignment
+error`: digits whose most attended time is outside of their true boundaries. `single digit accuracy`: the recordings
+with the official test indices 0 to 2; `dtw accuracy`: the baseline without learning on the same recordings. `snr`: noise in
+dB. `longer error`: strings of 8 to 14 digits. Recordings and protocol: [speech recognition](speech.md).
+""",
     "detection": """## Objects
 
 Average precision (0 to 1), defined over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95. The test

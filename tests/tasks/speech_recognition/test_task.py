@@ -44,6 +44,14 @@ def test_every_token_counts_once(task, model):
     )
 
 
+def test_the_first_epoch_is_sorted_by_duration(task):
+    frames = task.collection.split("train").num_frames()
+    first, second = (task.epoch_batches(epoch, seed=1) for epoch in (0, 1))
+    longest = [frames[batch].max() for batch in first]
+    assert len(first) > 2 and longest == sorted(longest) and longest != [frames[batch].max() for batch in second]
+    assert sorted(np.concatenate(first)) == sorted(np.concatenate(second))
+
+
 def test_training_batches_are_augmented_by_the_random_state():
     task = speech_recognition.build(replace(TINY, time_masks=1, speeds=(0.9, 1.1)))
     batches = []
