@@ -81,6 +81,9 @@ class Task:
         """Return the training loss of a batch."""
         raise NotImplementedError
 
+    def initialize(self, model: Any) -> None:
+        """Fit parts of a new model to the training data before the first step; the default has no such part."""
+
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """Return the metrics on a split ('valid' or 'test'), the target metric among them. See `evaluation_mode`."""
         raise NotImplementedError

@@ -87,7 +87,7 @@ class NeighbourPixels(nn.Module):
     def __init__(self, dim: int, positions: PixelPositions, *, sizes: ImageGenerationSpec, radius: int) -> None:
         super().__init__()
         self.levels, self.channels = sizes.levels, sizes.channels
-        neighbours = _neighbours(positions, sizes, radius)  # (t k) pixel indices in the order of the sequence, or -1
+        neighbours = neighbour_pixels(positions, sizes, radius)  # (t k) pixel indices in the order of the sequence, or -1
         self.register_buffer("neighbours", neighbours, persistent=False)
         self.project = nn.Linear(neighbours.shape[1] * (1 + sizes.channels), dim)
 
@@ -106,7 +106,7 @@ class NeighbourPixels(nn.Module):
         return projected
 
 
-def _neighbours(positions: PixelPositions, sizes: ImageGenerationSpec, radius: int) -> Tensor:
+def neighbour_pixels(positions: PixelPositions, sizes: ImageGenerationSpec, radius: int) -> Tensor:
     """(t k): for every position the pixels up to `radius` rows and columns away that are generated before it, or -1."""
     pixel_index = torch.full((sizes.height + 2 * radius, sizes.width + 2 * radius), -1)
     rows, columns = (

@@ -7,10 +7,13 @@ each conditioned on the previous ones, so the likelihood is exact.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
+from regard.layers.linear_prediction import LinearPrediction
 from regard.layers.readout import Readout
 
 MIN_LOG_SCALE = -7.0  # log of the smallest scale of a logistic, for brightness in -1 … 1
@@ -72,6 +75,16 @@ class Categorical(LevelReadout):
         return [readout for readout in self.each if isinstance(readout, Readout)]
 
 
+class MixtureParameters(NamedTuple):
+    """Parameters of mixtures of logistics at n positions."""
+
+    log_weights: Tensor  # (n k)
+    means: Tensor  # (n c k)
+    scales: Tensor  # (n c k) their logarithms
+    coefficients: Tensor  # (n pairs k) of earlier channels
+    predicted: Tensor  # (n c) or (n 0): the linear prediction of each channel, without the part of earlier channels
+
+
 class LogisticMixture(LevelReadout):
     """A mixture of logistic distributions over brightness, discretized into levels; the means depend on the previous
     channels."""
@@ -88,38 +101,41 @@ class LogisticMixture(LevelReadout):
             self.numbers.bias.view(-1, mixtures)[1 + channels : 1 + 2 * channels] = -1.5
 
     def logits(self, features: Tensor, previous_channels: Tensor) -> Tensor:
-        log_weights, means, scales, coefficients = self._mixture_parameters(features)
-        brightness = self._brightness(previous_channels)  # (n j)
+        mixture = self._mixture_parameters(features)
+        log_weights, brightness = mixture.log_weights, self._brightness(previous_channels)  # (n j)
         for channel in range(previous_channels.shape[1]):  # posterior of the mixture component given these channels
-            mean = self._conditional_mean(means, coefficients, brightness, channel=channel)
-            log_weights = log_weights + self._log_p(previous_channels[:, channel, None], mean, scales[:, channel])
-        mean = self._conditional_mean(means, coefficients, brightness, channel=previous_channels.shape[1])
+            mean = self._conditional_mean(mixture, brightness, channel=channel)
+            log_weights = log_weights + self._log_p(
+                previous_channels[:, channel, None], mean, mixture.scales[:, channel]
+            )
+        mean = self._conditional_mean(mixture, brightness, channel=previous_channels.shape[1])
         levels = torch.arange(self.levels, device=features.device)[None, :, None]  # (1 levels 1)
-        level_log_p = self._log_p(levels, mean[:, None], scales[:, previous_channels.shape[1], None])  # (n levels k)
+        scales = mixture.scales[:, previous_channels.shape[1], None]
+        level_log_p = self._log_p(levels, mean[:, None], scales)  # (n levels k)
         return (log_weights.log_softmax(-1)[:, None] + level_log_p).logsumexp(-1)
 
     def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
         labels = labels.view(len(labels), -1)
-        log_weights, means, scales, coefficients = self._mixture_parameters(features)
-        total, brightness = log_weights.log_softmax(-1), self._brightness(labels)
+        mixture = self._mixture_parameters(features)
+        total, brightness = mixture.log_weights.log_softmax(-1), self._brightness(labels)
         for channel in range(self.channels):
-            mean = self._conditional_mean(means, coefficients, brightness, channel=channel)
-            total = total + self._log_p(labels[:, channel, None], mean, scales[:, channel])
+            mean = self._conditional_mean(mixture, brightness, channel=channel)
+            total = total + self._log_p(labels[:, channel, None], mean, mixture.scales[:, channel])
         return -total.logsumexp(-1).sum()
 
-    def _mixture_parameters(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(n d) -> log weights (n k), means and log scales (n c k), and coefficients of earlier channels (n pairs
-        k)."""
+    def _mixture_parameters(self, features: Tensor) -> MixtureParameters:
+        """(n d) -> the parameters at n positions."""
         c = self.channels
         parts = self.numbers(features).view(len(features), -1, self.mixtures).split([1, c, c, self.pairs], dim=1)
-        return parts[0][:, 0], parts[1], parts[2].clamp(min=MIN_LOG_SCALE), parts[3].tanh()
+        scales, coefficients = parts[2].clamp(min=MIN_LOG_SCALE), parts[3].tanh()
+        return MixtureParameters(parts[0][:, 0], parts[1], scales, coefficients, features[:, :0])
 
-    def _conditional_mean(self, means: Tensor, coefficients: Tensor, brightness: Tensor, *, channel: int) -> Tensor:
+    def _conditional_mean(self, mixture: MixtureParameters, brightness: Tensor, *, channel: int) -> Tensor:
         """Means (n k) of a channel, given the brightness (n j) of the previous channels."""
         first = channel * (channel - 1) // 2
-        mean = means[:, channel]
+        mean = mixture.means[:, channel]
         for previous in range(channel):
-            mean = mean + coefficients[:, first + previous] * brightness[:, previous, None]
+            mean = mean + mixture.coefficients[:, first + previous] * brightness[:, previous, None]
         return mean
 
     def _brightness(self, values: Tensor) -> Tensor:
@@ -143,3 +159,40 @@ class LogisticMixture(LevelReadout):
             + torch.where(darkest, zero, below)
             + torch.where(darkest | brightest, zero, inner)
         )
+
+
+class ResidualMixture(LogisticMixture):
+    """A mixture of logistics over the error of a linear prediction, in units of its standard deviation.
+
+    The last features of a position are the linear prediction of each channel (layers/linear_prediction.py). The
+    mixture starts as the distribution of the errors: all means are 0, and the scales differ, as errors have heavy
+    tails. Coefficients multiply the errors of the previous channels.
+    """
+
+    def __init__(
+        self, dim: int, *, levels: int, channels: int, prediction: LinearPrediction, mixtures: int = 10
+    ) -> None:
+        super().__init__(dim, levels=levels, channels=channels, mixtures=mixtures)
+        self.prediction = prediction
+        with torch.no_grad():
+            bias = self.numbers.bias.view(-1, mixtures)
+            bias[1 : 1 + channels] = 0.0
+            bias[1 + channels : 1 + 2 * channels] = torch.linspace(-2.5, 0.5, mixtures)
+
+    def _mixture_parameters(self, features: Tensor) -> MixtureParameters:
+        features, predicted = features[:, : -self.channels], features[:, -self.channels :].float()
+        log_weights, means, log_scales, coefficients, _ = super()._mixture_parameters(features)
+        std = self.prediction.get_buffer("std")[:, None]
+        scales = (log_scales.float() + std.log()).clamp(min=MIN_LOG_SCALE)
+        return MixtureParameters(log_weights.float(), means.float() * std, scales, coefficients.float(), predicted)
+
+    def _conditional_mean(self, mixture: MixtureParameters, brightness: Tensor, *, channel: int) -> Tensor:
+        coupling, std = self.prediction.get_buffer("coupling"), self.prediction.get_buffer("std")
+        first = channel * (channel - 1) // 2
+        linear = mixture.predicted[:, channel] + brightness[:, :channel] @ coupling[channel, :channel]
+        mean = mixture.means[:, channel] + linear[:, None]
+        for previous in range(channel):
+            expected = mixture.predicted[:, previous] + brightness[:, :previous] @ coupling[previous, :previous]
+            error = (brightness[:, previous] - expected) * (std[channel] / std[previous])
+            mean = mean + mixture.coefficients[:, first + previous] * error[:, None]
+        return mean

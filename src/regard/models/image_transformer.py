@@ -34,10 +34,11 @@ from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
 from regard.layers.image_kv_cache import ImageKVCache, ImageMultiHeadAttention
 from regard.layers.kv_cache import KV
+from regard.layers.linear_prediction import LinearPrediction
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.pixel_embedding import NeighbourPixels, PixelEmbedding, PixelPositions, UpsampledCondition
-from regard.layers.pixel_readout import Categorical, LevelReadout, LogisticMixture
+from regard.layers.pixel_readout import Categorical, LevelReadout, LogisticMixture, ResidualMixture
 from regard.layers.positions._two_dimensional import Position2D
 from regard.layers.recurrent import repeat_per_hypothesis
 
@@ -56,7 +57,9 @@ class Config:
     query_block: tuple[int, int] = (4, 8)  # local_2d: rows and columns of a query block
     memory_block: tuple[int, int] = (4, 4)  # local_2d: rows above and columns to both sides that the memory adds
     position_unit: Literal["channel", "pixel"] = "channel"  # unit of a sequence position
-    output: Literal["categorical", "logistic"] = "categorical"  # one logit per level, or a mixture of logistics
+    output: Literal["categorical", "logistic", "residual"] = (
+        "categorical"  # one logit per level, a mixture of logistics, or one over the error of a linear prediction
+    )
     mixtures: int = 10  # components of the mixture
     score: str = "scaled_dot"  # attention score: see regard list scores
     coordinates: Literal["sinusoidal", "learned", "binary", "none"] = "sinusoidal"  # encoding of rows and columns
@@ -74,6 +77,8 @@ class Config:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
+        if self.output == "residual" and not self.neighbourhood:
+            raise ConfigError("output='residual': predicts from neighbouring pixels; set neighbourhood=2")
 
 
 PRESETS = {"small": Config(layers=3, dim=64, query_block=(4, 4))}
@@ -88,6 +93,7 @@ class EncodedCondition(NamedTuple):
     class_embedding: Tensor  # (b d)
     position_features: Tensor  # (b t d) encoding of every position, and the upsampled low-resolution image
     cross_kv: tuple[KV, ...]
+    patches: Tensor  # (b t m) inputs of the linear prediction; (b t 0) without a low-resolution image
 
 
 class ImageState(NamedTuple):
@@ -157,6 +163,7 @@ class ImageTransformer(nn.Module):
         super().__init__()
         self.embedding, self.classes, self.surroundings, self.enlarged, dropout = embeddings
         self.layers, self.encoder, self.readout = nn.ModuleList(layers), encoder, readout
+        self.prediction = readout.prediction if isinstance(readout, ResidualMixture) else None
         self.last = PreNorm.final_norm(embeddings.class_embedding.embedding_dim)
         self.dropout = Dropout(dropout)
         self.layout = order.layout
@@ -171,12 +178,14 @@ class ImageTransformer(nn.Module):
         position_features = self.embedding.position_features().expand(len(class_embedding), -1, -1)
         if self.enlarged is not None:
             position_features = position_features + self.enlarged(image_condition.low_res)
+        patches = position_features[..., :0] if self.prediction is None else self.prediction.patches(image_condition.low_res)
         past = tuple(self._empty_past(layer.empty_cache(class_embedding)) for layer in self._blocks())
         generated = image_condition.labels.new_zeros(len(class_embedding), 0, dtype=torch.int16)
-        return ImageState(past, 0, generated, Shared(EncodedCondition(class_embedding, position_features, cross_kv)))
+        encoded_condition = EncodedCondition(class_embedding, position_features, cross_kv, patches)
+        return ImageState(past, 0, generated, Shared(encoded_condition))
 
     def features(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
-        class_embedding, position_features, cross_kv = state.condition.value
+        class_embedding, position_features, cross_kv, patches = state.condition.value
         count, new_levels = tokens.shape[1], tokens[:, 1:] if state.position == 0 else tokens
         generated = torch.cat([state.generated, new_levels.flatten(1).to(state.generated.dtype)], dim=1)
         x = self.embedding(tokens, state.position) + repeat_per_hypothesis(class_embedding, len(tokens))[:, None]
@@ -187,7 +196,16 @@ class ImageTransformer(nn.Module):
         for index, (layer, layer_past) in enumerate(zip(self.layers, state.past, strict=True)):
             x, cache = layer(x, Mask.causal(), past=layer_past, source=cross_kv[index] if cross_kv else None)
             past.append(cache)
-        return self.last(x), ImageState(tuple(past), state.position + count, generated, state.condition)
+        x = self.last(x)
+        if self.prediction is not None:
+            patches = repeat_per_hypothesis(patches, len(tokens))[:, state.position : state.position + count]
+            x = torch.cat([x.float(), self.prediction(generated, state.position, count, patches)], dim=-1)
+        return x, ImageState(tuple(past), state.position + count, generated, state.condition)
+
+    def fit_initial(self, images: Tensor, image_condition: ImageCondition) -> None:
+        """Fit the linear prediction to the levels of images (b n) in raster order; nothing for other outputs."""
+        if self.prediction is not None:
+            self.prediction.fit(images, self.order, image_condition.low_res)
 
     def forward(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
         x, state = self.features(tokens, state)
@@ -214,7 +232,7 @@ def build(config: Config, sizes: ImageGenerationSpec) -> ImageTransformer:
     encoder = _encoder(config, sizes) if has_low_res else None
     layers = [_layer(config, layout, cross=_cross(config) if has_low_res else None) for _ in range(config.layers)]
     embeddings = _embeddings(config, sizes, pixel_positions, has_low_res=has_low_res)
-    readout = _readout(config, sizes, channels=channels_per_position)
+    readout = _readout(config, sizes, pixel_positions)
     order = GenerationOrder(pixel_positions.raster_indices(sizes), layout)
     return ImageTransformer(embeddings, layers, order=order, encoder=encoder, readout=readout)
 
@@ -243,10 +261,18 @@ def _embeddings(
     return InputEmbeddings(embedding, classes, neighbours, upsampled, config.dropout)
 
 
-def _readout(config: Config, sizes: ImageGenerationSpec, *, channels: int) -> LevelReadout:
+def _readout(config: Config, sizes: ImageGenerationSpec, positions: PixelPositions) -> LevelReadout:
+    channels = positions.channels_per_position
     if config.output == "categorical":
         return Categorical(config.dim, levels=sizes.levels, channels=channels)
-    return LogisticMixture(config.dim, levels=sizes.levels, channels=channels, mixtures=config.mixtures)
+    if config.output == "logistic":
+        return LogisticMixture(config.dim, levels=sizes.levels, channels=channels, mixtures=config.mixtures)
+    if channels < sizes.channels:
+        raise ConfigError("model.output='residual': predicts all channels of a pixel; set model.position_unit='pixel'")
+    prediction = LinearPrediction(positions, sizes=sizes, radius=config.neighbourhood)
+    return ResidualMixture(
+        config.dim, levels=sizes.levels, channels=channels, prediction=prediction, mixtures=config.mixtures
+    )
 
 
 def _encoder(config: Config, sizes: ImageGenerationSpec) -> Encoder:

@@ -273,6 +273,8 @@ def _engine(
         pretrained.apply_pretrained(
             report, model, weights=None if folder.checkpoints() else folder.pretrained_weights, identity=identity
         )
+    elif not folder.checkpoints():
+        task.initialize(model)
     model = model.to(processes.device)
     if hardware.checkpoint_activations:
         enable_activation_checkpointing(model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from regard.core.protocols import State
 
@@ -36,3 +36,11 @@ class ImageGenerator(Protocol):
 
         The previous level of the first position is the number of levels.
         """
+
+
+@runtime_checkable
+class FittedToImages(Protocol):
+    """An image generator with parts that are fitted to images before the first training step."""
+
+    def fit_initial(self, images: Tensor, image_condition: ImageCondition) -> None:
+        """Fit these parts to the levels of images (b n) in raster order."""

@@ -20,7 +20,7 @@ from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
 from regard.core.progress import track
 from regard.core.protocols import Indices, Loss, TargetMetric
-from regard.core.protocols.image_generator import ImageGenerator
+from regard.core.protocols.image_generator import FittedToImages, ImageGenerator
 from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.builtin import digits
@@ -38,6 +38,7 @@ from regard.tasks.image_generation.metrics import histogram_bits, quality
 from regard.tasks.image_generation.prompts import PreparedRequest, prepare, prepare_tiles
 
 DEFAULT_IMAGES = 16  # on one sheet
+MAX_INITIAL_IMAGES = 512  # training images to which the linear prediction is fitted
 MAX_UPSCALED_IMAGES = 64  # images of a split that are upscaled and compared with bicubic interpolation
 
 
@@ -192,6 +193,22 @@ class ImageGeneration(Task):
         is_dropped = (torch.rand(len(labels)) < self.config.condition_dropout).numpy()
         draws = torch.rand(pixels.shape).numpy() if self.config.rounding == "random" else None
         return encode(pixels, np.where(is_dropped, -1, labels), self.spec, draws=draws)
+
+    def initialize(self, model: ImageGenerator) -> None:
+        """Fit the linear prediction of a model to training images, with `flip` to their mirror images too."""
+        if not isinstance(model, FittedToImages):
+            return
+        pixels, labels = self.collection.split("train").take(self._initial_examples())
+        if self.config.flip:
+            pixels = np.stack([pixels, pixels[:, :, ::-1]], axis=1).reshape(-1, *pixels.shape[1:])
+            labels = np.repeat(labels, 2)
+        levels, condition = encode(pixels, labels, self.spec)
+        model.fit_initial(levels, condition)
+
+    def _initial_examples(self) -> Indices:
+        """Return examples spread over the training split, in its order."""
+        count = len(self.collection.split("train"))
+        return np.unique(np.linspace(0, count - 1, min(count, MAX_INITIAL_IMAGES)).astype(np.int64))
 
     def loss(self, model: ImageGenerator, batch: ImageBatch) -> Loss:
         """Return -log p, summed over all levels."""
