@@ -4,8 +4,8 @@
 
 Of the runs that exist (RUNS/<recipe name>): digits_images -> ten digits of each class at temperature 1, the share of
 `--count` per class that the run of digits_vit recognizes, and completed upper halves; digits_upscale and faces_upscale
--> input, bicubic, most likely, a sample at temperature 1, and original; mnist_binary_local_2d -> samples, and completed
-upper halves; scenes_detr -> boxes. Pictures are written to docs/images/, figures to docs/image_samples.json.
+-> input, bicubic, most likely, mean, a sample at temperature 1, and original; mnist_binary_local_2d -> samples, and
+completed upper halves; scenes_detr -> boxes. Pictures are written to docs/images/, figures to docs/image_samples.json.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from regard.core.protocols.image_generator import ImageCondition
 from regard.data.images import drawing
 from regard.data.images.image_files import encode_png
 from regard.decoding.strategies import sample
-from regard.tasks.image_generation.generate import UNKNOWN, generate
+from regard.tasks.image_generation.generate import UNKNOWN, LevelMode, generate
 from regard.tasks.image_generation.levels import decode, encode, upscale_bicubic
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -45,7 +45,7 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
     task: Any = run.task
     labels = torch.arange(10).repeat_interleave(count)
     subject = ImageCondition(labels, torch.zeros(len(labels), 0, dtype=torch.long))
-    images = decode(generate(run.model, subject, None, sizes=task.spec, sampling=WARM), task.spec)
+    images = decode(generate(run.model, subject, None, sizes=task.spec, choice=WARM), task.spec)
     keep("digits_samples", images.reshape(10, count, 8, 8, 1)[:, :10].reshape(-1, 8, 8, 1), columns=10, scale=4)
     completed(run)
     if not (runs / "digits_vit").exists():
@@ -74,7 +74,7 @@ def completed(run: Run) -> None:
     upper = truth.copy()
     upper[:, truth.shape[1] // 2 :] = GREY
     completions = [
-        decode(generate(run.model, subject, levels, sizes=task.spec, sampling=replace(WARM, seed=seed)), task.spec)
+        decode(generate(run.model, subject, levels, sizes=task.spec, choice=replace(WARM, seed=seed)), task.spec)
         for seed in (1, 2, 3)
     ]
     rows = np.stack([upper, *completions, truth], axis=1)
@@ -82,7 +82,7 @@ def completed(run: Run) -> None:
 
 
 def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
-    """Draw one row per image: input, bicubic, most likely output, a sample, the original."""
+    """Draw one row per image: input, bicubic, most likely output, mean output, a sample, the original."""
     task: Any = run.task
     truth, _ = task.split("test")
     truth = truth[:: max(1, len(truth) // SHOWN)][:SHOWN]
@@ -90,24 +90,23 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
     small = decode(subject.low_res, task.spec, size=task.spec.low_res_size)
     times = task.spec.height // task.spec.low_res_size[0]
     ways = [small.repeat(times, axis=1).repeat(times, axis=2), upscale_bicubic(small, task.spec)]
-    ways += [
-        decode(generate(run.model, subject, None, sizes=task.spec, sampling=how), task.spec) for how in (None, WARM)
-    ]
-    rows = np.stack([*ways, truth], axis=1)  # (n 5 h w c)
-    keep(f"{run.folder.name}", rows.reshape(-1, *truth.shape[1:]), columns=5, scale=8 if len(truth[0]) < 16 else 3)
-    return {"columns": ["given", "bicubic", "likeliest", "a sample", "truth"]}
+    for how in (LevelMode.MOST_LIKELY, LevelMode.MEAN, WARM):
+        ways.append(decode(generate(run.model, subject, None, sizes=task.spec, choice=how), task.spec))
+    rows = np.stack([*ways, truth], axis=1)  # (n 6 h w c)
+    keep(f"{run.folder.name}", rows.reshape(-1, *truth.shape[1:]), columns=6, scale=8 if len(truth[0]) < 16 else 3)
+    return {"columns": ["given", "bicubic", "most likely", "mean", "a sample", "truth"]}
 
 
 def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """Draw samples without input, and completed lower halves of real images."""
     task: Any = run.task
     nothing = ImageCondition(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
-    fresh = decode(generate(run.model, nothing, None, sizes=task.spec, sampling=WARM), task.spec)
+    fresh = decode(generate(run.model, nothing, None, sizes=task.spec, choice=WARM), task.spec)
     truth = task.split("test")[0][:SHOWN]
     levels = encode(truth, np.full(SHOWN, -1), task.spec).pixels
     half = levels.clone()
     half[:, half.shape[1] // 2 :] = -1
-    completed = decode(generate(run.model, nothing, half, sizes=task.spec, sampling=WARM), task.spec)
+    completed = decode(generate(run.model, nothing, half, sizes=task.spec, choice=WARM), task.spec)
     rows = np.concatenate([fresh, decode(levels, task.spec), completed])
     keep(f"{run.folder.name}", rows, columns=SHOWN, scale=3)
     return {"rows": ["from nothing", "real", "upper half given"]}

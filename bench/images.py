@@ -67,7 +67,7 @@ def cached(quick: bool, attention: str) -> Work:
     model, positions = painter(quick, attention)
 
     def image() -> float:
-        generate_batch(model, NOTHING, torch.full((1, positions), UNKNOWN), num_levels=256, sampling=sample.Config())
+        generate_batch(model, NOTHING, torch.full((1, positions), UNKNOWN), num_levels=256, choice=sample.Config())
         return positions
 
     return image

@@ -23,6 +23,7 @@ CASES = [
 ] + [
     {"neighbourhood": 2},
     {"position_unit": "pixel", "neighbourhood": 1},
+    {"position_unit": "pixel", "output": "residual", "neighbourhood": 2},
     {"coordinates": "learned"},
     {"score": "additive"},
 ]
@@ -43,7 +44,15 @@ def inputs(model, sizes=SIZES, batch_size=2):
     return torch.cat([start, labels[:, :-1]], dim=1), labels, condition
 
 
-@pytest.fixture(params=[*CASES, {"low_res_size": (2, 3)}, {"low_res_size": (2, 3), "neighbourhood": 1}], ids=str)
+@pytest.fixture(
+    params=[
+        *CASES,
+        {"low_res_size": (2, 3)},
+        {"low_res_size": (2, 3), "neighbourhood": 1},
+        {"low_res_size": (2, 3), "output": "residual", "position_unit": "pixel", "neighbourhood": 1},
+    ],
+    ids=str,
+)
 def case(request):
     change = dict(request.param)
     sizes = replace(SIZES, low_res_size=change.pop("low_res_size", (0, 0)))

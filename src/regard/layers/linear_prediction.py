@@ -43,7 +43,7 @@ class LinearPrediction(nn.Module):
         """Low-resolution levels (b n) -> inputs of every position (b t m); m is 0 without upscaling."""
         if self.upscaling is None:
             return low_res.new_zeros(len(low_res), len(self.get_buffer("neighbours")), 0, dtype=torch.float32)
-        return self.upscaling.cut(self.upscaling.upscale(_brightness(low_res, self.levels)))
+        return self.upscaling.cut(self.upscaling.upscale(brightness(low_res, self.levels)))
 
     def forward(self, generated: Tensor, start: int, count: int, patches: Tensor) -> Tensor:
         """`generated` (b n): levels of all positions so far, in the order of the sequence; `patches` (b count m)."""
@@ -56,9 +56,11 @@ class LinearPrediction(nn.Module):
         pixels = self.get_buffer("neighbours")[start : start + count]  # (t k)
         entries = pixels[..., None] * self.channels + torch.arange(self.channels, device=pixels.device)
         entries = entries.where(pixels[..., None] >= 0, generated.shape[1])
-        values = pad(_brightness(generated, self.levels), (0, 1))  # the added last entry is 0, for missing pixels
+        values = pad(brightness(generated, self.levels), (0, 1))  # the added last entry is 0, for missing pixels
         around = values.index_select(1, entries.flatten()).view(len(generated), count, -1)
-        return torch.cat([around, patches.expand(len(generated), -1, -1), around.new_ones(*around.shape[:2], 1)], dim=-1)
+        return torch.cat(
+            [around, patches.expand(len(generated), -1, -1), around.new_ones(*around.shape[:2], 1)], dim=-1
+        )
 
     @torch.no_grad()
     def fit(self, images: Tensor, order: Tensor, low_res: Tensor) -> None:
@@ -66,10 +68,10 @@ class LinearPrediction(nn.Module):
         labels = images[:, order]  # (b t c) or (b t)
         patches = self.patches(low_res)
         if self.upscaling is not None:
-            raster = _brightness(images, self.levels)
-            patches = self.upscaling.cut(self.upscaling.fit(_brightness(low_res, self.levels), raster))
+            raster = brightness(images, self.levels)
+            patches = self.upscaling.cut(self.upscaling.fit(brightness(low_res, self.levels), raster))
         inputs = self._inputs(labels.flatten(1), 0, labels.shape[1], patches).flatten(0, 1).double()
-        targets = _brightness(labels.reshape(len(inputs), self.channels), self.levels).double()
+        targets = brightness(labels.reshape(len(inputs), self.channels), self.levels).double()
         for channel in range(self.channels):
             columns = torch.cat([inputs, targets[:, :channel]], dim=1)
             weights = _least_squares(columns, targets[:, channel])
@@ -91,7 +93,10 @@ class UpscaledPatches(nn.Module):
         self.sizes = sizes
         self.num_inputs = sizes.channels * (2 * PATCH_RADIUS + 1) ** 2
         self.register_buffer("pixels", positions.rows * sizes.width + positions.columns, persistent=False)
-        shape = sizes.low_res_size[0] * sizes.low_res_size[1] * sizes.channels, sizes.height * sizes.width * sizes.channels
+        shape = (
+            sizes.low_res_size[0] * sizes.low_res_size[1] * sizes.channels,
+            sizes.height * sizes.width * sizes.channels,
+        )
         self.is_fitted = shape[0] * shape[1] <= MAX_MAP_SIZE
         if self.is_fitted:
             self.register_buffer("weight", torch.zeros(shape))
@@ -101,7 +106,9 @@ class UpscaledPatches(nn.Module):
         """Brightness (b h·w·c) of the low-resolution image -> brightness (b h·w·c) of the upscaled image."""
         with torch.autocast(low_res.device.type, enabled=False):
             bicubic = self._bicubic(low_res)
-            return bicubic + low_res @ self.get_buffer("weight") + self.get_buffer("bias") if self.is_fitted else bicubic
+            return (
+                bicubic + low_res @ self.get_buffer("weight") + self.get_buffer("bias") if self.is_fitted else bicubic
+            )
 
     def cut(self, upscaled: Tensor) -> Tensor:
         """Brightness (b h·w·c) -> patches (b t m) around every position."""
@@ -161,10 +168,11 @@ def _cross_validate(inputs: Tensor, targets: Tensor, penalty: float) -> Tensor:
 def _least_squares(inputs: Tensor, targets: Tensor) -> Tensor:
     products = inputs.mT @ inputs / len(inputs)
     products += RIDGE * products.diagonal().mean() * torch.eye(len(products), dtype=inputs.dtype, device=inputs.device)
-    return torch.linalg.solve(products, inputs.mT @ targets / len(inputs))
+    weights: Tensor = torch.linalg.solve(products, inputs.mT @ targets / len(inputs))
+    return weights
 
 
-def _brightness(levels: Tensor, num_levels: int) -> Tensor:
+def brightness(levels: Tensor, num_levels: int) -> Tensor:
     """Levels -> -1 … 1, in float32."""
     return levels.float() * (2 / (num_levels - 1)) - 1
 

@@ -87,7 +87,9 @@ class NeighbourPixels(nn.Module):
     def __init__(self, dim: int, positions: PixelPositions, *, sizes: ImageGenerationSpec, radius: int) -> None:
         super().__init__()
         self.levels, self.channels = sizes.levels, sizes.channels
-        neighbours = neighbour_pixels(positions, sizes, radius)  # (t k) pixel indices in the order of the sequence, or -1
+        neighbours = neighbour_pixels(
+            positions, sizes, radius
+        )  # (t k) pixel indices in the order of the sequence, or -1
         self.register_buffer("neighbours", neighbours, persistent=False)
         self.project = nn.Linear(neighbours.shape[1] * (1 + sizes.channels), dim)
 

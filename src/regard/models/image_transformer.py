@@ -163,11 +163,14 @@ class ImageTransformer(nn.Module):
         super().__init__()
         self.embedding, self.classes, self.surroundings, self.enlarged, dropout = embeddings
         self.layers, self.encoder, self.readout = nn.ModuleList(layers), encoder, readout
-        self.prediction = readout.prediction if isinstance(readout, ResidualMixture) else None
         self.last = PreNorm.final_norm(embeddings.class_embedding.embedding_dim)
         self.dropout = Dropout(dropout)
         self.layout = order.layout
         self.register_buffer("order", order.raster_indices, persistent=False)
+
+    @property
+    def _prediction(self) -> LinearPrediction | None:
+        return self.readout.prediction if isinstance(self.readout, ResidualMixture) else None
 
     def start(self, image_condition: ImageCondition) -> ImageState:
         class_embedding = self.classes(image_condition.labels)
@@ -178,7 +181,9 @@ class ImageTransformer(nn.Module):
         position_features = self.embedding.position_features().expand(len(class_embedding), -1, -1)
         if self.enlarged is not None:
             position_features = position_features + self.enlarged(image_condition.low_res)
-        patches = position_features[..., :0] if self.prediction is None else self.prediction.patches(image_condition.low_res)
+        patches = position_features[..., :0]
+        if self._prediction is not None:
+            patches = self._prediction.patches(image_condition.low_res)
         past = tuple(self._empty_past(layer.empty_cache(class_embedding)) for layer in self._blocks())
         generated = image_condition.labels.new_zeros(len(class_embedding), 0, dtype=torch.int16)
         encoded_condition = EncodedCondition(class_embedding, position_features, cross_kv, patches)
@@ -197,15 +202,15 @@ class ImageTransformer(nn.Module):
             x, cache = layer(x, Mask.causal(), past=layer_past, source=cross_kv[index] if cross_kv else None)
             past.append(cache)
         x = self.last(x)
-        if self.prediction is not None:
+        if self._prediction is not None:
             patches = repeat_per_hypothesis(patches, len(tokens))[:, state.position : state.position + count]
-            x = torch.cat([x.float(), self.prediction(generated, state.position, count, patches)], dim=-1)
+            x = torch.cat([x.float(), self._prediction(generated, state.position, count, patches)], dim=-1)
         return x, ImageState(tuple(past), state.position + count, generated, state.condition)
 
     def fit_initial(self, images: Tensor, image_condition: ImageCondition) -> None:
         """Fit the linear prediction to the levels of images (b n) in raster order; nothing for other outputs."""
-        if self.prediction is not None:
-            self.prediction.fit(images, self.order, image_condition.low_res)
+        if self._prediction is not None:
+            self._prediction.fit(images, self.order, image_condition.low_res)
 
     def forward(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
         x, state = self.features(tokens, state)

@@ -7,7 +7,14 @@ from regard.core.data_specs import ImageGenerationSpec
 from regard.core.protocols.image_generator import ImageCondition
 from regard.decoding.strategies import sample
 from regard.models import image_transformer, pixel_cnn
-from regard.tasks.image_generation.generate import UNKNOWN, generate, generate_batch, progress_bar, teacher_forcing_loss
+from regard.tasks.image_generation.generate import (
+    UNKNOWN,
+    LevelMode,
+    generate,
+    generate_batch,
+    progress_bar,
+    teacher_forcing_loss,
+)
 
 SIZES = ImageGenerationSpec(height=5, width=4, channels=3, levels=4, num_classes=2)
 SAMPLING = sample.Config(seed=3)
@@ -17,6 +24,7 @@ CHANGES = [
     {"attention": "local_2d"},
     {"position_unit": "pixel", "output": "logistic"},
     {"position_unit": "pixel"},
+    {"position_unit": "pixel", "output": "residual", "neighbourhood": 1},
 ]
 
 
@@ -35,16 +43,18 @@ def models():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("model", list(models()), ids=[*(" ".join(change.values()) for change in CHANGES), "pixel_cnn"])
+@pytest.mark.parametrize(
+    "model", list(models()), ids=[*(" ".join(map(str, change.values())) for change in CHANGES), "pixel_cnn"]
+)
 def test_scores_equal_those_of_the_entire_image(model):
     known_levels = torch.full((2, 60), UNKNOWN)
-    images = generate_batch(model, condition(2), known_levels, num_levels=4, sampling=SAMPLING)
+    images = generate_batch(model, condition(2), known_levels, num_levels=4, choice=SAMPLING)
     assert images.levels.min() >= 0 and images.levels.max() < 4
     for row in range(2):
         alone = ImageCondition(*(part[row : row + 1] for part in condition(2)))
         score = -teacher_forcing_loss(model, images.levels[row : row + 1], alone, num_levels=4)
         assert float(images.scores[row]) == pytest.approx(float(score), rel=1e-4)
-    first = generate_batch(model, condition(1), known_levels[:1], num_levels=4, sampling=SAMPLING)
+    first = generate_batch(model, condition(1), known_levels[:1], num_levels=4, choice=SAMPLING)
     assert first.levels.equal(images.levels[:1])
 
 
@@ -53,22 +63,32 @@ def test_known_levels_are_kept_at_every_position():
     known_levels = torch.full((2, 60), UNKNOWN)
     known_levels[0, :30] = torch.arange(30) % 4
     known_levels[1, 40:] = 2
-    levels = generate_batch(model, condition(2), known_levels, num_levels=4, sampling=None).levels
+    levels = generate_batch(model, condition(2), known_levels, num_levels=4, choice=LevelMode.MOST_LIKELY).levels
     assert levels[0, :30].equal(known_levels[0, :30]) and levels[1, 40:].equal(known_levels[1, 40:])
     complete = torch.arange(60)[None] % 4
-    assert generate_batch(model, condition(1), complete, num_levels=4, sampling=SAMPLING).levels.equal(complete)
+    assert generate_batch(model, condition(1), complete, num_levels=4, choice=SAMPLING).levels.equal(complete)
+
+
+@torch.no_grad()
+def test_the_mean_has_a_smaller_error_than_the_most_likely_level():
+    model = next(models())
+    model.readout.each[0].bias[:] = torch.tensor([0.0, -9.0, -0.3, -0.3])  # most likely 0; mean 1.5 or more
+    nothing = torch.full((1, 60), UNKNOWN)
+    model.readout.each[0].weight[:] = 0
+    levels = {mode: generate(model, condition(1), nothing, sizes=SIZES, choice=mode).unique() for mode in LevelMode}
+    assert levels == {LevelMode.MOST_LIKELY: torch.tensor([0]), LevelMode.MEAN: torch.tensor([1])}
 
 
 def test_any_number_of_images_is_generated(monkeypatch):
     monkeypatch.setattr("regard.tasks.image_generation.generate.BATCH_IMAGES", 2)
-    assert generate(next(models()), condition(3), None, sizes=SIZES, sampling=None).shape == (3, 60)
+    assert generate(next(models()), condition(3), None, sizes=SIZES, choice=LevelMode.MOST_LIKELY).shape == (3, 60)
 
 
 def test_samples_of_every_batch_differ(monkeypatch):
-    together = generate(next(models()), condition(7), None, sizes=SIZES, sampling=SAMPLING)
+    together = generate(next(models()), condition(7), None, sizes=SIZES, choice=SAMPLING)
     assert len(together.unique(dim=0)) == 7
     monkeypatch.setattr("regard.tasks.image_generation.generate.BATCH_IMAGES", 2)
-    assert generate(next(models()), condition(7), None, sizes=SIZES, sampling=SAMPLING).equal(together)
+    assert generate(next(models()), condition(7), None, sizes=SIZES, choice=SAMPLING).equal(together)
 
 
 def test_the_progress_bar_is_shown_on_a_terminal(monkeypatch, capsys):

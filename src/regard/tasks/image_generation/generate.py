@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -29,6 +30,16 @@ BATCH_IMAGES = 32  # images generated at the same time
 StepCallback = Callable[[], None]
 
 
+class LevelMode(Enum):
+    """Choice of a level without sampling."""
+
+    MOST_LIKELY = "most_likely"
+    MEAN = "mean"  # the level nearest to the mean of the distribution, which has the smallest squared error
+
+
+Choice = sample.Config | LevelMode
+
+
 class GeneratedImages(NamedTuple):
     """Images, and the log p of their generated levels."""
 
@@ -42,7 +53,7 @@ def generate(
     known_levels: Tensor | None,
     *,
     sizes: ImageGenerationSpec,
-    sampling: sample.Config | None,
+    choice: Choice,
 ) -> Tensor:
     """Conditions of any number of images, and their known levels (b n) -> all levels (b n)."""
     count, size = len(condition.labels), sizes.height * sizes.width * sizes.channels
@@ -58,7 +69,7 @@ def generate(
                 part,
                 part_levels,
                 num_levels=sizes.levels,
-                sampling=sampling,
+                choice=choice,
                 first_index=low,
                 on_step=on_step,
             )
@@ -73,11 +84,11 @@ def generate_batch(
     known_levels: Tensor,
     *,
     num_levels: int,
-    sampling: sample.Config | None,
+    choice: Choice,
     first_index: int = 0,
     on_step: StepCallback = lambda: None,
 ) -> GeneratedImages:
-    """Known levels (b n), UNKNOWN elsewhere -> all levels; without `sampling` the most likely level is taken.
+    """Known levels (b n), UNKNOWN elsewhere -> all levels, each sampled or chosen by `choice`.
 
     Samples depend on the seed and the image's index in the request only, not on the batch. `first_index` is the index
     of the first image of this batch.
@@ -86,14 +97,14 @@ def generate_batch(
     order = _as_matrix(model.order)  # (t c)
     images = known_levels.clone()
     scores = torch.zeros(len(known_levels), dtype=torch.float64, device=known_levels.device)
-    noise = _sampling_noise(known_levels, sampling, first_index)
+    noise = _sampling_noise(known_levels, choice, first_index)
     position = _first_unknown(known_levels, order)
     feature, state = _encode_prefix(model, condition, images, position=position, num_levels=num_levels)
     while True:
         levels = images.new_zeros(len(images), 0)
         for pixel in order[position]:
             log_probs = model.readout.logits(feature, levels).float().log_softmax(dim=-1)
-            sampled = _choose(log_probs, noise[:, pixel], sampling)
+            sampled = _choose(log_probs, noise[:, pixel], choice)
             is_unknown = known_levels[:, pixel] == UNKNOWN
             values = torch.where(is_unknown, sampled, known_levels[:, pixel])
             scores += torch.where(is_unknown, log_probs.gather(1, values[:, None])[:, 0], 0.0)
@@ -107,11 +118,14 @@ def generate_batch(
         feature = features[:, -1]
 
 
-def _choose(log_probs: Tensor, noise: Tensor, sampling: sample.Config | None) -> Tensor:
+def _choose(log_probs: Tensor, noise: Tensor, choice: Choice) -> Tensor:
     """Log p (b levels) -> a level of each row (b)."""
-    if sampling is None:
+    if choice is LevelMode.MOST_LIKELY:
         return log_probs.argmax(dim=1)
-    return sample.sample_tokens(log_probs, noise[:, None], config=sampling)[:, 0]
+    if isinstance(choice, LevelMode):
+        levels = torch.arange(log_probs.shape[1], dtype=log_probs.dtype, device=log_probs.device)
+        return (log_probs.exp() @ levels).round().long()
+    return sample.sample_tokens(log_probs, noise[:, None], config=choice)[:, 0]
 
 
 def _encode_prefix(
@@ -140,12 +154,12 @@ def _first_unknown(known_levels: Tensor, order: Tensor) -> int:
     return int(is_unknown.int().argmax()) if bool(is_unknown.any()) else len(order) - 1
 
 
-def _sampling_noise(known_levels: Tensor, sampling: sample.Config | None, first_index: int) -> Tensor:
+def _sampling_noise(known_levels: Tensor, choice: Choice, first_index: int) -> Tensor:
     """Return uniform random numbers (b n) of [0, 1), each image with its own seed."""
-    if sampling is None:
+    if isinstance(choice, LevelMode):
         return torch.zeros(known_levels.shape, device=known_levels.device)
     count, size = known_levels.shape
-    seeds = [combine_seeds(sampling.seed, index) for index in range(first_index, first_index + count)]
+    seeds = [combine_seeds(choice.seed, index) for index in range(first_index, first_index + count)]
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     noise = [torch.rand(size, generator=generator, dtype=torch.float64) for generator in generators]
     return torch.stack(noise).to(known_levels.device)

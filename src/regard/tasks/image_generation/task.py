@@ -31,8 +31,15 @@ from regard.data.images.resize import Fit, check_levels
 from regard.decoding.strategies import sample
 from regard.tasks._shared import image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
-from regard.tasks.image_generation import inspect
-from regard.tasks.image_generation.generate import generate, prediction_title, teacher_forcing_loss, to_prediction
+from regard.tasks.image_generation import baselines, inspect
+from regard.tasks.image_generation.generate import (
+    Choice,
+    LevelMode,
+    generate,
+    prediction_title,
+    teacher_forcing_loss,
+    to_prediction,
+)
 from regard.tasks.image_generation.levels import ImageBatch, decode, encode, upscale_bicubic
 from regard.tasks.image_generation.metrics import histogram_bits, quality
 from regard.tasks.image_generation.prompts import PreparedRequest, prepare, prepare_tiles
@@ -96,7 +103,7 @@ class Options:
     class_: str = ""  # class of the images; none: any
     n: int | None = None  # number of images without an input, 16 by default; one per input image
     rows: int = 0  # rows of the input image to keep; 0: all, or half of an image as high as the canvas
-    temperature: float | None = None  # above 1: more diverse, 0: the most likely level; none: 1, or 0 for upscaling
+    temperature: float | None = None  # above 1: more diverse, 0: the most likely level; none: 1, or `mean` to upscale
     top_k: int = 0  # sample from the k most likely levels; 0: from all
     top_p: float = 1.0  # sample from the most likely levels that have this share of the probability
     seed: int = 1  # seed of the samples
@@ -114,11 +121,13 @@ class Options:
         """The number of images without an input: at temperature 0 one, as all are identical."""
         return self.n or (1 if self.temperature == 0 else DEFAULT_IMAGES)
 
-    def sampling_config(self, *, upscaling: bool) -> sample.Config | None:
-        """Return the sampling settings; None: take the most likely level."""
-        temperature = (0.0 if upscaling else 1.0) if self.temperature is None else self.temperature
+    def choice(self, *, upscaling: bool) -> Choice:
+        """Return how levels are chosen: sampled, the most likely, or by default for upscaling the mean."""
+        if self.temperature is None and upscaling:
+            return LevelMode.MEAN
+        temperature = 1.0 if self.temperature is None else self.temperature
         if not temperature:
-            return None
+            return LevelMode.MOST_LIKELY
         return sample.Config(temperature=temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed)
 
 
@@ -198,17 +207,25 @@ class ImageGeneration(Task):
         """Fit the linear prediction of a model to training images, with `flip` to their mirror images too."""
         if not isinstance(model, FittedToImages):
             return
-        pixels, labels = self.collection.split("train").take(self._initial_examples())
-        if self.config.flip:
-            pixels = np.stack([pixels, pixels[:, :, ::-1]], axis=1).reshape(-1, *pixels.shape[1:])
-            labels = np.repeat(labels, 2)
-        levels, condition = encode(pixels, labels, self.spec)
+        pixels = self._initial_images()
+        levels, condition = encode(pixels, np.full(len(pixels), -1), self.spec)
         model.fit_initial(levels, condition)
 
-    def _initial_examples(self) -> Indices:
-        """Return examples spread over the training split, in its order."""
+    def _initial_images(self) -> Pixels:
+        """Return images spread over the training split in its order, each next to its mirror image with `flip`."""
         count = len(self.collection.split("train"))
-        return np.unique(np.linspace(0, count - 1, min(count, MAX_INITIAL_IMAGES)).astype(np.int64))
+        examples = np.unique(np.linspace(0, count - 1, min(count, MAX_INITIAL_IMAGES)).astype(np.int64))
+        pixels, _ = self.collection.split("train").take(examples)
+        if not self.config.flip:
+            return pixels
+        return np.stack([pixels, pixels[:, :, ::-1]], axis=1).reshape(-1, *pixels.shape[1:])
+
+    def baselines(self, split: str) -> dict[str, float]:
+        """Return bits of a linear map, a table of counts and WebP; for upscaling, PSNR and SSIM of ridge regression."""
+        truth, _ = self.split(split)
+        if self.is_upscaling:
+            return baselines.upscaling_quality(self._initial_images(), truth[:MAX_UPSCALED_IMAGES], self.spec)
+        return baselines.bits(self._initial_images(), truth, self.spec)
 
     def loss(self, model: ImageGenerator, batch: ImageBatch) -> Loss:
         """Return -log p, summed over all levels."""
@@ -249,10 +266,13 @@ class ImageGeneration(Task):
             return scores
         truth = truth[:MAX_UPSCALED_IMAGES]
         condition = encode(truth, np.full(len(truth), -1), self.spec).condition
-        upscaled = decode(generate(model, condition, None, sizes=self.spec, sampling=None), self.spec)
         low_res = decode(condition.low_res, self.spec, size=self.spec.low_res_size)
-        baseline = quality(upscale_bicubic(low_res, self.spec), truth)
-        return scores | quality(upscaled, truth) | {f"bicubic_{name}": value for name, value in baseline.items()}
+        images = {"bicubic_": upscale_bicubic(low_res, self.spec)}
+        for prefix, choice in (("", LevelMode.MOST_LIKELY), ("mean_", LevelMode.MEAN)):
+            images[prefix] = decode(generate(model, condition, None, sizes=self.spec, choice=choice), self.spec)
+        for prefix, upscaled in images.items():
+            scores |= {f"{prefix}{name}": value for name, value in quality(upscaled, truth).items()}
+        return scores
 
     def signatures(self) -> dict[str, str]:
         levels, rounding = self.spec.levels, self.config.rounding
@@ -285,11 +305,11 @@ class ImageGeneration(Task):
         self, model: ImageGenerator, inputs: Sequence[InputImage | None], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
         """Images -> completed or upscaled images; None -> `options.n` new images on one sheet."""
-        sampling = options.sampling_config(upscaling=self.is_upscaling)
+        choice = options.choice(upscaling=self.is_upscaling)
         predictions = []
         for image in inputs:
             request = self._prepare(image, options)
-            levels = generate(model, request.condition, request.known_levels, sizes=self.spec, sampling=sampling)
+            levels = generate(model, request.condition, request.known_levels, sizes=self.spec, choice=choice)
             images = decode(levels, self.spec)
             images = images if request.tiles is None else request.tiles.join(images)[None]
             predictions.append([to_prediction(images, request.image, scale=options.scale, label=options.class_)])
@@ -313,8 +333,8 @@ class ImageGeneration(Task):
         labels = np.full(1, self._class_index(options.class_))
         if parsed_input is None or self.is_upscaling:
             request = prepare(parsed_input, self.spec, keep_rows=options.rows, labels=labels)
-            sampling = options.sampling_config(upscaling=self.is_upscaling)
-            levels = generate(model, request.condition, request.known_levels, sizes=self.spec, sampling=sampling)
+            choice = options.choice(upscaling=self.is_upscaling)
+            levels = generate(model, request.condition, request.known_levels, sizes=self.spec, choice=choice)
         else:
             parsed_input = image_inputs.resize_image(parsed_input, self.shape)
             levels, condition = encode(parsed_input.pixels[None], labels, self.spec)
