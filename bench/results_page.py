@@ -13,7 +13,7 @@ from regard.tasks.translation import metrics
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-FIGURES, MUSIC, NGRAMS = DOCS / "results.json", DOCS / "music.json", DOCS / "ngrams.json"
+FIGURES, MUSIC, BASELINES = DOCS / "results.json", DOCS / "music.json", DOCS / "baselines.json"
 CAPTIONS = DOCS / "captioning.json"
 
 
@@ -50,14 +50,14 @@ def translation(figures: dict[str, Any]) -> str:
 
 def translation_figures(record: dict[str, Any]) -> list[str]:
     """chrF, BLEU of small letters, cased BLEU and the tokenizer. A BLEU by another tokenizer than `evaluate` uses for
-    the target language is not shown: the run is to be measured again."""
+    the target language is not shown."""
     tokenizer = record["signatures"]["bleu"].partition("tok:")[2].partition("|")[0]
     expected = metrics.bleu_tokenizer(record["pair"].split()[-1])
     scores = {
         key: f"{record['test'][key]:.2f}" if key in record["test"] else "–" for key in ("chrf", "bleu_lc", "bleu")
     }
     if tokenizer != expected:
-        return [scores["chrf"], "–", "–", f"to be measured again with {expected}"]
+        return [scores["chrf"], "–", "–", "–"]
     cased = "–" if record["lowercase"] else scores["bleu"]  # a model of small letters has no cased figure
     return [scores["chrf"], scores["bleu_lc"], cased, tokenizer]
 
@@ -106,18 +106,16 @@ def held_out(figures: dict[str, Any], task: str) -> str:
     return table(f"| recipe | model | parameters | steps | minutes | split | {head} |", rows)
 
 
-def baselines(results: dict[str, dict[str, float]]) -> str:
-    """Format the bags of n-grams of bench/ngrams.py."""
+def baselines(results: dict[str, dict[str, Any]], task: str) -> str:
+    """The simple baselines of a task, one row for each recipe whose data was used; by bench/baselines.py."""
+    records = {name: record["scores"] for name, record in results.items() if record["task"] == task}
+    columns = list(dict.fromkeys(key for scores in records.values() for key in scores))
     rows: list[list[object]] = [
-        [
-            link(name),
-            f"{record['features']:,.0f}",
-            f"{record['seconds']:.0f}",
-            *(f"{record[s]:.4f}" for s in ("valid", "test")),
-        ]
-        for name, record in results.items()
+        [link(name), *(f"{scores[key]:.4f}" if key in scores else "–" for key in columns)]
+        for name, scores in records.items()
     ]
-    return table("| data of | n-grams | seconds | valid accuracy | test accuracy |", rows)
+    head = " | ".join(column.replace(".", " ") for column in columns)
+    return BASELINES_HEAD + "\n" + table(f"| data of | {head} |", rows) if rows else ""
 
 
 def beside(results: dict[str, dict[str, float]]) -> str:
@@ -192,12 +190,12 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
     for task in dict.fromkeys(record["task"] for record in figures.values()):
         if task not in ("translation", "music"):
             parts += [TITLES.get(task, f"## {task.replace('_', ' ').capitalize()}\n"), held_out(figures, task)]
-        if task == "classification" and NGRAMS.exists():
-            parts += [BAGS, baselines(stored(NGRAMS))]
+            parts += [text for text in [baselines(stored(BASELINES), task)] if text]
         if task == "images":
             parts += images_page.sections()
-        if task == "captioning" and CAPTIONS.exists():
-            parts += [BESIDE, beside(stored(CAPTIONS))]
+    if all(record["task"] != "captioning" for record in figures.values()):
+        parts.append(TITLES["captioning"] + "\n" + NO_CAPTIONS)
+    parts += [BESIDE, beside(stored(CAPTIONS))] if CAPTIONS.exists() else []
     parts += recommendation_page.sections(stored(recommendation_page.FIGURES))
     return "\n".join([*parts, notes])
 
@@ -214,6 +212,7 @@ machine shared with other work.
 chrF and cased BLEU are computed on detokenized text, BLEU lc on lowercased text. BLEU uses the tokenizer of the target
 language, as `regard evaluate` does: characters (`char`) for Korean, `13a` for English and German. Values of different
 tokenizers cannot be compared. The scores of `tatoeba_en_ko` are those of a repeated training with the same recipe.
+BLEU of `pydocs_en_ko` is not measured with the tokenizer of Korean.
 """
 PLOT = """![BLEU by sentence length](images/bleu_by_length.png)
 """
@@ -290,9 +289,7 @@ scenes contain pairs of color and shape that do not occur in training. The paper
 BLEU, CIDEr and METEOR have their published scale of 0 to 100; `exact` and `pointing` are shares between 0 and 1. Test
 scenes contain triples of size, color and shape that do not occur in training. `exact`: the caption is correct word for
 word. `pointing`: the most attended cell of a content word is in its region. `more`: scenes of four objects; training
-has at most three. The figures of scenes are to be measured again: they are from scenes on dark paper (brightness 15 to
-80); now the paper is dark to white (15 to 240). Those of Flickr8k are to be measured again with `no_repeat_ngram_size`,
-which the recipes did not set. How each score is computed: [captioning](captioning.md).
+has at most three. How each score is computed: [captioning](captioning.md).
 """,
     "classification": """## Documents
 
@@ -314,6 +311,10 @@ Nats per token, in windows of the context length that overlap by half.
 Rank correlation with a list of similar words, and accuracy on analogies, both on the words that the vocabulary covers.
 """,
 }
-BAGS = """Bags of n-grams on the same data and splits, by `python bench/ngrams.py` (TF-IDF and logistic regression from
-scikit-learn):
+BASELINES_HEAD = """\
+Simple baselines on the test split of the same data, by `python bench/baselines.py` (`regard baseline`). Their cost is
+chosen on the validation data.
+"""
+NO_CAPTIONS = """The recipes of scenes and of Flickr8k are not measured with the current scenes and settings: the paper
+of the scenes was changed from dark to any brightness, and the recipes now forbid repeated n-grams.
 """
