@@ -275,3 +275,35 @@ def test_numbers_and_chips_are_readable(browser, tmp_path, scheme):
         page.get_by_role("button", name="all", exact=True).click()
         for chip in page.locator(".chip[aria-pressed='true']").all():
             assert chip.evaluate(CONTRAST) >= 4.5
+
+
+def test_one_of_100_items_is_found_by_a_search(browser, tmp_path):
+    served = {**to_json(causal(100)), "server": "/api", "text": "words"}  # as a server sends it
+    with opened(browser, write(tmp_path / "page.html", served)) as page:
+        assert page.locator(".token-switch").count() == 60
+        page.get_by_role("searchbox", name="Search items").fill("r97")
+        assert page.locator(".token-switch").all_inner_texts() == ["r97"]
+        page.get_by_role("searchbox", name="Search items").fill("98")  # its number
+        assert page.locator("[data-key='forbid:read:97']").count() == 1
+
+
+EDGES = """element => {
+  const style = getComputedStyle(element);
+  return [style.outlineStyle, style.outlineWidth, style.borderBottomWidth].join();
+}"""
+
+
+def test_remarks_swipes_and_high_contrast(browser, tmp_path, boxes_page):
+    remark = "the first 36 tokens are outside of the context"
+    with opened(browser, write(tmp_path / "page.html", to_json(replace(FOUND, remarks=(remark,))))) as page:
+        assert page.locator(".remark").inner_text() == remark
+        page.emulate_media(forced_colors="active")
+        page.locator("#tab-grid").click()
+        for kind, state in ((".tab", "aria-selected"), (".thumb", "aria-pressed")):
+            chosen, other = (
+                page.locator(f"{kind}[{state}={value}]").first.evaluate(EDGES) for value in ("true", "false")
+            )
+            assert chosen != other, kind
+        assert page.locator(".legend-bar").evaluate("bar => getComputedStyle(bar).forcedColorAdjust") == "none"
+    with opened(browser, boxes_page[1], width=390) as page:
+        assert page.locator(".picture").first.evaluate("image => getComputedStyle(image).touchAction") == "pan-y"

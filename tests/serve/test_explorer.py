@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -316,6 +317,49 @@ def test_a_server_that_is_gone_is_named(browser, run, sentence):
         page.get_by_role("button", name="Inspect", exact=True).click()
         page.locator(".wrong").wait_for()
         assert page.locator(".wrong").inner_text() == "The server does not answer; is it still running?"
+
+
+class SlowTask(FileTask):
+    """Images whose inspection waits for `may_continue`."""
+
+    may_continue = threading.Event()
+
+    def inspect(self, model, parsed_input, options, decoding):
+        assert self.may_continue.wait(60)
+        if parsed_input[0, 0, 0] == 1:
+            raise DataError("the first digit is nine")
+        return super().inspect(model, parsed_input, options, decoding)
+
+
+def test_a_placeholder_is_shown_while_the_maps_are_computed(browser, monkeypatch):
+    monkeypatch.setattr("regard.serve.app.PLACEHOLDER_DELAY_S", 0)
+    target = tiny_runs.make_small(pictures, SlowTask)
+    valid, refused = SlowTask.examples
+    with serving(explorer_app(target, valid)) as address:
+        for text, locale, placeholder in (
+            (valid, "ko-KR", "맵을 계산하고 있습니다 …"),
+            (refused, "en-US", "Computing the maps …"),
+        ):
+            SlowTask.may_continue.clear()
+            context = browser.new_context(locale=locale, color_scheme="dark")
+            page, errors = context.new_page(), []
+            page.on("pageerror", lambda error, errors=errors: errors.append(error))
+            page.on("console", lambda line, errors=errors: errors.append(line) if line.type == "error" else None)
+            page.goto(f"{address}?text={text}", wait_until="commit")
+            page.locator(".skeleton").wait_for()  # nothing is computed yet
+            page.locator(".waiting", has_text=placeholder).wait_for()
+            assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+            SlowTask.may_continue.set()
+            page.wait_for_selector("html[data-ready]")
+            assert page.locator(".skeleton").is_visible() is False
+            if text == refused:
+                assert page.locator(".refusal .wrong").inner_text() == "the first digit is nine"
+                assert page.get_by_label("Input").input_value() == refused
+            else:
+                assert page.locator(".spoken.input .spoken-text").inner_text() == text
+                assert page.locator("#view").is_visible()
+            assert errors == []
+            context.close()
 
 
 class ImageTask(pictures.Pictures):

@@ -25,6 +25,7 @@ FIRST_VIEWS, LAST_VIEWS = ("compare", "grid", "lines"), ("steps", "training", "p
 SERVER_RULES = "img-src data: blob:; connect-src 'self'"
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
+DATA_ELEMENT = '<script type="application/json" id="data">'
 EXPORT = re.compile(r"^export (?=(?:async )?(?:const|class|function) (\w+))", re.MULTILINE)
 
 
@@ -33,16 +34,49 @@ def bundle(data: dict[str, Any], *, elements: str = "", rules: str = SERVER_RULE
 
     `elements` are further HTML elements after the data, and `rules` of the content policy what the page may load.
     """
-    style = inline_text((PAGE / "style.css").read_text(encoding="utf-8"))
-    shell = (PAGE / "index.html").read_text(encoding="utf-8")
-    view_names = [name for run in data.get("runs", [data]) for name in run.get("views", ())]
-    texts = scripts(view_names)
-    modules = "\n".join(f'<script type="module">{script}</script>' for script in texts)
+    style, texts = _style(), scripts(_view_names(data))
+    modules = [f'<script type="module">{text}</script>' for text in texts]
+    return _fill(_shell(), data, content_policy([style], texts, rules), style, [elements, *modules])
+
+
+def page_start(nonce: str) -> str:
+    """Return the start of a page whose data is still being computed: its header and a placeholder.
+
+    Its scripts are not known yet, so the content security policy allows the scripts with `nonce` instead of hashes.
+    """
+    style = _style()
+    policy = f"default-src 'none'; style-src {_hash_source(style)}; script-src 'nonce-{nonce}'; {SERVER_RULES}"
+    # not a module, which would wait for the rest of the page
+    script = f'<script nonce="{nonce}">{standalone_script("shell.js")}</script>\n'
+    return _fill(_shell().partition(DATA_ELEMENT)[0], {}, policy, style, []) + script
+
+
+def page_end(data: dict[str, Any], nonce: str) -> str:
+    """Return the rest of a page that `page_start` started."""
+    rest = "".join(_shell().partition(DATA_ELEMENT)[1:])
+    texts = scripts(_view_names(data))
+    return _fill(rest, data, "", "", [f'<script type="module" nonce="{nonce}">{text}</script>' for text in texts])
+
+
+def _shell() -> str:
+    return (PAGE / "index.html").read_text(encoding="utf-8")
+
+
+def _style() -> str:
+    return inline_text((PAGE / "style.css").read_text(encoding="utf-8"))
+
+
+def _view_names(data: dict[str, Any]) -> list[str]:
+    return [name for run in data.get("runs", [data]) for name in run.get("views", ())]
+
+
+def _fill(shell: str, data: dict[str, Any], policy: str, style: str, elements: list[str]) -> str:
+    """Fill the gaps of the shell, or of a part of it, in one pass: no content is filled again."""
     parts = {
         "/*{style}*/": style,
         "<!--{data}-->": escape(data),
-        "<!--{scripts}-->": f"{elements}\n{modules}",
-        "<!--{policy}-->": content_policy([style], texts, rules),
+        "<!--{scripts}-->": "\n".join(elements),
+        "<!--{policy}-->": policy,
     }
     pattern = re.compile("|".join(map(re.escape, parts)))
     return pattern.sub(lambda match: parts[match.group()], shell)

@@ -7,6 +7,8 @@ one-line messages; the computation of a request is cancelled when its client dis
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,14 +22,14 @@ from regard.core.errors import ConfigError, RegardError
 from regard.core.extras import require
 from regard.core.version import __version__
 from regard.inspection.collect import InspectionTarget
-from regard.inspection.error_page import error_page
-from regard.inspection.html_bundle import bundle
+from regard.inspection.error_page import error_end, error_page
+from regard.inspection.html_bundle import bundle, page_end, page_start
 from regard.inspection.interventions import NO_INTERVENTIONS
 from regard.inspection.report import RunLike, target_of
 from regard.serve import openapi
 from regard.serve.cancellation import run_until_disconnect
 from regard.serve.docs_page import docs_page
-from regard.serve.errors import add_error_handlers, as_unprocessable, policy_headers
+from regard.serve.errors import add_error_handlers, as_unprocessable, error_message, policy_headers
 from regard.serve.inspection_cache import InspectionCache
 from regard.serve.inspections import CancelCheck, InFolder, Session
 from regard.serve.metrics import Metrics
@@ -47,6 +49,7 @@ from regard.serve.requests import (
 from regard.serve.scheduler import CONTINUOUS, EXTERNAL_ENGINE, SEQUENTIAL, Job, RequestScheduler
 from regard.serve.server import SHUTDOWN_TIMEOUT_S, on_shutdown_signal
 
+PLACEHOLDER_DELAY_S = 0.3  # seconds after which a page is sent before its data is computed
 INSPECTION_THREADS = 4  # threads of inspections, which mostly wait for a model; predictions have their own
 MAX_UPLOAD_BODY_BYTES = 12_000_000  # bytes of a body that may contain files
 MAX_CONCURRENT_REQUESTS = 512  # active and queued requests
@@ -231,8 +234,12 @@ def _add_explorer_routes(app: Any, pages: Mapping[str, ExplorerPage]) -> None:
     async def show_page(request: Any) -> Any:
         name, page = _find_page(pages, request.query_params.get("run"))
         text = request.query_params.get("text", page.text)
-        data = await _inspect(request, page.session, InspectionRequest(text, NO_INTERVENTIONS))
-        return _html_response(bundle(data | _page_choices(pages, name) | _page_options(page.session)))
+        further = _page_choices(pages, name) | _page_options(page.session)
+        data = asyncio.ensure_future(_inspect(request, page.session, InspectionRequest(text, NO_INTERVENTIONS)))
+        await asyncio.wait({data}, timeout=PLACEHOLDER_DELAY_S)
+        if data.done():
+            return _html_response(bundle(data.result() | further))
+        return _response_in_parts(data, further, _error_context(pages, request))
 
     async def look(request: Any) -> Any:
         _, page = _find_page(pages, request.path_params.get("run"))
@@ -264,6 +271,28 @@ def _add_explorer_routes(app: Any, pages: Mapping[str, ExplorerPage]) -> None:
         app.add_route(f"{base}/look", look, methods=["POST"])
         app.add_route(f"{base}/tile", tile, methods=["GET"])
         app.add_route(f"{base}/step", step, methods=["GET"])
+
+
+def _response_in_parts(
+    data: asyncio.Future[dict[str, Any]], further: dict[str, Any], error_context: dict[str, Any]
+) -> Any:
+    """Return the response of a page that takes long: a placeholder first, then the data or the error.
+
+    The status of a failed inspection is 200, because the header has been sent.
+    """
+    nonce = secrets.token_urlsafe(16)
+    start = page_start(nonce)
+
+    async def parts() -> AsyncIterator[str]:
+        yield start
+        try:
+            rest = page_end(await data | further, nonce)
+        except Exception as error:  # as the error handlers of the application
+            rest = error_end(error_message(error), nonce=nonce, **error_context)
+        yield rest
+
+    responses = require("fastapi.responses", extra="serve")
+    return responses.StreamingResponse(parts(), media_type="text/html", headers=policy_headers(start))
 
 
 def _page_choices(pages: Mapping[str, ExplorerPage], shown: str) -> dict[str, Any]:
@@ -362,7 +391,12 @@ def _find_page(pages: Mapping[str, ExplorerPage], name: str | None) -> tuple[str
 
 def _error_page(pages: Mapping[str, ExplorerPage], request: Any, message: str) -> str:
     """Return the HTML page of an error, with the input and the links to the other runs."""
+    return error_page(message, **_error_context(pages, request))
+
+
+def _error_context(pages: Mapping[str, ExplorerPage], request: Any) -> dict[str, Any]:
+    """Return what the page of an error shows: the input, its run, and the other runs."""
     name = request.query_params.get("run")
     name, page = _find_page(pages, name if name in pages else None)
-    names = list(pages) if len(pages) > 1 else []
-    return error_page(message, request.query_params.get("text", page.text), run=name, others=names)
+    text = request.query_params.get("text", page.text)
+    return {"text": text, "run": name, "others": list(pages) if len(pages) > 1 else []}

@@ -82,7 +82,8 @@ export function chance({ score, tokens = [] }) {
   return Math.exp(score) >= 0.0005 || tokens.length < 2 ? percent(score) : t`${percent(score / tokens.length)} per token`;
 }
 
-function summary(data, compared) {
+function summary(page, compared) {
+  const { data } = page;
   const line = (kind, label, value, extra) => value !== undefined
     ? make("p", { class: `spoken ${kind}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, EMPTY)), extra) : null;
   const result = compared ? null : resultOf(data);
@@ -92,7 +93,7 @@ function summary(data, compared) {
     line("input", t`input`, data.title, inputImage(data)),
     ...remarks.map((remark) => make("p", { class: "wrong remark", role: "note" }, remark)),
     line("output", t`output`, result?.content, result?.isScored && Number.isFinite(best.score) ? make("span", { class: "figure quiet", title: t`probability of the output, log p ${formatNumber(best.score, 3)}` }, ` ${chance(best)}`) : null),
-    result?.isText ? tokenLine(best) : null);
+    result?.isText && !page.view?.drawsTokens ? tokenLine(best) : null);
 }
 
 // Other runs of the server with the same task: the displayed input is shown side by side.
@@ -116,6 +117,6 @@ export function renderHeader(page) {
     page.server ? (page.raw.opens ? fileForm(page) : textForm(page)) : "",
     page.server ? optionForm(page) ?? "" : "",
     make("h1", { class: "visually-hidden" }, t`Attention of ${page.data.model} on: ${page.data.title}`),
-    summary(page.data, compared),
+    summary(page, compared),
   ];
 }

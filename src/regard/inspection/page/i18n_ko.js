@@ -27,6 +27,7 @@ export const KOREAN_SENTENCES = {
   "Click a cell of the image to mask it.": "이미지의 칸을 클릭하면 그 칸을 가립니다.",
   "Click a note, or move with the arrow keys, to see which earlier tokens the selected head attends to.": "음을 누르거나 화살표 키로 이동하면, 선택한 헤드가 앞의 어느 토큰에 주목하는지 보입니다.",
   "Compare with": "비교 대상",
+  "Computing the maps …": "맵을 계산하고 있습니다 …",
   "Dark": "어둡게",
   "Darker words get more attention from the label.": "진한 단어일수록 레이블의 어텐션이 큽니다.",
   "Details": "세부 정보",

@@ -6,7 +6,8 @@ import { clamp, readState, writeState } from "./state.js";
 import { renderHeader } from "./header.js";
 import { sidePanel } from "./side_panel.js";
 import { createConnection } from "./connection.js";
-import { language, t } from "./i18n.js";
+import { initTheme, translateShell } from "./shell.js";
+import { t } from "./i18n.js";
 
 class Page {
   constructor(raw, views) {
@@ -150,34 +151,10 @@ function scrollStripTo(strip, element) {
   else if (end > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = end - strip.clientWidth;
 }
 
-// Use the theme chosen by the user, now or on an earlier visit; otherwise follow the system's theme.
-function initTheme() {
-  try {
-    document.documentElement.dataset.chosen = localStorage.getItem("regard-theme") || "";
-  } catch {
-    // Storage may be forbidden in a sandboxed frame; the system's theme is used then.
-  }
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const apply = () => {
-    const { dataset } = document.documentElement;
-    dataset.theme = dataset.chosen || (system.matches ? "dark" : "light");
-  };
-  apply();
-  return { system, apply };
-}
-
 // A view whose file has an error is replaced by a message.
 function brokenView(name) {
   const message = t`The view ${name} could not be loaded: its file has an error; see the browser console.`;
   return { name, title: name.split(".").at(-1), suits: () => true, show: (data, element) => element.append(make("p", { class: "wrong", role: "alert" }, message)) };
-}
-
-// Translate the texts that are in the page before any script has run.
-function translateShell() {
-  document.documentElement.lang = language;
-  document.getElementById("skip").textContent = t`Skip to the view`;
-  document.getElementById("tabs").setAttribute("aria-label", t`Views`);
-  document.getElementById("aside").setAttribute("aria-label", t`Details`);
 }
 
 // views: [name, view] in the order of their tabs

@@ -71,7 +71,7 @@ export const view = {
     const heads = [{ key: -1, label: t`mean` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
     element.append(
       make("div", { class: "controls" }, select(t`Map`, maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name })),
-        choice(t`Head`, heads, head, (key) => page.change({ head: key }))),
+        map.heads > 1 ? choice(t`Head`, heads, head, (key) => page.change({ head: key })) : null),
       make("section", { class: "card split" }, make("div", { class: "pictures" }, make("div", { class: "pictured" }, canvas.canvas, scale), thumbnails.element), list),
       make("p", { class: "quiet" }, t`Hover over a box or a query to see which cells of the image the query attends to.`));
     redraw();

@@ -2,7 +2,7 @@
 // A click opens a sentence. If the deciding words are known, they are underlined.
 
 import { textColorOn, shade } from "../color.js";
-import { make, formatNumber, visible } from "../dom.js";
+import { make, formatNumber, percent, visible } from "../dom.js";
 import { strongest } from "../data.js";
 import { t } from "../i18n.js";
 
@@ -51,7 +51,7 @@ function sentence(data, i, weight, { top, open, toggle }) {
 
 function prediction(data) {
   const [best, ...alternatives] = data.outputs;
-  const share = (output) => (output.score === null ? "" : ` ${formatNumber(100 * Math.exp(output.score), 1)}%`);
+  const share = (output) => (output.score === null ? "" : ` ${percent(output.score)}`);
   return make("p", { class: "document-label" }, make("span", { class: "big" }, best.text), make("span", { class: "figure quiet" }, share(best)),
     alternatives.length ? make("span", { class: "quiet" }, `   ${t`alternatives: ${alternatives.map((output) => output.text + share(output)).join(" · ")}`}`) : null);
 }

@@ -33,6 +33,7 @@ export const view = {
   name: "next_token",
   title: t`Next token`,
   opensFirst: true, // the page opens with this view
+  drawsTokens: true, // the header does not list them again
   suits: (data) => Boolean(data.extra?.next_token) && data.outputs[0].tokens.length > 0,
   show(data, element, page) {
     const raw = data.extra.next_token;

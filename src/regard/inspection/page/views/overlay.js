@@ -106,7 +106,7 @@ export const view = {
     const heads = [{ key: -1, label: t`mean` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
     element.append(
       make("div", { class: "controls" }, select(t`Map`, names, isRollout ? ROLLOUT : map.name, (name) => page.change({ map: name })),
-        isRollout ? null : choice(t`Head`, heads, head, (key) => page.change({ head: key }))),
+        isRollout || map.heads === 1 ? null : choice(t`Head`, heads, head, (key) => page.change({ head: key }))),
       make("section", { class: "card split" }, make("div", { class: "pictures" }, make("div", { class: "pictured" }, image.canvas, scale),
         headGrid(extra, maps, items, { head, chosen: isRollout ? null : map.name, pick: (name, index) => page.change({ map: name, head: index }) })), panel),
       make("section", { class: "card" }, make("h2", {}, t`Without the strongest patches`),
