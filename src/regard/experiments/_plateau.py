@@ -38,7 +38,10 @@ def describe_rule(curve: str) -> str:
 def why_unfinished(late_gains: Mapping[str, float], *, longer: str) -> str:
     """Return the reason why models cannot be compared yet, in one sentence; empty if all have reached their plateau."""
     if not late_gains:
-        return "The stored figures have no validation curves, so they cannot show that training had ended."
+        return (
+            "The stored figures are of shorter trainings without validation curves, which cannot show that training had"
+            " ended; the command below measures again."
+        )
     unfinished = {name: gain for name, gain in late_gains.items() if gain > MAX_LATE_GAIN}
     if not unfinished:
         return ""

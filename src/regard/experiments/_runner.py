@@ -33,7 +33,7 @@ class StoredExperiment(NamedTuple):
 
     effort: float
     figures: dict[str, dict[str, float]]  # by cell name
-    seconds: dict[str, float]  # duration of each cell
+    seconds: dict[str, float]  # processor time of each cell, which hardly depends on other processes
     machine: str = ""
 
 
@@ -113,11 +113,11 @@ def _measure(cells: Sequence[Cell], stored: StoredExperiment, path: Path, on_pro
         on_progress(index, len(cells), cell.name)
         if cell.name in stored.figures:
             continue
-        started_at = time.monotonic()
+        started_at = time.process_time()
         with preserve_rng_state():
             torch.manual_seed(index)
             stored.figures[cell.name] = cell.measure()
-        stored.seconds[cell.name] = round(time.monotonic() - started_at, 2)
+        stored.seconds[cell.name] = round(time.process_time() - started_at, 2)
         save()
 
 
@@ -134,7 +134,11 @@ def _load_or_start(path: Path, effort: float) -> StoredExperiment:
     if stored is None and path_of(effort).exists():
         os.replace(path_of(effort), path)
         stored = read_stored(path)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, PyTorch {torch.__version__}"
+    threads = torch.get_num_threads()
+    machine = (
+        f"processor time of {threads} thread{'s' if threads > 1 else ''} on {platform.machine()}, {os.cpu_count()} cores,"
+        f" PyTorch {torch.__version__}"
+    )
     return stored or StoredExperiment(effort, {}, {}, machine)
 
 
