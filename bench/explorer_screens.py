@@ -31,7 +31,7 @@ SHEET_HEIGHT = 450  # pixels of a screenshot on a sheet
 
 
 def available_runs() -> list[Path]:
-    """The folder of one run of each task, shipped ones first."""
+    """Return the folder of one run of each task, shipped ones first."""
     runs = {}
     for folder in sorted([*SHIPPED.iterdir(), *SMALL.iterdir()], key=lambda path: path.parent != SHIPPED):
         if (folder / "model.safetensors").exists():
@@ -42,12 +42,12 @@ def available_runs() -> list[Path]:
 
 
 def first_input(run: regard.Run) -> object:
-    """The first example of the task."""
+    """Return the first example of the task."""
     return next((example for example in run.task.examples if example), "")
 
 
 def shoot(browser: Browser, address: str, name: str, folder: Path) -> list[Path]:
-    """All screenshots of one page."""
+    """Write all screenshots of one page."""
     files = []
     for (width, height), theme, locale in itertools.product(SIZES, THEMES, LANGUAGES):
         context = browser.new_context(

@@ -49,7 +49,7 @@ class Picture(NamedTuple):
 
 
 def gallery(run: str, view: str, state: str = "") -> Picture:
-    """A picture of the gallery of the README."""
+    """Return a picture of the gallery of the README."""
     return Picture(run, view, GALLERY, crop="view", state=state)
 
 
@@ -86,7 +86,7 @@ TEXTS = {"tagging": "Anna met Tom Baker in Paris in 2018."}
 
 
 def shown_input(run: regard.Run, folder: Path) -> str:
-    """The input of a run: one that it predicts correctly, so that its attention can be judged."""
+    """Return the input of a run: one that it predicts correctly, so that its attention can be judged."""
     name, task = run.recipe.task.name, _any(run.task)
     if name == "translation":
         return sentence(run)
@@ -100,7 +100,7 @@ def _any(value: object) -> Any:
 
 
 def sentence(run: regard.Run) -> str:
-    """The first longer test sentence that is translated as in the test data."""
+    """Return the first longer test sentence that is translated as in the test data."""
     pairs = [pair for pair in _any(run.task).split("test") if 8 <= len(pair[0].split()) <= 11][:MAX_CANDIDATES]
     outputs = run.translate([pair[0] for pair in pairs])
     correct = [source for (source, target), best in zip(pairs, outputs, strict=True) if best == target]
@@ -108,7 +108,7 @@ def sentence(run: regard.Run) -> str:
 
 
 def image_file(run: regard.Run, task: Any, folder: Path) -> Path:
-    """The first test image with a correct output, as a file; of tasks whose outputs are not compared, the first."""
+    """Write the first test image with a correct output; of tasks whose outputs are not compared, the first."""
     part = task.collection.split("test")
     files = []
     for index in range(min(MAX_CANDIDATES, len(part.indices) if hasattr(part, "indices") else len(part.pixels))):
@@ -121,7 +121,7 @@ def image_file(run: regard.Run, task: Any, folder: Path) -> Path:
 
 
 def is_correct(run: regard.Run, part: Any, row: int, file: Path) -> bool:
-    """True if the output for an image is that of the data."""
+    """Return True if the output for an image is that of the data."""
     if run.recipe.task.name == "captioning":
         return len(part.captions[row][0].split()) > 5 and run.predict([str(file)])[0][0].text in part.captions[row]
     if run.recipe.task.name == "image_classification":
@@ -130,7 +130,7 @@ def is_correct(run: regard.Run, part: Any, row: int, file: Path) -> bool:
 
 
 def best_head(inspection: Inspection) -> str:
-    """The head that aligns best, as a part of the page's address."""
+    """Return the head that aligns best, as a part of the page's address."""
     if inspection.truth is None:
         return ""
     heads = {(name, i): rate for name, rates in inspection.truth.rates.items() for i, rate in enumerate(rates["heads"])}
@@ -140,7 +140,7 @@ def best_head(inspection: Inspection) -> str:
 
 @cache
 def page_of(name: str, folder: Path) -> str:
-    """The address of the page of a shipped run; empty if there is none."""
+    """Return the address of the page of a shipped run; empty if there is none."""
     try:
         run = regard.load(f"pretrained:{name}")
     except RegardError:

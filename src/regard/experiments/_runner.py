@@ -136,8 +136,8 @@ def _load_or_start(path: Path, effort: float) -> StoredExperiment:
         stored = read_stored(path)
     threads = torch.get_num_threads()
     machine = (
-        f"processor time of {threads} thread{'s' if threads > 1 else ''} on {platform.machine()}, {os.cpu_count()} cores,"
-        f" PyTorch {torch.__version__}"
+        f"processor time of {threads} thread{'s' if threads > 1 else ''} on {platform.machine()},"
+        f" {os.cpu_count()} cores, PyTorch {torch.__version__}"
     )
     return stored or StoredExperiment(effort, {}, {}, machine)
 
