@@ -51,7 +51,7 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
         out, after = self.net(x, _to_torch(state, self.net))
-        return out, _from_torch(after)
+        return out, from_torch(after)
 
     def init_state(self, batch_size: int, like: Tensor) -> RNNState:
         """Return the zero state."""
@@ -85,7 +85,7 @@ class RecurrentEncoder(nn.Module):
         packed = pack_padded_sequence(x, cpu_lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
         out, after = self.net(packed)
         padded, _ = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])
-        state = _from_torch(after)
+        state = from_torch(after)
         if bool((cpu_lengths == 0).any()):  # torch reads at least one step; the state of an empty sequence is zero
             is_nonempty = (lengths > 0)[:, None, None]
             padded, state = padded * is_nonempty, RNNState(*(part * is_nonempty for part in state))
@@ -102,7 +102,8 @@ def _to_torch(state: RNNState, net: nn.RNNBase) -> Tensor | tuple[Tensor, Tensor
     return (hidden, state.cell.transpose(0, 1).contiguous()) if isinstance(net, nn.LSTM) else hidden
 
 
-def _from_torch(after: Tensor | tuple[Tensor, Tensor]) -> RNNState:
+def from_torch(after: Tensor | tuple[Tensor, Tensor]) -> RNNState:
+    """Return the last state of a network of PyTorch with the batch first."""
     if isinstance(after, tuple):
         return RNNState(after[0].transpose(0, 1), after[1].transpose(0, 1))
     hidden = after.transpose(0, 1)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+from pathlib import Path
+
+import numpy as np
+import PIL.Image as image_module
 import pytest
 
 from regard.convert.web.equality import compare
@@ -18,11 +23,13 @@ TEXTS = {
         "한국어 문장이다.다음 문장이다. 끝",
         "one",
     ],
+    "image_classification": [],
     "tagging": ["Maria Kim doesn't live in Seoul 3.5% 한국 🍎", "a"],
     "translation": ["My father buys three apples in the market.", "Zoë eats\tan unknown fruit 🍎!", "a"],
 }
 CHANGED = {
     "classification": (("words.pool", 0), ("words.0", 1)),
+    "image_classification": (("layers.1.self_attn", 2), ("patches", 5)),
     "tagging": (("layers.1.self_attn", 2), ("sentence", 1)),
     "translation": (("decoder.layers.1.cross_attn", 2), ("source", 1)),
 }  # a head and an item
@@ -37,10 +44,27 @@ def shipped(request, engine):
     return request.param, parts
 
 
-def test_inspections_are_equal(shipped, engine):
+def input_of(parts, text):
+    """The input of a request of the page: a text, or the content of a file."""
+    if not parts.task.input_suffixes:
+        return {"text": text}
+    path = Path(text)
+    return {"text": path.name, "upload": {"name": path.name, "file": base64.b64encode(path.read_bytes()).decode()}}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Image files of sizes and modes that a model does not have."""
+    random, folder = np.random.default_rng(1), tmp_path_factory.mktemp("images")
+    for name, shape in (("large.png", (37, 53, 3)), ("small.png", (5, 6, 4)), ("grey.png", (40, 9))):
+        image_module.fromarray(random.integers(0, 256, shape, dtype=np.uint8)).save(folder / name)
+    return [str(path) for path in sorted(folder.iterdir())]
+
+
+def test_inspections_are_equal(shipped, engine, images):
     task, parts = shipped
-    for text in [*TEXTS[task], *parts.task.examples[:1]]:
-        page = engine.evaluate("text => regard.inspect({ text })", text)
+    for text in [*(TEXTS[task] if not parts.task.input_suffixes else images), *parts.task.examples[:1]]:
+        page = engine.evaluate("request => regard.inspect(request)", input_of(parts, text))
         difference = compare(inspect(target_of(parts), text), page)
         assert difference.is_equal, (text, difference)
 
@@ -49,8 +73,9 @@ def test_changes_of_the_attention_are_equal(shipped, engine):
     task, parts = shipped
     head, item = CHANGED[task]
     changes = {"disabled_heads": [head], "hidden_items": [item], "temperature": 1.5}
-    python = inspect(target_of(parts), TEXTS[task][0], interventions=Interventions((head,), (item,), 1.5))
-    page = engine.evaluate("request => regard.inspect(request)", {"text": TEXTS[task][0], "changes": changes})
+    text = [*TEXTS[task], *parts.task.examples][0]
+    python = inspect(target_of(parts), text, interventions=Interventions((head,), (item,), 1.5))
+    page = engine.evaluate("request => regard.inspect(request)", {**input_of(parts, text), "changes": changes})
     difference = compare(python, page)
     assert difference.is_equal, difference
 

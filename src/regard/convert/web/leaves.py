@@ -20,6 +20,7 @@ from regard.attention.masks import NO_MASK, Mask
 from regard.attention.normalizers import Softmax
 from regard.attention.record import attention_modules
 from regard.attention.score import ProjectedKeys
+from regard.layers.recurrent import RecurrentEncoder, RNNState, from_torch
 
 LIBRARY = torch.library.Library("regard_web", "DEF")
 LIBRARY.define(
@@ -63,6 +64,17 @@ class AttendLeaf:
         return output
 
 
+class EncoderLeaf:
+    """Forward pass of a `RecurrentEncoder` over one unpadded sequence per row."""
+
+    def __init__(self, net: nn.RNNBase) -> None:
+        self.run = RecurrentLeaf(net)
+
+    def __call__(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, RNNState]:
+        out, after = self.run(x)
+        return out, from_torch(after)
+
+
 class RecurrentLeaf:
     """Forward pass of a recurrent network of PyTorch over unpadded sequences."""
 
@@ -90,6 +102,8 @@ def traceable_leaves(model: nn.Module) -> Iterator[None]:
         for name, attend in attention_modules(model).items():
             stack.enter_context(patch.object(attend, "forward", AttendLeaf(name, attend)))
         for module in model.modules():
+            if isinstance(module, RecurrentEncoder):
+                stack.enter_context(patch.object(module, "forward", EncoderLeaf(module.net)))
             if isinstance(module, nn.RNNBase):
                 stack.enter_context(patch.object(module, "forward", RecurrentLeaf(module)))
         yield

@@ -17,7 +17,7 @@ class Position(PositionScheme):
         nn.init.normal_(self.table.weight, std=dim**-0.5)
 
     def encode(self, positions: Tensor, length: Tensor | int) -> Tensor:
-        end = length if isinstance(length, int) else int(length.max()) if length.numel() else 0
+        end = (int(length.max()) if length.numel() else 0) if isinstance(length, Tensor) else length
         if end > self.longest:
             raise ShapeError(
                 f"learned positions end at length {self.longest} but the sequence has {end}; "

@@ -24,7 +24,7 @@ def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, cla
     log_probs = model(image).float().log_softmax(dim=1)[0]
     seconds = time.perf_counter() - start_time
     best = log_probs.topk(min(MAX_CLASSES, len(classes)))
-    num_class_tokens, patches = len(getattr(model, "first", ())), _patches(model, *image.shape[2:])
+    num_class_tokens, patches = len(getattr(model, "first", ())), image_patches(model, *image.shape[2:])
     class_tokens = tuple(Item("class", special=True) for _ in range(num_class_tokens))
     ranked = tuple(
         (classes[index], score) for score, index in zip(best.values.tolist(), best.indices.tolist(), strict=True)
@@ -57,7 +57,7 @@ def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, cla
     )
 
 
-def _patches(model: Any, height: int, width: int) -> list[Item]:
+def image_patches(model: Any, height: int, width: int) -> list[Item]:
     """Return the patches of a model's images, row by row; an empty list if the model has none."""
     if not hasattr(model, "tokens"):
         return []

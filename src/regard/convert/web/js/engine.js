@@ -13,7 +13,7 @@ export class Engine {
     this.task = new TASKS[file.task](file, programs);
   }
 
-  // request: {text, upload: {name, file: base64}, options, changes} -> the inspection
+  // request: {text, upload: {name, file: base64}, options, changes} -> the inspection, or a promise of it
   inspect({ text = "", upload = null, options = {}, changes = noChanges() }) {
     return this.task.inspect({ text, upload, options, changes });
   }

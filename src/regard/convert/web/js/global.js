@@ -1,6 +1,7 @@
 // Entry for scripts that call the engine directly, without a worker: tests and measurements.
 
 import { Engine } from "./engine.js";
+import { readImage } from "./images.js";
 import { Tokenizer } from "./tokenizer.js";
 
 // An inspection as plain values; a map as one array of all heads.
@@ -13,12 +14,13 @@ export function start() {
   let engine = null;
   globalThis.regard = {
     load: (file) => { engine = new Engine(file); },
-    inspect: (request) => plain(engine.inspect(request)),
-    seconds: (request) => {
+    inspect: async (request) => plain(await engine.inspect(request)),
+    seconds: async (request) => {
       const startedAt = performance.now();
-      engine.inspect(request);
+      await engine.inspect(request);
       return (performance.now() - startedAt) / 1000;
     },
     tokenizer: (state) => new Tokenizer(state),
+    image: readImage,
   };
 }

@@ -5,14 +5,14 @@ import { Engine } from "./engine.js";
 export function start() {
   let engine = null;
   let file = null;
-  globalThis.onmessage = ({ data }) => {
+  globalThis.onmessage = async ({ data }) => {
     if (data.file) {
       file = data.file;
       return;
     }
     try {
       engine ??= new Engine(JSON.parse(file));
-      globalThis.postMessage({ id: data.id, result: engine.inspect(data.request) });
+      globalThis.postMessage({ id: data.id, result: await engine.inspect(data.request) });
     } catch (error) {
       globalThis.postMessage({ id: data.id, error: error.message });
     }
