@@ -1,6 +1,7 @@
 """Recommendation: metrics of runs next to baselines, and speed.
 
 python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; means over seeds, baselines of one
+python bench/recommendation.py baselines         the baselines of next-item prediction, without a run
 python bench/recommendation.py scoring RUN       all items for all users of a run: seconds
 python bench/recommendation.py million           1,000,000 items × 10,000 users: exact in chunks, and by an index
 python bench/recommendation.py training [--data ../shared/data/ml-100k] [--recbole PYTHON]
@@ -30,10 +31,12 @@ from recommendation_page import BASELINES, FIGURES
 from regard.api.run import Run, load
 from regard.core.data_specs import RecommendationSpec
 from regard.core.protocols.recommender import ItemCatalog
+from regard.data.ratings.splits import TEST
 from regard.layers import item_softmax
 from regard.models import recommender, sasrec
 from regard.tasks import recommendation
 from regard.tasks.recommendation import recommend
+from regard.training import recipe as recipes
 from regard.training import stored_evaluations
 from systems.sasrec_peer import PlainSASRec
 
@@ -80,6 +83,15 @@ def ranking(runs: Path) -> None:
         results[name] = sorted([*now, *(run for run in old.get(name, []) if run["seed"] not in seeds)], key=_seed)
     keep("ranking", old | results)
     keep("baselines", baselines)
+
+
+def rank_baselines(data: Path) -> None:
+    """Compute the test metrics of the baselines on the data of the recipe ml100k_recommender."""
+    file = results_page.ROOT / "recipes" / "ml100k_recommender.toml"
+    task: Any = recommendation.build(recipes.read("recommendation", file, settings=[f"data.path={data}"]).task.config)
+    scores = task.evaluation.popularity_metrics(TEST) | task.evaluation.baseline_metrics(TEST)
+    print({key: round(value, 4) for key, value in scores.items()})
+    keep("baselines", results_page.stored(FIGURES).get("baselines", {}) | scores)
 
 
 def _seed(run: Figures) -> int:
@@ -229,7 +241,7 @@ def _plain_epoch(task: Any, model: PlainSASRec) -> None:
 def main() -> None:
     """Parse the command line."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("what", choices=("ranking", "scoring", "million", "training"))
+    words.add_argument("what", choices=("ranking", "baselines", "scoring", "million", "training"))
     words.add_argument("path", nargs="?", type=Path)
     words.add_argument("--data", type=Path, default=Path("../shared/data/ml-100k"))
     words.add_argument("--recbole", type=Path, help="an interpreter in which RecBole is installed")
@@ -238,6 +250,7 @@ def main() -> None:
         words.error(f"{args.what} needs a folder")
     work = {
         "ranking": lambda: ranking(args.path),
+        "baselines": lambda: rank_baselines(args.data),
         "scoring": lambda: scoring(args.path),
         "million": million,
         "training": lambda: training(args.data, args.recbole),

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from regard.tasks.recommendation import baselines
-from regard.tasks.recommendation.baselines import Interactions
+from regard.tasks.recommendation.baselines import Interactions, SelectionCase
+
+NEAR = {"scale": 2.0, "age_scale": 2.0, "backward": 0.3, "popularity": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +32,20 @@ def test_neighbours_in_the_sequence_depend_on_the_order():
     """After 0 comes 1 in all histories, while 2 is chosen just as often but far away."""
     rows = [(u, i) for u in range(5) for i in (0, 1, 3, 4, 5, 2)]
     users, items = np.array([*rows, (5, 0)]).T
-    scores = baselines.sequence_knn(Interactions(users, items, (6, 6)), 1, scale=2.0)
+    scores = baselines.sequence_knn(Interactions(users, items, (6, 6)), 1, **NEAR)
     assert scores[5, 1] > 2 * scores[5, 2] > 0
+
+
+def test_later_items_count_more_than_earlier_ones_and_recent_items_more_than_old_ones():
+    users, items = np.array([(u, i) for u in range(5) for i in (0, 1, 2)]).T
+    scores = baselines.sequence_knn(Interactions(users, items, (5, 3)), 1, **NEAR | {"age_scale": 0.01})
+    assert scores[0, 1] > 0 and np.allclose(
+        scores[:, 2], 0
+    )  # of item 2, the last one, only the earlier neighbours count
+    forward = baselines.sequence_knn(Interactions(users[:-1], items[:-1], (5, 3)), 1, **NEAR | {"age_scale": 0.01})
+    assert forward[4, 2] > 2 * forward[4, 0]  # item 1 is last: the next item counts more than the one before
+    recent = Interactions(np.zeros(3, np.int64), np.arange(3), (1, 3)).recent(2.0)
+    assert np.allclose(recent, np.exp([[-1.0, -0.5, 0.0]]))
 
 
 def test_ease_is_the_regression_of_each_item_on_the_others():
@@ -52,7 +66,7 @@ def test_the_metric_selects_the_settings(interactions):
         candidates.append(scores)
         return float(len(candidates) == 2)
 
-    scores = baselines.baseline_scores("ease", interactions, interactions, metric=metric, seed=1)
+    scores = baselines.baseline_scores("ease", [SelectionCase(interactions, metric)], interactions, seed=1)
     assert len(candidates) == len(baselines.BASELINES["ease"]) and np.allclose(scores, candidates[1])
 
 

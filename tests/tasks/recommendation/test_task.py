@@ -99,6 +99,15 @@ def test_baselines_that_see_the_order_are_evaluated(task, model):
     assert {"sequence_knn_hr@10", "ease_ndcg@10", "popularity_mrr"} <= set(report) <= set(task.signatures())
 
 
+def test_baselines_are_chosen_on_earlier_choices_that_their_data_does_not_contain(task):
+    for skipped in range(3):
+        case = task.evaluation._selection_case(skipped)
+        assert 0 <= case.metric(case.train.dense() + 0.5) <= 1
+        assert len(case.train.users) == (task.data.split_ids < 1).sum() - skipped * len(np.unique(case.train.users))
+    none_left = task.evaluation._selection_case(10_000)
+    assert none_left.metric(none_left.train.dense()) == 0.0
+
+
 def test_items_chosen_before_are_not_recommended(task, model):
     user = 5
     rows = slice(task.data.user_offsets[user], task.data.user_offsets[user + 1])

@@ -1,10 +1,12 @@
 """Recommendation baselines: neighbours in the sequence and EASE; by other libraries, item neighbours and factorisation.
 
-Their settings are chosen by NDCG on the validation cases, like those of a model.
+Their settings are chosen by NDCG on the validation cases, like those of a model. The few settings of neighbours in the
+sequence differ by less than the noise of one choice per user, so the choices before it are predicted, too.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from regard.core.extras import require
 
 Scores = NDArray[np.float32]
-MAX_GAP = 8  # choices farther apart than this many times the scale have no weight
+MAX_GAP = 5  # choices farther apart than this many times the scale have no weight
 
 
 class Interactions(NamedTuple):
@@ -38,38 +40,49 @@ class Interactions(NamedTuple):
         matrix[self.users, self.items] = 1
         return matrix
 
+    def recent(self, age_scale: float) -> Scores:
+        """Return a dense matrix (u n) of exp(-age / age_scale): 1 for a user's last choice, less for earlier ones."""
+        ends = np.cumsum(np.bincount(self.users, minlength=self.shape[0]))
+        ages = ends[self.users] - 1 - np.arange(len(self.users))
+        matrix = np.zeros(self.shape, dtype=np.float32)
+        matrix[self.users, self.items] = np.exp(-ages / age_scale)
+        return matrix
+
 
 Baseline = Callable[[Interactions, int], Scores]  # choices, seed -> scores (u n)
 
 
-def sequence_knn(choices: Interactions, seed: int, *, scale: float) -> Scores:
+def sequence_knn(
+    choices: Interactions, seed: int, *, scale: float, age_scale: float, backward: float, popularity: float
+) -> Scores:
     """Items that are near the user's last items in other histories, without training.
 
-    Two choices of a user that are `g` places apart count exp(-(g - 1) / scale); counts are divided by the square root
-    of an item's number of choices. A score is the sum of the counts of the user's items, weighted by exp(-age / scale).
+    An item that follows another one `g` positions later counts exp(-(g - 1) / scale), and the earlier one `backward`
+    times as much. Counts are divided by a power of an item's number of choices. A score is the sum of the counts of the
+    user's items, weighted by exp(-age / age_scale). One scale for distance and age, equal directions and the power 1/2
+    have NDCG@10 0.078 on ML-100K; separate values, chosen on three choices of each user, have 0.089.
     """
-    num_users, num_items = choices.shape
+    num_items = choices.shape[1]
     nearby = np.zeros((num_items, num_items), dtype=np.float32)
     for gap in range(1, min(len(choices.users), int(MAX_GAP * scale) + 1)):
         pairs = choices.users[gap:] == choices.users[:-gap]
         first, second = choices.items[:-gap][pairs], choices.items[gap:][pairs]
         np.add.at(nearby, (first, second), np.float32(np.exp(-(gap - 1) / scale)))
-    nearby += nearby.T
-    nearby /= np.sqrt(np.maximum(np.bincount(choices.items, minlength=num_items), 1)).astype(np.float32)
-    ends = np.cumsum(np.bincount(choices.users, minlength=num_users))
-    ages = ends[choices.users] - 1 - np.arange(len(choices.users))
-    recent = np.zeros(choices.shape, dtype=np.float32)
-    recent[choices.users, choices.items] = np.exp(-ages / scale)
-    return recent @ nearby
+    nearby += backward * nearby.T
+    nearby /= np.maximum(np.bincount(choices.items, minlength=num_items), 1).astype(np.float32) ** popularity
+    return choices.recent(age_scale) @ nearby
 
 
-def ease(choices: Interactions, seed: int, *, regularization: float) -> Scores:
-    """EASE (Steck 2019): the linear model of each item by all others with the least squared error, in closed form."""
+def ease(choices: Interactions, seed: int, *, regularization: float, age_scale: float = math.inf) -> Scores:
+    """EASE (Steck 2019): the linear model of each item by all others with the least squared error, in closed form.
+
+    The weights are fitted to all choices alike; a score is the prediction from the choices weighted by their age.
+    """
     matrix = choices.dense()
     inverse = np.linalg.inv((matrix.T @ matrix).astype(np.float64) + regularization * np.eye(choices.shape[1]))
     weights = -inverse / np.diag(inverse)
     np.fill_diagonal(weights, 0.0)
-    return matrix @ weights.astype(np.float32)
+    return choices.recent(age_scale) @ weights.astype(np.float32)
 
 
 def item_knn(choices: Interactions, seed: int, *, neighbours: int) -> Scores:
@@ -95,23 +108,41 @@ def als_factorization(choices: Interactions, seed: int, *, factors: int, weight:
 
 
 BASELINES: dict[str, list[Baseline]] = {
-    "sequence_knn": [partial(sequence_knn, scale=scale) for scale in (2.0, 5.0, 10.0, 20.0)],
-    "ease": [partial(ease, regularization=value) for value in (30.0, 100.0, 300.0, 1000.0)],
+    "sequence_knn": [
+        partial(sequence_knn, scale=5.0, age_scale=age_scale, backward=backward, popularity=popularity)
+        for age_scale in (2.0, 5.0)
+        for backward in (0.3, 1.0)
+        for popularity in (0.25, 0.5)
+    ],
+    "ease": [
+        partial(ease, regularization=value, age_scale=age_scale)
+        for value in (100.0, 300.0, 1000.0)
+        for age_scale in (math.inf, 10.0, 3.0)
+    ],
     "item_knn": [partial(item_knn, neighbours=size) for size in (20, 50, 100, 200)],
     "factorisation": [
         partial(als_factorization, factors=size, weight=weight) for size in (16, 32, 64) for weight in (1.0, 10.0)
     ],
 }
 DENSE_BASELINES = ("sequence_knn", "ease")  # with a matrix of items × items
+SELECTION_CHOICES = {"sequence_knn": 3}  # choices of each user on which settings are chosen; others: only the last one
 
 
-def baseline_scores(
-    name: str, train: Interactions, observed: Interactions, *, metric: Callable[[Scores], float], seed: int
-) -> Scores:
-    """Return the scores of a baseline fitted to `observed`, with the settings that are best by `metric` on `train`."""
+class SelectionCase(NamedTuple):
+    """Choices to fit a baseline to, and the metric of its scores on later choices."""
+
+    train: Interactions
+    metric: Callable[[Scores], float]
+
+
+def baseline_scores(name: str, selection: Sequence[SelectionCase], observed: Interactions, *, seed: int) -> Scores:
+    """Return the scores of a baseline fitted to `observed`, with the settings that have the best mean metric."""
     candidates: Sequence[Baseline] = BASELINES[name]
-    best = max(candidates, key=lambda baseline: metric(baseline(train, seed)))
-    return best(observed, seed)
+
+    def total(baseline: Baseline) -> float:
+        return sum(case.metric(baseline(case.train, seed)) for case in selection)
+
+    return max(candidates, key=total)(observed, seed)
 
 
 class BiasedSVD(NamedTuple):

@@ -24,7 +24,7 @@ from regard.data.ratings.history_batches import Histories, TestCase
 from regard.data.ratings.splits import TRAIN, VALID, check_has_validation
 from regard.layers.item_softmax import all_log_probabilities
 from regard.tasks.recommendation import baselines, metrics
-from regard.tasks.recommendation.baselines import Interactions
+from regard.tasks.recommendation.baselines import Interactions, SelectionCase
 from regard.tasks.recommendation.config import Config
 from regard.tasks.recommendation.metrics import RankingResult
 
@@ -44,8 +44,8 @@ VARIANT_DESCRIPTIONS = {
     "new_items_popularity": "popularity, which has no information on items held out entirely",
     "truth": "by the true preferences of the built-in users",
     "popularity": "by the items chosen most often",
-    "sequence_knn": "by items chosen near the user's last items in other histories, the distance chosen on valid",
-    "ease": "by EASE, a linear item-item model, its regularization chosen on valid",
+    "sequence_knn": "by items chosen near the last items in other histories, with settings chosen on valid and train",
+    "ease": "by EASE, a linear item-item model, its regularization and the weight of recent items chosen on valid",
     "item_knn": "by cosine neighbours of items (implicit), their number chosen on valid",
     "factorisation": "by alternating least squares (implicit), for ratings SVD (scipy); chosen on valid",
 }
@@ -220,15 +220,30 @@ class RecommendationEvaluation:
 
     def _one_baseline_metrics(self, name: str, split_id: int) -> dict[str, float]:
         """Like a model, a baseline is fitted to all earlier splits: for testing, to the validation ratings too."""
-        train, observed = self._interactions(TRAIN), self._interactions(split_id - 1)
-        valid_cases, cases = self.histories.test_cases(VALID), self.histories.test_cases(split_id)
+        observed, cases = self._interactions(split_id - 1), self.histories.test_cases(split_id)
+        count = baselines.SELECTION_CHOICES.get(name, 1)
+        selection = [self._selection_case(skipped) for skipped in range(count)]
+        scores = baselines.baseline_scores(name, selection, observed, seed=self.config.seed)
+        return self._ranking_metrics(name, self.baseline_ranks(cases, partial(_user_rows, scores)), cases)
+
+    def _selection_case(self, skipped: int) -> SelectionCase:
+        """Return the validation cases; if choices are skipped, the earlier training choice of each user."""
+        cases, train = self.histories.test_cases(VALID), self._interactions(TRAIN)
+        if skipped:
+            rows = np.flatnonzero(self.data.split_ids <= TRAIN)
+            users, items = self.data.events.users[rows], self.data.events.items[rows]
+            ends = np.cumsum(np.bincount(users, minlength=train.shape[0]))
+            ages = ends[users] - 1 - np.arange(len(rows))
+            cases = [TestCase(int(users[index]), int(rows[index])) for index in np.flatnonzero(ages == skipped - 1)]
+            train = Interactions(users[ages >= skipped], items[ages >= skipped], train.shape)
 
         def ndcg(scores: baselines.Scores) -> float:
-            ranks = self.baseline_ranks(valid_cases, partial(_user_rows, scores))
-            return self._summarize(ranks, valid_cases)[f"ndcg@{self.config.eval_k}"]
+            if not cases:
+                return 0.0
+            ranks = self.baseline_ranks(cases, partial(_user_rows, scores))
+            return self._summarize(ranks, cases)[f"ndcg@{self.config.eval_k}"]
 
-        scores = baselines.baseline_scores(name, train, observed, metric=ndcg, seed=self.config.seed)
-        return self._ranking_metrics(name, self.baseline_ranks(cases, partial(_user_rows, scores)), cases)
+        return SelectionCase(train, ndcg)
 
     def _svd_metrics(self, split_id: int) -> dict[str, float]:
         """Return the metrics of a matrix factorisation of the ratings.
