@@ -48,13 +48,17 @@ class Comparison:
     def rows(self, name: str, figures: dict[str, Any]) -> list[list[str]]:
         """Return the rows of the table; the ratio is above 1 if regard is better."""
         bench, rates = self.benches[name], figures["rates"]
-        ours = statistics.median(rates["regard"])
+        regard_median = statistics.median(rates["regard"])
         rows = []
         for system, values in rates.items():
             middle, *ends = (
                 f"{value:,.{self.decimals}f}" for value in (statistics.median(values), min(values), max(values))
             )
-            better = ours / statistics.median(values) if bench.seconds else statistics.median(values) / ours
+            better = (
+                regard_median / statistics.median(values)
+                if bench.seconds
+                else statistics.median(values) / regard_median
+            )
             ratio = "" if system == "regard" else f"{better:.2f}"
             rows.append([name, system, f"{middle} {bench.unit}", " – ".join(ends), ratio])
         return rows

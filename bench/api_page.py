@@ -197,9 +197,9 @@ def _method(kind: type, name: str) -> str:
     value = inspect.getattr_static(kind, name)
     is_property = isinstance(value, property) or hasattr(value, "func")
     signature = "" if is_property else _arguments(getattr(kind, name))
-    shown = re.sub(r"^\(self(?:, )?(?:/, )?", "(", signature)
+    parameters = re.sub(r"^\(self(?:, )?(?:/, )?", "(", signature)
     doc = " ".join(_doc(kind, name).split())
-    return f"- **`{name}{shown}`**: {doc}"
+    return f"- **`{name}{parameters}`**: {doc}"
 
 
 if __name__ == "__main__":

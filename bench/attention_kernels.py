@@ -37,7 +37,7 @@ def plain(n: int, mask: Mask) -> Kernel:
     return run
 
 
-def ours(mask: Mask) -> Kernel:
+def regard_kernel(mask: Mask) -> Kernel:
     attend = Attend(scores.build("scaled_dot", DIM))
     return lambda q, k, v: attend(q, k, v, mask)
 
@@ -91,16 +91,16 @@ def image(n: int) -> Mask:
 KERNELS: dict[str, Callable[[int], Kernel]] = {
     "full: formula": lambda n: plain(n, Mask()),
     "full: SDPA": lambda n: scaled_dot_product_attention,
-    "full: regard": lambda n: ours(Mask()),
+    "full: regard": lambda n: regard_kernel(Mask()),
     "causal: formula": lambda n: plain(n, Mask.causal()),
     "causal: SDPA": lambda n: lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=True),
-    "causal: regard": lambda n: ours(Mask.causal()),
+    "causal: regard": lambda n: regard_kernel(Mask.causal()),
     "additive: formula": lambda n: plain_additive(),
     "additive: regard": lambda n: additive(),
     "relative: naive gather": naive_relative,
     "relative: regard": relative,
-    "local 1-D: regard": lambda n: ours(Mask.causal() & Mask.local(back=WINDOW)),
-    "local 2-D: regard": lambda n: ours(image(n)),
+    "local 1-D: regard": lambda n: regard_kernel(Mask.causal() & Mask.local(back=WINDOW)),
+    "local 2-D: regard": lambda n: regard_kernel(image(n)),
 }
 HEADS_OF = {"relative: naive gather": 1}  # eight heads at 4096 would need 34 GB
 
@@ -146,7 +146,7 @@ def status(field: str) -> float:
 
 def peak(run: Callable[[], None]) -> float:
     """Return the increase of this process's memory during a call in MB."""
-    ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed before goes back to the system, so that it counts again
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # returns freed memory to the system, so that it is counted again
     with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
         file.write("5")  # forget the old high-water mark
     before = status("VmRSS")
@@ -158,7 +158,7 @@ def measure(name: str, n: int) -> dict[str, dict[str, float]]:
     """Time and memory of one kernel; a heavy one is timed by the run whose memory is measured."""
     heads = HEADS_OF.get(name, HEADS)
     runs = passes(KERNELS[name](n), n, heads)
-    passes(ours(Mask()), 64, heads)["both"]()  # threads and libraries are there before anything is measured
+    passes(regard_kernel(Mask()), 64, heads)["both"]()  # start threads and load libraries before the measurement
     results = {}
     for kind, run in runs.items():
         start = time.perf_counter()
@@ -187,5 +187,5 @@ def compare(kind: str, n: int) -> dict[str, float]:
 if __name__ == "__main__":
     torch.set_num_threads(int(os.environ.get("BENCH_THREADS", os.cpu_count() or 1)))
     torch.manual_seed(0)
-    what, given, size = sys.argv[1:]
-    print(json.dumps((measure if what == "measure" else compare)(given, int(size))))
+    command, name, size = sys.argv[1:]
+    print(json.dumps((measure if command == "measure" else compare)(name, int(size))))

@@ -29,14 +29,14 @@ from regard.models import captioner
 from regard.tasks import captioning
 
 BEAM = 5
-ROUNDS = 5  # of both, in turn; the best of each counts
-IMAGES = 64  # that are told
+ROUNDS = 5  # the two alternate; the best round of each counts
+IMAGES = 64  # to caption
 SAMPLES = 64  # gradients whose variance is measured
 MARKS = SpecialTokens()
 
 
 class PlainCaptioner(nn.Module):
-    """Show, attend and tell with soft additive attention, without anything of regard but the weights."""
+    """Show, attend and tell with soft additive attention, in plain PyTorch with the weights of a regard model."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class PlainCaptioner(nn.Module):
         return total
 
     @torch.no_grad()
-    def tell(self, image: Tensor, longest: int) -> list[int]:
+    def caption(self, image: Tensor, longest: int) -> list[int]:
         """One image (1 c h w) -> its best caption by a beam search, hypotheses ranked by their sums."""
         cells, hidden, cell = (x.expand(BEAM, *x.shape[1:]) for x in self.encode(image))
         rows = torch.full((BEAM, 1), MARKS.bos)
@@ -107,10 +107,10 @@ def rate(work: Callable[[], Any]) -> float:
     return 1 / (time.perf_counter() - started_at)
 
 
-def beside(ours: Callable[[], Any], plain: Callable[[], Any]) -> tuple[float, float]:
+def best_rates(work: Callable[[], Any], plain: Callable[[], Any]) -> tuple[float, float]:
     """Return the best rate of each of two functions, which alternate."""
-    both = [(rate(ours), rate(plain)) for _ in range(ROUNDS)]
-    return max(ours_rate for ours_rate, _ in both), max(plain_rate for _, plain_rate in both)
+    pairs = [(rate(work), rate(plain)) for _ in range(ROUNDS)]
+    return max(work_rate for work_rate, _ in pairs), max(plain_rate for _, plain_rate in pairs)
 
 
 def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
@@ -122,8 +122,8 @@ def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> 
     is_present = batch.captions.lengths > 0
     images, captions = batch.images.repeat_interleave(captions_per_image, dim=0)[is_present], tokens[is_present]
     with torch.no_grad():
-        ours, expected = task.loss(model.eval(), batch).total.item(), plain.eval().loss(images, captions).item()
-    assert abs(ours - expected) < 1e-3 * abs(expected), (ours, expected)
+        loss, expected = task.loss(model.eval(), batch).total.item(), plain.eval().loss(images, captions).item()
+    assert abs(loss - expected) < 1e-3 * abs(expected), (loss, expected)
     model.train()
     plain.train()
 
@@ -133,11 +133,11 @@ def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> 
     def learn_plainly() -> None:
         plain.loss(images, captions).backward()
 
-    rates = beside(learn, learn_plainly)
+    rates = best_rates(learn, learn_plainly)
     return {"regard": rates[0], "plain": rates[1], "ratio": rates[0] / rates[1]}
 
 
-def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
+def caption_rates(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
     """Measure captions/s with a beam of five."""
     pixels = task.collection.split("valid").images(np.arange(IMAGES))
     beam, longest = decoder("beam", beam_width=BEAM, length_penalty=0.0), task.spec.max_length
@@ -145,11 +145,11 @@ def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> d
     model.eval()
     plain.eval()
     captions = [list(best[0].tokens) for best in task.search_captions(model, pixels, beam)]
-    same = sum(tokens == plain.tell(image[None], longest) for tokens, image in zip(captions, images, strict=True))
+    same = sum(tokens == plain.caption(image[None], longest) for tokens, image in zip(captions, images, strict=True))
     assert same >= 0.95 * IMAGES, f"{same} of {IMAGES} captions agree"
-    rates = beside(
+    rates = best_rates(
         lambda: task.search_captions(model, pixels, beam),
-        lambda: [plain.tell(image[None], longest) for image in images],
+        lambda: [plain.caption(image[None], longest) for image in images],
     )
     return {"regard": rates[0] * IMAGES, "plain": rates[1] * IMAGES, "ratio": rates[0] / rates[1], "same": float(same)}
 
@@ -187,7 +187,10 @@ def main() -> None:
     config = captioner.Config(dim=128, embedding=64, feature_dim=64, dropout=0.0, coverage_weight=0.0)
     model = captioner.build(config, task.spec)
     plain = PlainCaptioner(model)
-    results = {"training steps/s": training(task, model, plain), "captions/s, beam 5": telling(task, model, plain)}
+    results = {
+        "training steps/s": training(task, model, plain),
+        "captions/s, beam 5": caption_rates(task, model, plain),
+    }
     if args.run is not None:
         results["variance of the choices' gradient"] = variance(args.run)
     for name, row in results.items():

@@ -90,7 +90,7 @@ class Shim:
         self.step("fsync")
         if self.store is not None:
             self._note(Path(path))
-        return None  # the disk itself need not be waited for: it is ours that loses its power
+        return None  # the disk itself need not be waited for: only the simulated disk loses its power
 
     def file(self, path: Any, mode: str = "r", *rest: Any, **named: Any) -> Any:
         plain = OPEN(path, mode, *rest, **named) if not set(mode) & set("wax+") else None

@@ -93,16 +93,16 @@ class Range:
         for kind in self.kinds.values():
             kind.prepare(work)
 
-    def attempt(self, job: Job, guard: Guard, place: Path, tell: Callable[[object], None]) -> Result:
+    def attempt(self, job: Job, guard: Guard, work: Path, report: Callable[[object], None]) -> Result:
         """Run one case in this process; it is reported before it is tried."""
         rng = random.Random(f"{self.seed} {job}")
-        outside, folder = place / "outside", place / "case"
+        outside, folder = work / "outside", work / "case"
         for path in (outside, folder):
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir(parents=True)
         (outside / "file").write_text("of the user")
         case = self.kinds[job.kind].make(rng, folder)
-        tell([*job, case.what])
+        report([*job, case.what])
         outcome, why = ANSWERED, ""
         try:
             with guard:
@@ -120,12 +120,12 @@ class Range:
         """Run cases one after the other; each case and its outcome are written to a pipe."""
         guard = Guard([folder, self.work / "cache"])
         with os.fdopen(pipe, "w", encoding="utf-8") as stream:
-            tell = partial(_tell, stream)
+            report = partial(_report, stream)
             for job in jobs:
-                tell(self.attempt(job, guard, folder, tell))
+                report(self.attempt(job, guard, folder, report))
 
 
-def _tell(stream: TextIO, values: object) -> None:
+def _report(stream: TextIO, values: object) -> None:
     print(json.dumps(values), file=stream, flush=True)
 
 
@@ -139,7 +139,7 @@ def _fault(line: str) -> str:
 def in_processes(ground: Range, jobs: list[Job], workers: int) -> list[Result]:
     """Run all cases in several processes; a process that dies is replaced, and its case is broken."""
     remaining = [jobs[worker::workers] for worker in range(workers)]
-    running: dict[int, tuple[int, int, Path]] = {}  # process -> worker, end of its pipe, place
+    running: dict[int, tuple[int, int, Path]] = {}  # process -> worker, end of its pipe, folder
     results: list[Result] = []
     while any(remaining) or running:
         for worker in set(range(workers)) - {worker for worker, _, _ in running.values()}:

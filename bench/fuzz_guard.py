@@ -44,8 +44,8 @@ class Guard:
         self.watching = False
         self.used = 0.0
         sys.addaudithook(self._hear)
-        taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_DATA, (taken + MEMORY, taken + MEMORY))
+        used_bytes = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (used_bytes + MEMORY, used_bytes + MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     def __enter__(self) -> Guard:

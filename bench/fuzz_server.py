@@ -80,10 +80,10 @@ async def send(address: tuple[str, int], content: bytes) -> bytes:
         writer.close()
 
 
-def judge(kind: str, said: bytes) -> tuple[str, str]:
-    """What a server said -> what became of the request, and what is wrong with that."""
-    head, _, body = said.partition(b"\r\n\r\n")
-    if not said:
+def judge(kind: str, response: bytes) -> tuple[str, str]:
+    """Response of the server -> outcome of the request, and the problem of the response, if any."""
+    head, _, body = response.partition(b"\r\n\r\n")
+    if not response:
         return (REFUSED, "") if kind == "bytes" else (BROKEN, "no answer")
     status = int(head[9:12]) if head[:7] == b"HTTP/1." and head[9:12].isdigit() else 0
     text = body.decode("utf-8", "replace")
@@ -162,12 +162,12 @@ def describe(results: Results, *, seed: int, seconds: float, cpu: float, failed:
     lines = [f"| {label} | {' | '.join(column)} |" for label, column in zip(labels, columns, strict=True)]
     lines.insert(1, "|" + "---|" * (len(facts) + 1))
     to = f"to a run of each of the {len(registered_names('regard.tasks'))} tasks"
-    said = f"""{total:,} requests with seed {seed}, {AT_ONCE} at a time, {to}. The server used {cpu / 60:.0f} minutes
+    text = f"""{total:,} requests with seed {seed}, {AT_ONCE} at a time, {to}. The server used {cpu / 60:.0f} minutes
 of CPU time in {seconds / 60:.0f} minutes, next to other work. Requests that failed by a bug in regard: {failed}.
 
 | request | requests | answered | refused in one line | broken | slowest, s |
 |---|---|---|---|---|---|"""
-    return "\n".join([said, *rows, "", *lines, ""])
+    return "\n".join([text, *rows, "", *lines, ""])
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ from regard.tasks.image_generation.levels import decode, encode, upscale_bicubic
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES, PICTURES = DOCS / "image_samples.json", DOCS / "images"
-SHOWN = 8  # images of a row
+NUM_IMAGES = 8  # images of a row
 GREY = 96  # what is not known yet
 WARM = sample.Config(temperature=1.0, seed=1)
 
@@ -85,7 +85,7 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """Draw one row per image: input, bicubic, most likely output, mean output, a sample, the original."""
     task: Any = run.task
     truth, _ = task.split("test")
-    truth = truth[:: max(1, len(truth) // SHOWN)][:SHOWN]
+    truth = truth[:: max(1, len(truth) // NUM_IMAGES)][:NUM_IMAGES]
     subject = encode(truth, np.full(len(truth), -1), task.spec).condition
     small = decode(subject.low_res, task.spec, size=task.spec.low_res_size)
     times = task.spec.height // task.spec.low_res_size[0]
@@ -100,15 +100,15 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
 def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """Draw samples without input, and completed lower halves of real images."""
     task: Any = run.task
-    nothing = ImageCondition(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
+    nothing = ImageCondition(torch.zeros(NUM_IMAGES, dtype=torch.long), torch.zeros(NUM_IMAGES, 0, dtype=torch.long))
     fresh = decode(generate(run.model, nothing, None, sizes=task.spec, choice=WARM), task.spec)
-    truth = task.split("test")[0][:SHOWN]
-    levels = encode(truth, np.full(SHOWN, -1), task.spec).pixels
+    truth = task.split("test")[0][:NUM_IMAGES]
+    levels = encode(truth, np.full(NUM_IMAGES, -1), task.spec).pixels
     half = levels.clone()
     half[:, half.shape[1] // 2 :] = -1
     completed = decode(generate(run.model, nothing, half, sizes=task.spec, choice=WARM), task.spec)
     rows = np.concatenate([fresh, decode(levels, task.spec), completed])
-    keep(f"{run.folder.name}", rows, columns=SHOWN, scale=3)
+    keep(f"{run.folder.name}", rows, columns=NUM_IMAGES, scale=3)
     return {"rows": ["from nothing", "real", "upper half given"]}
 
 

@@ -37,17 +37,17 @@ def vit_training(quick: bool) -> Systems:
     side, rows, shape = (8, 2, SMALL) if quick else (32, 64, SHAPE)
     images, labels = torch.randn(rows, 3, side, side), torch.arange(rows) % 10
 
-    def ours() -> Work:
+    def regard_work() -> Work:
         model = vit.build(vit.Config(**shape), ImageClassificationSpec(side, side, 3, 10))
         return training(model, lambda: model.readout.loss(model.features(images), labels) / rows, rows, fused=True)
 
-    def theirs() -> Work:
+    def peer_work() -> Work:
         from systems.image_peers import timm_vit
 
         model = timm_vit(side, **shape)
         return training(model, lambda: torch.nn.functional.cross_entropy(model(images), labels), rows, fused=False)
 
-    return {"regard": ours, "timm": theirs}
+    return {"regard": regard_work, "timm": peer_work}
 
 
 def painter(quick: bool, attention: str) -> tuple[image_transformer.ImageTransformer, int]:

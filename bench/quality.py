@@ -89,8 +89,8 @@ def eight_bits(run: Any) -> float:
 
 def page(bleu: dict[str, list[float]], steps: int, settings: list[str]) -> str:
     """Write docs/quality.md."""
-    shown = [f"`{setting}`" for setting in settings if not setting.startswith("data.path=")]
-    changed = f" with {', '.join(shown)}" if shown else ""
+    changes = [f"`{setting}`" for setting in settings if not setting.startswith("data.path=")]
+    changed = f" with {', '.join(changes)}" if changes else ""
     lines = [
         f"| {name} | {statistics.mean(scores):.2f} | {', '.join(f'{score:.2f}' for score in scores)} |"
         for name, scores in bleu.items()

@@ -69,14 +69,14 @@ def ranking(runs: Path) -> None:
             config.cold_users or config.cold_items
         ):  # other runs have separate baselines
             baselines |= {key: value for key, value in scores.items() if key.startswith(BASELINES)}
-        shown = {
+        scores = {
             key: value for key, value in scores.items() if config.objective != "next" or not key.startswith(BASELINES)
         }
         minutes = sum(row["seconds"] for row in _rows(folder / "timing.jsonl")) / 60
         results.setdefault(name, []).append(
-            {**shown, "seed": int(seed), "minutes": minutes, "parameters": run.parameters}
+            {**scores, "seed": int(seed), "minutes": minutes, "parameters": run.parameters}
         )
-        print(name, seed, {key: round(value, 4) for key, value in shown.items()}, flush=True)
+        print(name, seed, {key: round(value, 4) for key, value in scores.items()}, flush=True)
     old = results_page.stored(FIGURES).get("ranking", {})
     for name, now in results.items():
         seeds = {run["seed"] for run in now}
@@ -182,9 +182,9 @@ def training(path: Path, recbole: Path | None) -> None:
     """Time one epoch over the same histories, systems in turn; a few batches of RecBole, which takes hours for one."""
     task = recommendation.build(recommendation.Config(path=path, loss="one_negative"))
     shape = {"dim": 64, "layers": 2, "heads": 1, "dropout": 0.2}
-    ours = sasrec.build(sasrec.Config(ffn_dim=64, **shape), task.spec).train()
+    regard_model = sasrec.build(sasrec.Config(ffn_dim=64, **shape), task.spec).train()
     plain = PlainSASRec(task.spec.num_items, longest=task.config.max_history, **shape).train()
-    work = {"regard": lambda: _our_epoch(task, ours), "plain PyTorch": lambda: _plain_epoch(task, plain)}
+    work = {"regard": lambda: _our_epoch(task, regard_model), "plain PyTorch": lambda: _plain_epoch(task, plain)}
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(ROUNDS):
         for name, epoch in work.items():

@@ -32,18 +32,18 @@ def ranking(results: dict[str, list[dict[str, Any]]], baselines: dict[str, float
     baseline_rows = [
         {name: [baselines[f"{who}_{name}"]] for name in COLUMNS if f"{who}_{name}" in baselines} for who in BASELINES
     ]
-    shown = [name for name in COLUMNS if any(row.get(name) for row in [*recipe_rows, *baseline_rows])]
+    columns = [name for name in COLUMNS if any(row.get(name) for row in [*recipe_rows, *baseline_rows])]
     rows = [
         [f"[{recipe}](../recipes/{recipe}.toml)", str(len(runs)), f"{statistics.mean(r['minutes'] for r in runs):.1f}"]
-        + [cell(row.get(name, [])) for name in shown]
+        + [cell(row.get(name, [])) for name in columns]
         for (recipe, runs), row in zip(results.items(), recipe_rows, strict=True)
     ]
     rows += [
-        [who.replace("_", "-"), "1", "–", *(cell(row.get(name, [])) for name in shown)]
+        [who.replace("_", "-"), "1", "–", *(cell(row.get(name, [])) for name in columns)]
         for who, row in zip(BASELINES, baseline_rows, strict=True)
         if row
     ]
-    return lines(["recipe or baseline", "seeds", "minutes", *shown], rows)
+    return lines(["recipe or baseline", "seeds", "minutes", *columns], rows)
 
 
 def _asks_all(runs: list[dict[str, Any]]) -> bool:

@@ -99,9 +99,9 @@ def outcome(path: Path) -> tuple[bytes, bytes, int]:
 class Trial:
     """A run in its own folder that is interrupted and then finished."""
 
-    def __init__(self, recipe: Recipe, place: Path, *, expected: tuple[bytes, bytes, int], operations: int) -> None:
-        self.recipe, self.place, self.expected, self.operations = recipe, place, expected, operations
-        self.root, self.notes, self.store = place / "disk", place / "notes.txt", place / "store"
+    def __init__(self, recipe: Recipe, folder: Path, *, expected: tuple[bytes, bytes, int], operations: int) -> None:
+        self.recipe, self.folder, self.expected, self.operations = recipe, folder, expected, operations
+        self.root, self.notes, self.store = folder / "disk", folder / "notes.txt", folder / "store"
         self.path = self.root / "run"
         self.root.mkdir(parents=True)
         self.tally: Counter[str] = Counter()
@@ -122,7 +122,7 @@ class Trial:
         struck = code == (-9 if kind in (KILL, POWER) else REFUSED)
         self.tally[kind] += struck
         if code and not struck:
-            raise Broken(f"{kind} at operation {at}: {self.said(code)}")
+            raise Broken(f"{kind} at operation {at}: {self._message(code)}")
         if struck:
             self.tally["half-written"] += any(self.root.rglob(".*.part"))
         return struck
@@ -131,11 +131,11 @@ class Trial:
         """Finish the run, and compare it with the uninterrupted one."""
         code = in_a_process(lambda: go_on(self.recipe, self.path), self.notes)
         if code:
-            raise Broken(f"{what}: it could not go on: {self.said(code)}")
+            raise Broken(f"{what}: it could not go on: {self._message(code)}")
         if outcome(self.path) != self.expected:
             raise Broken(f"{what}: weights, log or what is left behind differ")
 
-    def said(self, code: int) -> str:
+    def _message(self, code: int) -> str:
         """Return the error message of a process."""
         if code == -signal.SIGALRM:
             return f"it did not end within {LONGEST} seconds"
@@ -166,7 +166,7 @@ def survive(recipe: Recipe, work: Path, jobs: list[tuple[str, int, int]], **sett
             print("BROKEN", where, error, flush=True)
         trial.tally["runs"] += 1
         tally += trial.tally
-        shutil.rmtree(trial.place)
+        shutil.rmtree(trial.folder)
         if index % 20 == 19:
             print(f"{os.getpid()}: {index + 1} of {len(jobs)} runs", dict(tally), flush=True)
     return dict(tally)

@@ -42,9 +42,9 @@ def translation(figures: dict[str, Any]) -> str:
     rows: list[list[object]] = []
     for name, record in figures.items():
         if record["task"] == "translation":
-            shown = translation_figures(record)
+            scores = translation_figures(record)
             size = f"{record['parameters'] / 1e6:.2f} M"
-            rows.append([link(name), size, record["epochs"], record["minutes"], record["decoding"], *shown])
+            rows.append([link(name), size, record["epochs"], record["minutes"], record["decoding"], *scores])
     return table("| recipe | parameters | epochs | minutes | decoding | chrF | BLEU lc | BLEU | tokenizer |", rows)
 
 
@@ -122,8 +122,8 @@ def beside(results: dict[str, dict[str, float]]) -> str:
     """Format captioning compared with a plain loop, and the gradient of hard attention with and without a baseline."""
     rows: list[list[object]] = []
     for name, record in results.items():
-        ours, later = (record[key] for key in (("regard", "plain") if "plain" in record else ("baseline", "none")))
-        rows.append([name, f"{ours:.4g}", f"{later:.4g}", f"{record['ratio']:.2f}"])
+        first, second = (record[key] for key in (("regard", "plain") if "plain" in record else ("baseline", "none")))
+        rows.append([name, f"{first:.4g}", f"{second:.4g}", f"{record['ratio']:.2f}"])
     return table("| measurement | regard, or with the baseline | plain loop, or without the baseline | ratio |", rows)
 
 
@@ -137,8 +137,10 @@ def sampling(figures: dict[str, Any]) -> str:
     length = figures["length"]
     rows: list[list[object]] = [[way, f"{figures[key]:.1f}", f"{length / figures[key]:.1f}"] for way, key in ways]
     ratio = figures["recomputed"] / figures["cached"]
-    said = f"Length {length}, batch 1, {figures['threads']} threads, `{figures['run']}`: {ratio:.1f} times as fast.\n\n"
-    return said + table("| method | seconds in total | tokens/s |", rows)
+    sentence = (
+        f"Length {length}, batch 1, {figures['threads']} threads, `{figures['run']}`: {ratio:.1f} times as fast.\n\n"
+    )
+    return sentence + table("| method | seconds in total | tokens/s |", rows)
 
 
 def positions(figures: dict[str, Any]) -> str:
@@ -164,9 +166,11 @@ def likeness(results: dict[str, Any]) -> str:
     rows: list[list[object]] = [
         [changes, *(f"{shares[name]:.0%}" for name in names)] for changes, shares in results["taken"].items()
     ]
-    said = f"It recognizes {results['accuracy']:.0%} of {results['excerpts']} real excerpts that are held out. "
-    said += f"Excerpts have {results['seconds']:g} seconds; there are {results['each']} samples for each condition.\n\n"
-    return said + table(f"| condition | {' | '.join(f'classified as {name}' for name in names)} |", rows)
+    sentence = f"It recognizes {results['accuracy']:.0%} of {results['excerpts']} real excerpts that are held out. "
+    sentence += (
+        f"Excerpts have {results['seconds']:g} seconds; there are {results['each']} samples for each condition.\n\n"
+    )
+    return sentence + table(f"| condition | {' | '.join(f'classified as {name}' for name in names)} |", rows)
 
 
 def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:

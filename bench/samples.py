@@ -17,7 +17,7 @@ import regard
 from regard.data.music import statistics
 from regard.tasks.music.piece import to_midi
 
-KEPT, PIECE = 8.0, 3  # seconds of the primer; which chorale of the test split
+PRIMER_SECONDS, PIECE = 8.0, 3  # seconds of the primer; which chorale of the test split
 KINDS = (".mid", ".wav", ".png")
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     seed.write_bytes(to_midi(task.encoding.notes(chorale), task.encoding))
     wishes: dict[str, dict[str, Any]] = {
         "unconditional": {},
-        "continued": {"prompt": seed, "prompt_seconds": KEPT},
+        "continued": {"prompt": seed, "prompt_seconds": PRIMER_SECONDS},
         "harmonised": {"harmonise": seed},
     }
     statistics_by_name: dict[str, Any] = {"the chorale itself": statistics.describe([chorale])}

@@ -65,12 +65,12 @@ class Soak:
         body = self.maker._body(rng, run)
         if kind == "look":
             content = json.dumps({"run": run.folder.name, "input": body["inputs"][0]}).encode()
-            said = await send((HERE, self.port), self.maker._send(rng, "/v1/look", content))
+            response = await send((HERE, self.port), self.maker._send(rng, "/v1/look", content))
         else:
-            said = await send(
+            response = await send(
                 (HERE, self.port), self.maker._send(rng, f"/v1/{run.verbs[0]}", json.dumps(body).encode())
             )
-        head, _, text = said.partition(b"\r\n\r\n")
+        head, _, text = response.partition(b"\r\n\r\n")
         status = int(head[9:12] or 0)
         self.statuses[status] += 1
         if status == 200 and kind == "look":
@@ -88,8 +88,8 @@ class Soak:
     def _get(self, path: str) -> bytes:
         return f"GET {path} HTTP/1.1\r\nHost: {HERE}:{self.port}\r\nConnection: close\r\n\r\n".encode()
 
-    async def _observe(self, said: bytes) -> None:
-        size = re.search(rb"^regard_inspection_bytes (\S+)", said, re.MULTILINE)
+    async def _observe(self, response: bytes) -> None:
+        size = re.search(rb"^regard_inspection_bytes (\S+)", response, re.MULTILINE)
         self.peak_inspection_bytes = max(self.peak_inspection_bytes, float(size[1]) if size else 0.0)
 
 
@@ -126,9 +126,9 @@ def main() -> None:
             soak = Soak(folders, int(match[1]), args.seed)
             started_at, before = time.monotonic(), memory(server.pid)
             asyncio.run(run_clients(soak, args.requests, server.pid))
-            seconds, asked_at = time.monotonic() - started_at, time.monotonic()
+            seconds, requested_at = time.monotonic() - started_at, time.monotonic()
             asyncio.run(soak._use_run(soak.maker.runs[-1], random.Random(0), "look"))
-            look_s = time.monotonic() - asked_at
+            look_s = time.monotonic() - requested_at
             time.sleep(10)
             after = memory(server.pid)
         finally:

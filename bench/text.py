@@ -46,7 +46,7 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
     text = torch.randint(4, shape.vocabulary, (rows, shape.context + 1))
     read, following, units = text[:, :-1].contiguous(), text[:, 1:].contiguous(), rows * shape.context
 
-    def ours() -> Work:
+    def regard_work() -> Work:
         config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads, dropout=shape.dropout)
         model = gpt.build(config, LanguageSpec(shape.vocabulary, shape.context))
         source = empty_source(rows, torch.device("cpu"))
@@ -61,11 +61,11 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
         model = PlainGPT(shape)
         return training(model, lambda: model.loss(read, following), units, fused=False)
 
-    def theirs() -> Work:
+    def peer_work() -> Work:
         model = hf_gpt(shape)
         return training(model, lambda: model(input_ids=read, labels=read).loss, units, fused=False)
 
-    return {"regard": ours, "plain PyTorch (nanoGPT)": plain, "HF GPT-2": theirs}
+    return {"regard": regard_work, "plain PyTorch (nanoGPT)": plain, "HF GPT-2": peer_work}
 
 
 def generation(quick: bool) -> Systems:
@@ -93,7 +93,7 @@ def _generation(
     count = 32 if quick else 512
     shape = Shape(4, 128, 4, count + 8, 69)
 
-    def ours() -> Work:
+    def regard_work() -> Work:
         sizes, device = LanguageSpec(shape.vocabulary, shape.context), torch.device("cpu")
         config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads)
         model, search = ready(gpt.build(config, sizes).eval(), sizes)
@@ -104,12 +104,12 @@ def _generation(
 
         return text
 
-    def theirs() -> Work:
+    def peer_work() -> Work:
         model, ends = hf_gpt(shape).eval(), {"max_new_tokens": count, "min_new_tokens": count}
         begin = torch.tensor([[5]])
         return lambda: model.generate(begin, **ends, do_sample=True, use_cache=True).shape[1] - 1
 
-    return {"regard": ours, "HF generate": theirs}
+    return {"regard": regard_work, "HF generate": peer_work}
 
 
 def bert_training(quick: bool) -> Systems:
@@ -119,7 +119,7 @@ def bert_training(quick: bool) -> Systems:
     chosen = torch.rand(tokens.shape) < 0.15
     input_tokens, lengths = tokens.masked_fill(chosen, mask), torch.full((rows,), shape.context)
 
-    def ours() -> Work:
+    def regard_work() -> Work:
         size = {"layers": shape.layers, "dim": shape.dim, "heads": shape.heads, "ffn_dim": 4 * shape.dim}
         config = bert.Config(**size, dropout=shape.dropout, norm="post")
         model = bert.build(config, MaskedLMSpec(shape.vocabulary, shape.context, SpecialTokens(mask=mask)))
@@ -129,7 +129,7 @@ def bert_training(quick: bool) -> Systems:
             model, lambda: model.readout.loss(model(gaps).features, tokens[chosen]) / count, tokens.numel(), fused=True
         )
 
-    def theirs() -> Work:
+    def peer_work() -> Work:
         model, labels, present = hf_bert(shape), tokens.masked_fill(~chosen, -100), torch.ones_like(tokens)
         return training(
             model,
@@ -138,7 +138,7 @@ def bert_training(quick: bool) -> Systems:
             fused=False,
         )
 
-    return {"regard": ours, "HF BERT": theirs}
+    return {"regard": regard_work, "HF BERT": peer_work}
 
 
 def hierarchical_training(quick: bool) -> Systems:
@@ -167,7 +167,7 @@ def word2vec(quick: bool) -> Systems:
     task = embeddings.build(embeddings.Config(paths=paths))
     words, names = task.stream("train").tokens, task.token_texts()
 
-    def ours() -> Work:
+    def regard_work() -> Work:
         model = skipgram.build(skipgram.Config(dim=100), task.spec)
         chosen = torch.optim.Adagrad(model.parameters(), lr=0.1, fused=True)
         plan = task.epoch_batches(0, 1)  # negatives and subsampling are prepared, like gensim's vocabulary
@@ -183,7 +183,7 @@ def word2vec(quick: bool) -> Systems:
 
         return text
 
-    def theirs() -> Work:
+    def peer_work() -> Work:
         from gensim.models import Word2Vec
 
         rows = [[names[token] for token in words[i : i + 1000] if token > 3] for i in range(0, len(words), 1000)]
@@ -196,7 +196,7 @@ def word2vec(quick: bool) -> Systems:
 
         return text
 
-    return {"regard": ours, "gensim": theirs}
+    return {"regard": regard_work, "gensim": peer_work}
 
 
 COMPARISON = Comparison(

@@ -52,9 +52,9 @@ def two_trainings(work: Path) -> Outcome:
         for name, attempt in attempts.items():
             for _ in range(5):
                 code = reliability.in_a_process(attempt, work / "notes")
-                said = (work / "notes").read_text(encoding="utf-8")
-                is_refused = code == reliability.REFUSED and len(said.splitlines()) == 1
-                outcome.check(is_refused, f"{name}: {code} {said}")
+                message = (work / "notes").read_text(encoding="utf-8")
+                is_refused = code == reliability.REFUSED and len(message.splitlines()) == 1
+                outcome.check(is_refused, f"{name}: {code} {message}")
     after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     outcome.check(before == after, "a file changed")
     return outcome
@@ -72,8 +72,8 @@ def changed_data(work: Path) -> Outcome:
         code = reliability.in_a_process(
             lambda: runs.resume(run, ["training.epochs=2"], console=SilentConsole()), work / "notes"
         )
-        said = (work / "notes").read_text(encoding="utf-8")
-        outcome.check(code == reliability.REFUSED and name.split(".")[0] in said, f"{name}: {code} {said}")
+        message = (work / "notes").read_text(encoding="utf-8")
+        outcome.check(code == reliability.REFUSED and name.split(".")[0] in message, f"{name}: {code} {message}")
         path.write_bytes(content)
     return outcome
 

@@ -33,17 +33,17 @@ def call(*words: str, stdin_bytes: bytes = b"") -> str:
         else:
             code = 0
     if code:
-        said = errors.getvalue()
-        if code == 1 and said.count("\n") == 1:
-            raise RegardError(said.strip())
-        if code == FailedInputs.code and _is_one_line_each(said.splitlines()):
-            raise RegardError(said.splitlines()[-1])
-        raise AssertionError(f"ended with {code!r} and {said[-300:]!r}")
+        printed = errors.getvalue()
+        if code == 1 and printed.count("\n") == 1:
+            raise RegardError(printed.strip())
+        if code == FailedInputs.code and _is_one_line_each(printed.splitlines()):
+            raise RegardError(printed.splitlines()[-1])
+        raise AssertionError(f"ended with {code!r} and {printed[-300:]!r}")
     return printed.getvalue()
 
 
-def _is_one_line_each(said: list[str]) -> bool:
+def _is_one_line_each(printed: list[str]) -> bool:
     """Return True if the lines are messages about lines of the standard input, and last how many of them failed."""
-    *messages, last = said
+    *messages, last = printed
     expected = re.compile(r"regard: (standard input:\d+: .|[\d,]+ of [\d,]+ inputs were adjusted; )")
     return " inputs failed and " in last and all(expected.match(line) for line in messages)

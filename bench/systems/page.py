@@ -84,8 +84,8 @@ def reached(works: Works) -> list[str]:
     """Return the table of targets."""
     rows = [targets.row(target, works) for target in targets.TARGETS]
     measured = [f"{kind} {slope:.2f}" for kind, slope in exponents(works, "regard").items()]
-    shown = f"exponents: {', '.join(measured)}" if measured else "not measured"
-    rows.append(["cost against length, batch and corpus size", "–", "linear where expected", shown, "see below"])
+    summary = f"exponents: {', '.join(measured)}" if measured else "not measured"
+    rows.append(["cost against length, batch and corpus size", "–", "linear where expected", summary, "see below"])
     return table(["work", "compared with", "target", "measured", "met"], rows)
 
 
@@ -101,15 +101,15 @@ def one_work(task: str, systems: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Return the table of one work: medians, ranges, and the ratios of the regard systems to each system."""
     kind = task.split("-", maxsplit=1)[0]
     systems = {name: rounds for name, rounds in systems.items() if rounds}
-    ours = [name for name in systems if name.startswith("regard")]
+    regard_systems = [name for name in systems if name.startswith("regard")]
     extra = ["tokens out", "batches"] if kind == "corpus" else []
-    head = ["system", UNITS[kind], "range", *(f"{name} : system" for name in ours), "MB", *extra]
+    head = ["system", UNITS[kind], "range", *(f"{name} : system" for name in regard_systems), "MB", *extra]
     rows = []
     for name, rounds in systems.items():
         rates = targets.rates(rounds)
-        shown = [f"{statistics.median(targets.ratios(systems[record], rounds)):.2f}" for record in ours]
+        summary = [f"{statistics.median(targets.ratios(systems[record], rounds)):.2f}" for record in regard_systems]
         memory = statistics.median(record["megabytes"] for record in rounds)
-        cells = [name, f"{statistics.median(rates):,.1f}", f"{min(rates):,.1f} to {max(rates):,.1f}", *shown]
+        cells = [name, f"{statistics.median(rates):,.1f}", f"{min(rates):,.1f} to {max(rates):,.1f}", *summary]
         rows.append([*cells, f"{memory:,.0f}", *_job(rounds, extra)])
     return [f"### {task}\n", f"{MEANING[kind]}\n", *table(head, rows)]
 

@@ -17,7 +17,7 @@ class Target:
     task: str
     against: str
     least: float
-    ours: str = "regard"
+    system: str = "regard"
 
 
 TARGETS = (
@@ -26,31 +26,31 @@ TARGETS = (
     Target("train bahdanau 512", "train-bahdanau", "PyTorch loop", 1.5),
     Target("decode TINY greedy, exact", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
     Target("decode TINY beam 5, exact", "decode-tiny-beam", "CTranslate2", 1.0),
-    Target("decode BASE greedy, int8", "decode-base-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
-    Target("decode BASE beam 5, int8", "decode-base-beam", "CTranslate2 int8", 1.3, ours="regard int8"),
+    Target("decode BASE greedy, int8", "decode-base-greedy", "CTranslate2 int8", 1.0, system="regard int8"),
+    Target("decode BASE beam 5, int8", "decode-base-beam", "CTranslate2 int8", 1.3, system="regard int8"),
     Target("single sentence TINY greedy", "single-tiny-greedy", "transformers", 3.0),
     Target("single sentence BASE greedy", "single-base-greedy", "transformers", 2.0),
     Target("corpus of 10,000 lines, greedy, complete job", "corpus-tiny-greedy", "CTranslate2", 1.0),
     Target("corpus of 10,000 lines, beam 5, complete job", "corpus-tiny-beam", "CTranslate2", 1.0),
 )
 TARGETS += (
-    Target("texts: 10,000 lines, greedy, engine auto", "text-corpus-greedy", "CTranslate2", 0.95, ours="regard auto"),
-    Target("texts: 10,000 lines, beam 5, engine auto", "text-corpus-beam", "patient", 0.95, ours="regard auto"),
-    Target("texts: batch of 64, greedy, engine auto", "text-batch-greedy", "CTranslate2", 0.95, ours="regard auto"),
-    Target("texts: one at a time, greedy, engine auto", "text-single-greedy", "CTranslate2", 0.9, ours="regard auto"),
+    Target("texts: 10,000 lines, greedy, engine auto", "text-corpus-greedy", "CTranslate2", 0.95, system="regard auto"),
+    Target("texts: 10,000 lines, beam 5, engine auto", "text-corpus-beam", "patient", 0.95, system="regard auto"),
+    Target("texts: batch of 64, greedy, engine auto", "text-batch-greedy", "CTranslate2", 0.95, system="regard auto"),
+    Target("texts: one at a time, greedy, engine auto", "text-single-greedy", "CTranslate2", 0.9, system="regard auto"),
 )
 LIKE = (  # the same number format on both sides
     Target("decode TINY greedy, float32", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
-    Target("decode TINY greedy, int8", "decode-tiny-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("decode TINY greedy, int8", "decode-tiny-greedy", "CTranslate2 int8", 1.0, system="regard int8"),
     Target("decode TINY beam 5, float32", "decode-tiny-beam", "CTranslate2 float32", 1.0),
-    Target("decode TINY beam 5, int8", "decode-tiny-beam", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("decode TINY beam 5, int8", "decode-tiny-beam", "CTranslate2 int8", 1.0, system="regard int8"),
     Target("decode BASE greedy, float32", "decode-base-greedy", "CTranslate2 float32", 1.0),
     Target("decode BASE beam 5, float32", "decode-base-beam", "CTranslate2 float32", 1.0),
-    Target("single sentence BASE greedy, int8", "single-base-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("single sentence BASE greedy, int8", "single-base-greedy", "CTranslate2 int8", 1.0, system="regard int8"),
     Target("corpus, greedy, float32", "corpus-tiny-greedy", "CTranslate2 float32", 1.0),
-    Target("corpus, greedy, int8", "corpus-tiny-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("corpus, greedy, int8", "corpus-tiny-greedy", "CTranslate2 int8", 1.0, system="regard int8"),
     Target("corpus, beam 5, float32", "corpus-tiny-beam", "CTranslate2 float32", 1.0),
-    Target("corpus, beam 5, int8", "corpus-tiny-beam", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("corpus, beam 5, int8", "corpus-tiny-beam", "CTranslate2 int8", 1.0, system="regard int8"),
 )
 
 
@@ -59,9 +59,9 @@ def rates(rounds: list[dict[str, Any]]) -> list[float]:
     return [record["rate"] for record in rounds]
 
 
-def ratios(ours: list[dict[str, Any]], peer: list[dict[str, Any]]) -> list[float]:
+def ratios(system: list[dict[str, Any]], peer: list[dict[str, Any]]) -> list[float]:
     """Return our rate divided by the peer's in each round; both were measured shortly after each other."""
-    return [a / b for a, b in zip(rates(ours), rates(peer), strict=False)]
+    return [a / b for a, b in zip(rates(system), rates(peer), strict=False)]
 
 
 def spread(values: list[float]) -> str:
@@ -79,9 +79,9 @@ def best(systems: dict[str, list[dict[str, Any]]], target: Target) -> str | None
 def row(target: Target, works: Works) -> list[str]:
     """Return the cells work, compared with, target, measured, met."""
     systems = works.get(target.task, {})
-    peer, ours = best(systems, target), systems.get(target.ours, [])
-    if peer is None or not ours:
+    peer, system = best(systems, target), systems.get(target.system, [])
+    if peer is None or not system:
         return [target.work, target.against, f"≥ {target.least}", "not measured", ""]
-    measured = ratios(ours, systems[peer])
+    measured = ratios(system, systems[peer])
     reached = "yes" if statistics.median(measured) >= target.least else "**no**"
     return [target.work, peer, f"≥ {target.least}", spread(measured), reached]

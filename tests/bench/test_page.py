@@ -29,8 +29,8 @@ WORKS = {
 }
 
 
-def row(task, ours="regard"):
-    (results,) = [t for t in targets.TARGETS if t.task == task and t.ours == ours]
+def row(task, system="regard"):
+    (results,) = [t for t in targets.TARGETS if t.task == task and t.system == system]
     return targets.row(results, WORKS)
 
 

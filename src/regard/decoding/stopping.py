@@ -36,8 +36,8 @@ class ShrinkingBeam:
 
 
 class FullBeam:
-    """An ended hypothesis frees its slot in the beam. The source is finished when as many hypotheses have ended as the
-    beam has slots and the best growing one, at its current length, does not rank above any of them."""
+    """An ended hypothesis frees its slot in the beam. The source is finished when two conditions hold: as many
+    hypotheses have ended as the beam has slots, and no growing one ranks above any of them at its current length."""
 
     def remaining_capacity(self, capacity: Tensor, ended: Tensor) -> Tensor:
         return capacity

@@ -159,11 +159,11 @@ class CTC(nn.Module):
         by_label = _accumulate(before, label)
         paths = PathSums(by_label, _accumulate(by_label[:, :-1], blank))
         score = torch.logsumexp(before + label, dim=1)
-        kept = PathSums(
+        sums = PathSums(
             *(torch.where(is_start[:, None], old, new) for old, new in zip(state.paths, paths, strict=True))
         )
         return CTCState(
-            kept,
+            sums,
             torch.where(is_start, state.last, token),
             torch.where(is_start, state.prefix_score, score),
             state.source,

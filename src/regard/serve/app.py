@@ -153,17 +153,17 @@ class Service:
             scheduler.join(max(0.0, deadline - time.monotonic()))
 
     def _create_page(self, served: ServedRun, index: int, text: str | None) -> ExplorerPage:
-        shown = initial_text(served.run, text) if text is not None or served.run.task.examples else ""
+        displayed_text = initial_text(served.run, text) if text is not None or served.run.task.examples else ""
         session = Session(
             target_of(served.run, name=served.name),
             lock=served.lock,
-            trusted_texts=(shown,),
+            trusted_texts=(displayed_text,),
             base="/api" if len(self.hosted) == 1 else f"/api/{quote(served.name, safe='')}",
             store=None if self._inspections_folder is None else InFolder(self._inspections_folder / str(index)),
             cache=self.inspections,
             option_schema=options_schema(served),
         )
-        return ExplorerPage(session, shown)
+        return ExplorerPage(session, displayed_text)
 
     def problems(self) -> list[str]:
         """Return one line for each run that may not answer, because its worker threads do not return."""
@@ -295,13 +295,13 @@ def _response_in_parts(
     return responses.StreamingResponse(parts(), media_type="text/html", headers=policy_headers(start))
 
 
-def _page_choices(pages: Mapping[str, ExplorerPage], shown: str) -> dict[str, Any]:
+def _page_choices(pages: Mapping[str, ExplorerPage], displayed: str) -> dict[str, Any]:
     """Return the runs among which a page chooses; those of the same task can be compared."""
-    task = pages[shown].session.task_name
+    task = pages[displayed].session.task_name
     choices = [
         {
             "name": name,
-            "shown": name == shown,
+            "shown": name == displayed,
             "comparable": page.session.task_name == task,
             "base": page.session.base,
         }

@@ -133,7 +133,7 @@ def open_runs(folders: Sequence[Path], *, engine: str, trust: bool) -> tuple[lis
     return runs, errors
 
 
-def _unique_name(name: str, taken: Sequence[str]) -> str:
+def _unique_name(name: str, used_names: Sequence[str]) -> str:
     """Return the name, or the first of name-2, name-3 … that is free."""
-    candidates = (name, *(f"{name}-{index}" for index in range(2, len(taken) + 3)))
-    return next(candidate for candidate in candidates if candidate not in taken)
+    candidates = (name, *(f"{name}-{index}" for index in range(2, len(used_names) + 3)))
+    return next(candidate for candidate in candidates if candidate not in used_names)

@@ -332,7 +332,7 @@ class RequestScheduler:
 
 @dataclass
 class WorkerState:
-    """What a thread is doing."""
+    """The batch of a worker thread."""
 
     is_idle: bool = True
     size: int = 0  # inputs of its batch

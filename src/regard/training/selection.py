@@ -19,7 +19,7 @@ class Candidate(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Whether an evaluation is the best so far, and the rule that decided."""
+    """The decision about an evaluation, best so far or not, and the rule that decided."""
 
     is_best: bool
     rule: str

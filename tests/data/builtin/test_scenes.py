@@ -67,7 +67,7 @@ def test_every_word_has_its_region():
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_scenes_combine_traits_of_their_split_and_of_train(split, held):
     split_traits = set(trait_combinations(split, held))
-    for scene in generate(split, 200, held=held):
+    for scene in generate(split, 200, held_out=held):
         traits = [item[:3] for item in scene.objects]
         assert len({trait[1:] for trait in traits}) == len(traits) and 1 <= len(traits) <= 3
         assert split_traits & set(traits) and set(traits) <= split_traits | set(trait_combinations("train", held))

@@ -46,7 +46,7 @@ def test_scenes_have_the_region_of_every_word():
 
 @pytest.mark.parametrize("held_out", ["pairs", "triples"])
 def test_test_scenes_have_kinds_of_objects_that_training_lacks(held_out):
-    collection = dataset.make_scenes(60, side=32, language="en", seed=1, things=(1, 3), held=held_out)
+    collection = dataset.make_scenes(60, side=32, language="en", seed=1, things=(1, 3), held_out=held_out)
 
     def kinds(split):
         texts = [text for image_captions in collection.split(split).captions for text in image_captions]

@@ -44,14 +44,14 @@ def test_columns_by_number_with_and_without_a_header(tmp_path):
 def test_only_csv_has_quotes(tmp_path):
     csv = write(tmp_path / "a.csv", 'label,text\r\npos,"one,\ntwo ""three"""\r\n')
     (document,) = document_files.read_table(csv, Layout())
-    assert document.text == 'one,\ntwo "three"' and document.place.endswith("a.csv:2")
+    assert document.text == 'one,\ntwo "three"' and document.origin.endswith("a.csv:2")
     tsv = write(tmp_path / "a.tsv", 'label\ttext\npos\t"never closed\n')
     assert pairs(document_files.read_table(tsv, Layout())) == [('"never closed', ("pos",))]
 
 
 def test_locations_are_files_and_lines(tmp_path):
     path = write(tmp_path / "a.tsv", "label\ttext\npos\tone\nneg\ttwo\n")
-    assert [document.place for document in document_files.read_table(path, Layout())] == [f"{path}:2", f"{path}:3"]
+    assert [document.origin for document in document_files.read_table(path, Layout())] == [f"{path}:2", f"{path}:3"]
 
 
 def test_several_labels_in_a_cell(tmp_path):

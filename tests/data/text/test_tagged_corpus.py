@@ -131,7 +131,7 @@ def test_the_unit_of_tagged_data_is_detected():
 
 
 def test_an_entity_type_without_training_examples_is_a_warning():
-    unseen = ENGLISH[0]._replace(text="in Oz", units=((0, 2), (3, 5)), tags=("O", "B-world"), place="valid.conll:7")
+    unseen = ENGLISH[0]._replace(text="in Oz", units=((0, 2), (3, 5)), tags=("O", "B-world"), origin="valid.conll:7")
     known_types = {entity_type for sentence in ENGLISH for *_, entity_type in tagged_files.entity_spans(sentence)}
     assert tagged_corpus.unseen_type_warnings({"train": ENGLISH, "valid": ENGLISH[:2]}, known_types) == []
     (line,) = tagged_corpus.unseen_type_warnings({"train": ENGLISH, "valid": [unseen, unseen]}, known_types)

@@ -32,7 +32,7 @@ def test_conll_columns(tmp_path):
             ("New York", "place"),
         ]
         assert [first.text[a:b] for a, b in first.units] == first.text.split()
-        assert (first.place, second.place) == (f"{tmp_path}/a.conll:3", f"{tmp_path}/a.conll:9")
+        assert (first.origin, second.origin) == (f"{tmp_path}/a.conll:3", f"{tmp_path}/a.conll:9")
 
 
 def test_klue_characters(tmp_path):

@@ -85,10 +85,10 @@ class Scene(NamedTuple):
         return tuple(describe(self.objects))
 
 
-def split_of(size: str, colour: str, shape: str, held: HeldOut = "pairs") -> str:
+def split_of(size: str, colour: str, shape: str, held_out: HeldOut = "pairs") -> str:
     """Return the split of a combination of traits."""
     distance = list(SHAPES).index(shape) - list(COLOURS).index(colour)
-    if held == "triples":
+    if held_out == "triples":
         distance += len(SHAPES) // len(SIZES) * list(SIZES).index(size)
     return {0: "test", 1: "valid"}.get(distance % len(SHAPES), "train")
 
@@ -100,7 +100,7 @@ def generate(
     seed: int = 1,
     side: int = SIDE,
     things: tuple[int, int] = (1, 3),
-    held: HeldOut = "pairs",
+    held_out: HeldOut = "pairs",
 ) -> list[Scene]:
     """Generate `count` scenes with `things` (minimum, maximum) objects.
 
@@ -112,7 +112,7 @@ def generate(
     if side < 8 * CELLS:
         raise ConfigError(f"side={side}: shapes need at least {8 * CELLS} pixels; give a larger side")
     rng = np.random.default_rng([seed, SPLITS.index(split)])
-    split_traits, train_traits = trait_combinations(split, held), trait_combinations("train", held)
+    split_traits, train_traits = trait_combinations(split, held_out), trait_combinations("train", held_out)
     counts = (int(rng.integers(minimum, maximum + 1)) for _ in range(count))
     return [
         _draw_scene(rng, _sample_traits(rng, split_traits, train_traits, num_objects), side=side)
@@ -121,9 +121,9 @@ def generate(
 
 
 @lru_cache(maxsize=2 * len(SPLITS))
-def trait_combinations(split: str, held: HeldOut = "pairs") -> tuple[Trait, ...]:
+def trait_combinations(split: str, held_out: HeldOut = "pairs") -> tuple[Trait, ...]:
     """Return the combinations of traits of a split."""
-    return tuple(trait for trait in product(SIZES, COLOURS, SHAPES) if split_of(*trait, held) == split)
+    return tuple(trait for trait in product(SIZES, COLOURS, SHAPES) if split_of(*trait, held_out) == split)
 
 
 def _sample_traits(

@@ -51,7 +51,7 @@ def check(path: Path, layout: Layout | None = None) -> list[Finding]:
             findings += _repeats(document, split, occurrences)
             counts[split].update(document.labels)
             for label in document.labels:
-                first[split].setdefault(label, document.place)
+                first[split].setdefault(label, document.origin)
         findings += _typos(counts[split], first[split])
         findings += _balance(counts[split], splits[split].where)
     if all(finding.level == "warning" for finding in findings):
@@ -68,8 +68,8 @@ def describe(path: Path, layout: Layout | None = None) -> list[str]:
     train = splits.get("train") or next(iter(splits.values()))
     first = next(iter(train))
     text = " ".join(first.text.split())
-    shown = text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 2]} …"
-    lines = [f"first document: {shown} -> {', '.join(first.labels) or 'no label'}"]
+    excerpt = text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 2]} …"
+    lines = [f"first document: {excerpt} -> {', '.join(first.labels) or 'no label'}"]
     by_split = {"train": [path]} if path.is_file() else document_files.document_tables(path).files
     files = [file for part in by_split.values() for file in part]
     if files and not archives.is_archive(files[0]) and examples.strip_compression(files[0]).suffix != ".jsonl":
@@ -121,7 +121,7 @@ def _file_and_line(location: str) -> tuple[Path, int]:
 
 
 def _text_findings(document: Document) -> Iterator[Finding]:
-    file, line = _file_and_line(document.place)
+    file, line = _file_and_line(document.origin)
     if not document.text.strip():
         yield Finding("warning", "empty", file, line, "the document is empty; training ignores it")
     if not unicodedata.is_normalized("NFC", document.text):
@@ -133,13 +133,13 @@ def _repeats(document: Document, split: str, occurrences: dict[str, FirstOccurre
     text = " ".join(unicodedata.normalize("NFC", document.text).split())
     if not text:
         return
-    first = occurrences.setdefault(text, FirstOccurrence(split, document.place, document.labels))
-    file, line = _file_and_line(document.place)
+    first = occurrences.setdefault(text, FirstOccurrence(split, document.origin, document.labels))
+    file, line = _file_and_line(document.origin)
     if first.split != split:
         yield Finding("warning", "repeated", file, line, f"the same document is in {first.location} ({first.split})")
     elif set(first.labels) != set(document.labels):
-        here, there = (", ".join(labels) or "nothing" for labels in (document.labels, first.labels))
-        text = f"labelled {here} here, {there} in {first.location}: the same text"
+        labels_here, first_labels = (", ".join(labels) or "nothing" for labels in (document.labels, first.labels))
+        text = f"labelled {labels_here} here, {first_labels} in {first.location}: the same text"
         yield Finding("warning", "contradicted", file, line, text)
 
 

@@ -159,9 +159,9 @@ def read_rows(group: Group, languages: Languages, findings: list[Finding]) -> It
     return _read_aligned(group, findings)
 
 
-def _languages_of_codes(found: Iterable[str]) -> Languages:
+def _languages_of_codes(suffixes: Iterable[str]) -> Languages:
     """Return the languages of files; en comes first and ko last, as in the default languages."""
-    codes = dict.fromkeys(code for code in found if code in LANGUAGE_NAMES)
+    codes = dict.fromkeys(code for code in suffixes if code in LANGUAGE_NAMES)
     if set(DEFAULT_LANGUAGES[:2]) <= set(codes) or len(codes) < 2:
         return DEFAULT_LANGUAGES
     source, target, *_ = sorted(

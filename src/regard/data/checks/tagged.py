@@ -100,7 +100,7 @@ def _read_markup(split: str, path: Path, findings: list[Finding]) -> File:
     blocks: list[Block] = []
     try:
         for sentence in tagged_files.read_sentences(path):
-            line_number = int(sentence.place.rpartition(":")[2])
+            line_number = int(sentence.origin.rpartition(":")[2])
             units = zip(sentence.text, sentence.tags, strict=True)
             lines = tuple(tagged_files.Line(line_number, unit, tag) for unit, tag in units)
             blocks.append(Block(line_number, sentence.text, lines))

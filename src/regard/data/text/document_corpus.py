@@ -133,7 +133,7 @@ def label_ids(document: Document, names: Sequence[str]) -> list[int]:
     for label in document.labels:
         if label not in names:
             raise DataError(
-                f"{document.place}: label {label!r} is not in the training data; {did_you_mean(label, names)}"
+                f"{document.origin}: label {label!r} is not in the training data; {did_you_mean(label, names)}"
             )
     return [names.index(label) for label in document.labels]
 

@@ -33,7 +33,7 @@ class Document(NamedTuple):
 
     text: str
     labels: tuple[str, ...]
-    place: str  # origin: file and line, or the name of the file
+    origin: str  # file and line, or the name of the file
 
 
 @dataclass(frozen=True)

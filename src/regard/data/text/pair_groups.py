@@ -165,11 +165,11 @@ def _hint(folder: Path) -> str:
     return f"; {names} have {counts[0]:,} lines each: rename them after their languages, for example x.en and x.ko"
 
 
-def _single_split_is_train(found: PairGroups) -> PairGroups:
+def _single_split_is_train(pair_groups: PairGroups) -> PairGroups:
     """Use the only split for training, whatever its name."""
-    if len({group.split for group in found.groups}) > 1:
-        return found
-    return found._replace(groups=[group._replace(split="train") for group in found.groups])
+    if len({group.split for group in pair_groups.groups}) > 1:
+        return pair_groups
+    return pair_groups._replace(groups=[group._replace(split="train") for group in pair_groups.groups])
 
 
 def _existing(path: Path) -> Path:

@@ -170,7 +170,7 @@ def unseen_type_warnings(splits: Mapping[str, Iterable[Sentence]], known_types: 
     for sentence in chain.from_iterable(splits.values()):
         for *_, entity_type in entity_spans(sentence):
             if entity_type not in known_types:
-                first.setdefault(entity_type, sentence.place)
+                first.setdefault(entity_type, sentence.origin)
     effect = "it is never predicted and counts as missed"
     return [
         f"{location}: type {entity_type!r} is not in the training data: {effect}; "

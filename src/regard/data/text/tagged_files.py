@@ -50,7 +50,7 @@ class Sentence(NamedTuple):
     text: str
     units: tuple[Span, ...]
     tags: tuple[str, ...]
-    place: str  # origin: file and first line
+    origin: str  # file and first line
 
 
 def read(path: Path, *, file_format: Format = "auto", scheme: Scheme | None = None) -> dict[str, Examples[Sentence]]:

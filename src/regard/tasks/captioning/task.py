@@ -251,7 +251,7 @@ class Captioning(Task):
                 NUM_EXTRA_SCENES,
                 side=self.shape.height,
                 things=(num_objects, num_objects),
-                held=self.config.held_out,
+                held_out=self.config.held_out,
                 seed=self.config.seed,
             )
             extra = self._score_captions(model, dataset.from_scenes(extra_scenes, self.config.language), decoding)
@@ -371,7 +371,7 @@ def _load_collection(config: Config) -> CaptionCollection:
             seed=config.seed,
             language=config.language,
             things=config.objects_per_scene,
-            held=config.held_out,
+            held_out=config.held_out,
         )
     return dataset.read_files(config.path, TargetShape(config.height, config.width, config.channels), seed=config.seed)
 

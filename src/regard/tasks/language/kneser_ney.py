@@ -47,14 +47,14 @@ class KneserNey:
         context = np.zeros(len(tokens), dtype=np.int64)  # index of the context of each token; -1: never seen
         for order in self.orders:
             seen = context >= 0
-            found, index = _find(order.keys, np.where(seen, context, 0) * self.vocab_size + tokens)
-            counts = np.where(found & seen, order.counts[index], 0)
+            is_known, index = _find(order.keys, np.where(seen, context, 0) * self.vocab_size + tokens)
+            counts = np.where(is_known & seen, order.counts[index], 0)
             totals = np.where(seen, order.totals[np.where(seen, context, 0)], 0.0)
             discounted = np.maximum(counts - order.discounts[np.minimum(counts, 3)], 0)
             backoff = order.backoff[np.where(seen, context, 0)]
             interpolated = discounted / np.maximum(totals, 1) + backoff * probability
             probability = np.where(totals > 0, interpolated, probability)
-            ending_here = np.where(found & seen, index, -1)  # this n-gram is the context of the next token
+            ending_here = np.where(is_known & seen, index, -1)  # this n-gram is the context of the next token
             context = np.concatenate([[-1], ending_here[:-1]])
         return np.asarray(-np.log(probability), dtype=np.float64)
 
@@ -90,10 +90,10 @@ def _statistics(keys: Ids, counts: Ids, vocab_size: int, num_contexts: int) -> O
     return Order(keys, counts, discounts, totals, removed / np.maximum(totals, 1))
 
 
-def _find(keys: Ids, wanted: Ids) -> tuple[NDArray[np.bool_], Ids]:
-    """Return whether each wanted key is in the sorted keys, and its index."""
-    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return keys[index] == wanted, index
+def _find(keys: Ids, queries: Ids) -> tuple[NDArray[np.bool_], Ids]:
+    """Return True for each query that is in the sorted keys, and its index."""
+    index = np.minimum(np.searchsorted(keys, queries), len(keys) - 1)
+    return keys[index] == queries, index
 
 
 def baseline_nats(train: NDArray[Any], valid: NDArray[Any], test: NDArray[Any], vocab_size: int) -> tuple[Floats, int]:

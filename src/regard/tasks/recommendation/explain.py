@@ -24,7 +24,7 @@ ItemScorer = Callable[[UserBatch], Tensor]  # users -> scores of all items (b n)
 class Reason(NamedTuple):
     """A piece of evidence for an item."""
 
-    place: int  # index of the evidence, 0: anyone; then the fields of the profile, then the items of the history
+    position: int  # index of the evidence, 0: anyone; then the fields of the profile, then the items of the history
     name: str
     share: float  # of all evidence for the item
     weight: float | None  # attention, mean of the heads; None if the model has no such attention

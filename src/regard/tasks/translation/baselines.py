@@ -26,10 +26,10 @@ def word_by_word(train: Sequence[Pair], sources: Sequence[str]) -> list[str]:
     pairs = [(set(source.split()), set(target.split())) for source, target in train[:MAX_PAIRS]]
     source_counts = Counter(word for words, _ in pairs for word in words)
     target_counts = Counter(word for _, words in pairs for word in words)
-    wanted = {word for source in sources for word in source.split()}
-    joint: dict[str, Counter[str]] = {word: Counter() for word in wanted}
+    vocabulary = {word for source in sources for word in source.split()}
+    joint: dict[str, Counter[str]] = {word: Counter() for word in vocabulary}
     for source_words, target_words in pairs:
-        for word in source_words & wanted:
+        for word in source_words & vocabulary:
             joint[word].update(target_words)
     best = {
         word: max(counts, key=lambda target: 2 * counts[target] / (source_counts[word] + target_counts[target]))
