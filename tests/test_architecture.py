@@ -37,7 +37,7 @@ def members() -> dict[str, set[str]]:
 
 
 def missing(text: str) -> list[str]:
-    """Modules, classes and attributes that a page names and that do not exist."""
+    """Return modules, classes and attributes that a page names and that do not exist."""
     problems = []
     for name in MODULE.findall(text):
         path = SOURCE / name

@@ -69,7 +69,7 @@ def test_names_in_blocks_that_are_not_run_exist(page):
 
 
 def missing_names(code: str) -> list[str]:
-    """Names of regard that the code imports or uses and that do not exist."""
+    """Return names of regard that the code imports or uses and that do not exist."""
     missing = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("regard"):

@@ -19,7 +19,7 @@ PACKAGES = {  # words that only one task uses; language, embeddings and detectio
 
 
 def task_names(code: str) -> set[str]:
-    """Tasks named by a string literal (docstrings excluded) or by an import of a task's package."""
+    """Return the tasks that are named by a string literal (docstrings excluded) or by an import of their package."""
     tree, result = ast.parse(code), set()
     bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
     docstrings = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}

@@ -25,7 +25,7 @@ FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """Dotted names of our own modules that a file mentions: import statements, and strings given to `find`."""
+    """Return the dotted names of regard's modules in import statements and in strings given to `find`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -37,9 +37,9 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def wrong_imports(package: str, code: str) -> list[str]:
-    """What a file of `package` imports and must not."""
-    ours = [name.split(".") for name in imported(ast.parse(code)) if name.split(".")[0] == "regard"]
-    targets = {".".join(name): name[1] if len(name) > 1 else "" for name in ours}
+    """Return the packages that a file of `package` imports and must not import."""
+    own_modules = [name.split(".") for name in imported(ast.parse(code)) if name.split(".")[0] == "regard"]
+    targets = {".".join(name): name[1] if len(name) > 1 else "" for name in own_modules}
     return [
         name
         for name, target in targets.items()
@@ -96,8 +96,8 @@ def test_modules_form_no_circle():
     for name, path in modules.items():
         body = ast.parse(path.read_text(encoding="utf-8")).body
         statements = ast.Module([node for node in body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-        found = {target if target in modules else target.rpartition(".")[0] for target in imported(statements)}
-        graph[name] = {target for target in found if target in modules and target != name}
+        imports = {target if target in modules else target.rpartition(".")[0] for target in imported(statements)}
+        graph[name] = {target for target in imports if target in modules and target != name}
     try:
         list(TopologicalSorter(graph).static_order())
     except CycleError as circle:

@@ -15,7 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "CONTRIBUTING.md", *s
 
 
 def commands(page: Path) -> list[str]:
-    """The lines of every ```bash block, continued lines joined."""
+    """Return the lines of every ```bash block, with continued lines joined."""
     blocks = re.findall(r"^```bash\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
@@ -107,22 +107,22 @@ def test_the_korean_readme_matches_the_english_one():
 
 
 def headings(text: str) -> list[int]:
-    """The level of each heading."""
+    """Return the level of each heading."""
     outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     return [len(hashes) for hashes in re.findall(r"^(#+) ", outside, flags=re.MULTILINE)]
 
 
 def blocks(text: str) -> list[str]:
-    """Every block of code without its comments."""
+    """Return every code block without its comments."""
     code = re.findall(r"^```(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     return [re.sub(r"\s+#.*$", "", block, flags=re.MULTILINE) for block in code]
 
 
 def names_in_tables(text: str) -> list[list[str]]:
-    """The code spans in each row of the tables."""
+    """Return the code spans in each row of the tables."""
     return [re.findall(r"`[^`]+`", line) for line in text.splitlines() if line.startswith("| ")]
 
 
 def links(text: str) -> list[str]:
-    """The listed pages."""
+    """Return the linked pages."""
     return re.findall(r"^- \[[^]]+\]\(([^)]+)\)", text, flags=re.MULTILINE)

@@ -54,7 +54,7 @@ def wide_constructors(tree: ast.AST, code: str) -> Iterator[str]:
 
 
 def attention_elsewhere(tree: ast.AST, code: str) -> Iterator[str]:
-    """Attention weights are made in one place. A softmax elsewhere is of logits, and says so."""
+    """Yield attention weights outside of the package `attention`. A softmax elsewhere is of logits."""
     for node in ast.walk(tree):
         name = node.attr if isinstance(node, ast.Attribute) else node.name if isinstance(node, ast.alias) else ""
         if name.rpartition(".")[2] in KERNELS:
@@ -65,7 +65,7 @@ def attention_elsewhere(tree: ast.AST, code: str) -> Iterator[str]:
 
 
 def direct_forward(tree: ast.AST, code: str) -> Iterator[str]:
-    """`module.forward(…)` runs no hooks, so `record` would not see it."""
+    """Yield calls of `module.forward(…)`, which run no hooks, so that `record` would not see them."""
     for call in calls(tree):
         name = name_of(call)
         if name.endswith(".forward") and not name.startswith("super()"):
@@ -73,7 +73,7 @@ def direct_forward(tree: ast.AST, code: str) -> Iterator[str]:
 
 
 def pickling(tree: ast.AST, code: str) -> Iterator[str]:
-    """Files that can run code when they are read."""
+    """Yield functions that can run code when they read a file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import) and PICKLERS & {alias.name.split(".")[0] for alias in node.names}:
             yield f"{node.lineno}: {ast.unparse(node)}"
@@ -86,7 +86,9 @@ def pickling(tree: ast.AST, code: str) -> Iterator[str]:
 
 
 def asserts(tree: ast.AST, code: str) -> Iterator[str]:
-    """A user's mistake is a RegardError; `python -O` drops asserts. Only what tells a type checker a type may stand."""
+    """Yield asserts: an error of the user is a RegardError, and `python -O` drops asserts. Asserts for type checkers
+    may stay.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert) and not re.search(r" is not None$|^isinstance\(", ast.unparse(node.test)):
             yield f"{node.lineno}: {ast.unparse(node)}"
@@ -97,7 +99,7 @@ def relative(path: Path) -> str:
 
 
 def offenders(rule: Rule, paths: Iterable[Path]) -> list[str]:
-    """Every place in these files that breaks a rule, as `file:line: problem`."""
+    """Return every line of these files that breaks a rule, as `file:line: problem`."""
     return [f"{relative(path)}:{problem}" for path in paths for problem in rule(*parse(path))]
 
 

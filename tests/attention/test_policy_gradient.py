@@ -13,7 +13,7 @@ STEPS, KEYS, SAMPLES = 2, 3, 20_000
 
 @pytest.fixture
 def game():
-    """Two choices among three keys each, the second depending on the first, and a cost for every pair."""
+    """Return two choices among three keys each, the second depending on the first, and a cost for every pair."""
     torch.manual_seed(0)
     first = torch.randn(KEYS, dtype=torch.float64, requires_grad=True)
     second = torch.randn(KEYS, KEYS, dtype=torch.float64, requires_grad=True)

@@ -43,8 +43,8 @@ def test_exponents_and_the_crossover():
 
 
 def test_the_results_say_what_samples_are_taken_for_and_what_a_side_costs():
-    found = {"samples": 20, "distinct": 19, "recognised": 95.0, "by_class": [90.0, 100.0], "real_recognised": 98.3}
-    page = images_page.recognised(found)
+    figures = {"samples": 20, "distinct": 19, "recognised": 95.0, "by_class": [90.0, 100.0], "real_recognised": 98.3}
+    page = images_page.recognised(figures)
     assert "generated 20 digits at temperature 1, equally many of each class, 19 of them distinct." in page
     assert "assigns 95.0 % of them to the requested class (0: 90, 1: 100)" in page
     points = {str(side): {"seconds": side**2 / 50, "megabytes": 1.0 * side} for side in image_cost.SIDES}

@@ -69,8 +69,8 @@ def test_broken_links_fail(tmp_path):
     ended = build(config, tmp_path / "site")
     warnings = [line for line in ended.stderr.splitlines() if "'index.md'" in line or "other.md" in line]
     assert ended.returncode != 0
-    for said in ("nothing.md", "source/src/nothing.py.md", "#nothing", "other.md"):
-        assert any(said in line for line in warnings), ended.stderr
+    for text in ("nothing.md", "source/src/nothing.py.md", "#nothing", "other.md"):
+        assert any(text in line for line in warnings), ended.stderr
 
 
 @pytest.fixture(scope="module")

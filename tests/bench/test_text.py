@@ -1,4 +1,4 @@
-"""The benchmark of models of text: every system of every bench does its work, and peers compute what ours does."""
+"""The benchmark of text models: every system of every bench works, and peers compute the same as regard."""
 
 import pytest
 import text as bench

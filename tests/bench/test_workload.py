@@ -23,7 +23,7 @@ from systems import corpus, paths, pytorch_baseline, regard_system, workload
 
 
 class Calls(TorchDispatchMode):
-    """What is asked of PyTorch's kernels: their names and how many numbers each gives back."""
+    """Recorder of the calls of PyTorch's kernels: name and number of output elements."""
 
     def __init__(self):
         super().__init__()
@@ -44,12 +44,12 @@ def calls(way):
 
 @pytest.fixture(autouse=True)
 def products_that_are_counted(monkeypatch):
-    """oneDNN's products are not among the operations that PyTorch counts."""
+    """Switch off oneDNN's products, which PyTorch's counter of operations does not see."""
     monkeypatch.setattr(linear, "MIN_ONEDNN_WORK", 10**12)
 
 
 def operations(way):
-    """Additions and multiplications in products of matrices, forward and backward."""
+    """Return the additions and multiplications in matrix products, forward and backward."""
     with FlopCounterMode(display=False) as counter:
         way()
     return counter.get_total_flops()
@@ -58,9 +58,9 @@ def operations(way):
 def test_dropout_draws_a_word_for_eight_numbers():
     x = torch.randn(512, 512, requires_grad=True)
     drawn = {}
-    for name, layer in (("ours", Dropout(0.3)), ("PyTorch's", nn.Dropout(0.3))):
+    for name, layer in (("regard", Dropout(0.3)), ("PyTorch's", nn.Dropout(0.3))):
         drawn[name] = [size for kind, size in calls(lambda layer=layer: layer(x)) if kind in ("random_", "bernoulli_")]
-    assert drawn == {"ours": [512 * 512 // 8], "PyTorch's": [512 * 512]}
+    assert drawn == {"regard": [512 * 512 // 8], "PyTorch's": [512 * 512]}
 
 
 def test_the_chunked_loss_is_no_more_work_and_never_has_all_logits(monkeypatch):
@@ -104,29 +104,30 @@ def test_short_attention_is_few_calls(wide, monkeypatch):
 
 
 def rows(count, seed):
-    """Sentences of token numbers, of the lengths of Multi30k."""
+    """Return sentences of token ids with the lengths of Multi30k."""
     return workload.made(count, seed)
 
 
 def batches():
-    """One small batch again and again."""
+    """Repeat one small batch."""
     return itertools.repeat((rows(24, 1), rows(24, 2)))
 
 
 def test_a_training_step_of_tiny_is_less_work_than_the_plain_loop():
     net = pytorch_baseline.model("tiny")
-    ours, baseline = (
+    regard_operations, baseline = (
         operations(regard_system.trainer("tiny", batches())),
         operations(pytorch_baseline.trainer(net, net, batches())),
     )
-    assert ours < 0.8 * baseline  # nothing is computed for padding
+    assert regard_operations < 0.8 * baseline  # nothing is computed for padding
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # nn.Transformer's own
 def test_greedy_decoding_of_tiny_is_less_work_than_the_plain_loop():
     sentences = [[*row, workload.END] for row in rows(16, 3)]
-    ours, net = regard_system.decoder(regard_system.model("tiny").for_decoding()), pytorch_baseline.model("tiny").eval()
-    assert 2 * operations(lambda: ours(sentences)) < operations(
+    regard_decoder = regard_system.decoder(regard_system.model("tiny").for_decoding())
+    net = pytorch_baseline.model("tiny").eval()
+    assert 2 * operations(lambda: regard_decoder(sentences)) < operations(
         lambda: pytorch_baseline.greedy(net, sentences)
     )  # it has no cache
 

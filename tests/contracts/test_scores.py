@@ -46,13 +46,13 @@ def call(attend, q, k, v, mask=Mask()):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Blocks of two, so that a short sequence has many."""
+    """Use blocks of two, so that a short sequence has many."""
     monkeypatch.setattr(local, "MIN_BLOCK_SIZE", 2)
 
 
 @pytest.fixture(params=[2**22, 50], ids=["whole", "chunked"])
 def sized(request, monkeypatch):
-    """All in one chunk, and in chunks of about one row."""
+    """Compute all in one chunk, and in chunks of about one row."""
     monkeypatch.setattr(chunked, "CHUNK_ELEMENTS", request.param)
 
 

@@ -50,14 +50,14 @@ def serving(app):
 
     from regard.serve.server import address, listen
 
-    taken = listen("127.0.0.1", 0)
+    bound = listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-    thread = threading.Thread(target=server.run, args=([taken],), daemon=True)
+    thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.02)
     try:
-        yield address(taken, "127.0.0.1")
+        yield address(bound, "127.0.0.1")
     finally:
         server.should_exit = True
         thread.join(10)

@@ -42,8 +42,8 @@ def test_a_sentence_opens_by_a_click(browser, levels, tmp_path):
         page.locator(".document-sentence.open button").click()
         assert page.locator(".document-sentence.open").count() == 0
         deciding = levels.extra["document"]["deciding"]["words"]
-        wanted = [levels.extra["document"]["text"][start:stop] for start, stop in deciding]
-        assert page.locator(".document-word.deciding").all_inner_texts() == wanted
+        expected = [levels.extra["document"]["text"][start:stop] for start, stop in deciding]
+        assert page.locator(".document-word.deciding").all_inner_texts() == expected
 
 
 def test_a_flat_model_shades_the_whole_text(browser, tmp_path):

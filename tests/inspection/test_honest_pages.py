@@ -15,8 +15,8 @@ from regard.inspection.compare import to_page
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import Inspection, Map, to_json
 
-FOUND = examples.translation(2, 4)
-MAPS = {item.name: item for item in FOUND.maps}
+INSPECTION = examples.translation(2, 4)
+MAPS = {item.name: item for item in INSPECTION.maps}
 
 
 def write(path, data):
@@ -91,7 +91,7 @@ def test_labels_and_numbers_stay_in_sight_in_a_map_of_100_tokens(browser, tmp_pa
 
 
 def test_another_head_keeps_the_row_and_the_page_does_not_scroll(browser, tmp_path):
-    address = write(tmp_path / "page.html", to_json(FOUND))
+    address = write(tmp_path / "page.html", to_json(INSPECTION))
     with opened(browser, address, fragment="#view=grid&map=cross.1&row=4") as page:
         page.get_by_role("button", name="Output → source, layer 2, head 3").click()
         assert page.locator(".distribution h3").inner_text().startswith("책을")
@@ -102,8 +102,8 @@ def test_another_head_keeps_the_row_and_the_page_does_not_scroll(browser, tmp_pa
 
 
 def test_every_view_shows_the_same_four_decimals(browser, tmp_path):
-    step = FOUND.steps[0]
-    address = write(tmp_path / "page.html", to_json(FOUND))
+    step = INSPECTION.steps[0]
+    address = write(tmp_path / "page.html", to_json(INSPECTION))
     with opened(browser, address, fragment=f"#view=grid&map={step.map}&head=0&row=3") as page:
         in_grid = page.locator(".large .share-value").all_inner_texts()
         page.locator("#tab-steps").click()
@@ -123,7 +123,7 @@ def off(result, name, head):
 
 
 def test_a_head_that_is_off_says_so(browser, tmp_path):
-    address = write(tmp_path / "page.html", to_json(off(FOUND, "cross.1", 2)))
+    address = write(tmp_path / "page.html", to_json(off(INSPECTION, "cross.1", 2)))
     with opened(browser, address, fragment="#view=grid&map=cross.1&head=2") as page:
         assert page.locator(".large .sum").inner_text() == "this head is switched off"
         assert page.locator(".large .legend").count() == 0
@@ -207,13 +207,13 @@ def test_entities_are_highlighted_with_one_color_per_type(browser, tmp_path):
 def test_runs_are_compared_on_one_scale_with_linked_rows_and_their_difference(browser, tmp_path):
     sharp = [
         replace(item, weights=(item.weights**2 / (item.weights**2).sum(-1, keepdims=True)).astype(np.float32))
-        for item in FOUND.maps
+        for item in INSPECTION.maps
     ]
-    second = replace(FOUND, maps=tuple(sharp), facts={"run": "sharp", "parameters": 7})
+    second = replace(INSPECTION, maps=tuple(sharp), facts={"run": "sharp", "parameters": 7})
     first_map, second_map = (
-        next(item for item in run.maps if item.name == "cross.1").weights.mean(0) for run in (FOUND, second)
+        next(item for item in run.maps if item.name == "cross.1").weights.mean(0) for run in (INSPECTION, second)
     )
-    with opened(browser, write(tmp_path / "page.html", to_page([FOUND, second])), width=1400) as page:
+    with opened(browser, write(tmp_path / "page.html", to_page([INSPECTION, second])), width=1400) as page:
         tops = page.locator(".compared .legend .figure:nth-child(3)").all_inner_texts()
         assert tops == [f"{max(first_map.max(), second_map.max()):.2f}"] * 2
         box = page.locator("[data-run='0'] .cells").bounding_box()
@@ -233,7 +233,7 @@ def test_runs_are_compared_on_one_scale_with_linked_rows_and_their_difference(br
 def test_a_word_of_300_letters_wraps(browser, tmp_path):
     word = "x" * 300
     result = replace(
-        FOUND,
+        INSPECTION,
         title=word,
         outputs=(Output(word, -1.0, -1.0, tuple(token._replace(text=word) for token in examples.tokens())),),
     )
@@ -259,14 +259,14 @@ CONTRAST = """element => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_numbers_and_chips_are_readable(browser, tmp_path, scheme):
     ramp = np.linspace(0.01, 1, 10)
-    step = FOUND.steps[0]
+    step = INSPECTION.steps[0]
     maps = [
         replace(item, weights=np.tile((ramp / ramp.sum()).astype(np.float32), (4, item.weights.shape[1], 1)))
         if item.name == step.map
         else item
-        for item in FOUND.maps
+        for item in INSPECTION.maps
     ]
-    address = write(tmp_path / "page.html", to_json(replace(FOUND, maps=tuple(maps))))
+    address = write(tmp_path / "page.html", to_json(replace(INSPECTION, maps=tuple(maps))))
     with opened(browser, address, scheme=scheme, fragment=f"#view=steps&map={step.map}") as page:
         page.wait_for_selector(".steps")
         for cell in page.locator(".steps td.weight").all():

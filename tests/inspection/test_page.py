@@ -18,14 +18,14 @@ from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import Inspection, to_json
 
 NASTY = '<script>window.taken = 1</script> <img src=x onerror="window.taken = 1"> & "quotes"'
-FOUND = examples.translation(2, 4)
-MAPS = {item.name: item for item in FOUND.maps}
+INSPECTION = examples.translation(2, 4)
+MAPS = {item.name: item for item in INSPECTION.maps}
 
 
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory):
     """Write a page to disk."""
-    return write(tmp_path_factory.mktemp("page") / "page.html", to_json(FOUND))
+    return write(tmp_path_factory.mktemp("page") / "page.html", to_json(INSPECTION))
 
 
 def write(path: Path, data) -> str:
@@ -114,7 +114,7 @@ def test_alignment_shows_crossing_lines_the_best_outputs_and_the_error_rate(brow
 
 
 def test_every_step_of_one_query_is_shown_with_its_numbers(browser, page_file):
-    step = FOUND.steps[0]
+    step = INSPECTION.steps[0]
     weights = MAPS[step.map].weights[0]
     with opened(browser, page_file, fragment=f"#view=steps&map={step.map}&head=0&row=3") as page:
         page.wait_for_selector(".steps")
@@ -123,8 +123,8 @@ def test_every_step_of_one_query_is_shown_with_its_numbers(browser, page_file):
         for i, row in enumerate(rows):
             cells = [cell.replace("−", "-") for cell in row.locator("td.figure").all_inner_texts()]
             stages = [stage.values[3, i] for stage in step.stages]
-            wanted = [*stages, stages[-1], weights[3, i]]
-            assert [float(cell) for cell in cells] == pytest.approx(wanted, abs=6e-4)
+            expected = [*stages, stages[-1], weights[3, i]]
+            assert [float(cell) for cell in cells] == pytest.approx(expected, abs=6e-4)
         total = page.locator(".steps tfoot td.figure").inner_text()
         assert total == "1.0000"
         mixed = page.locator(".steps tfoot .vector").get_attribute("title").replace("−", "-").split()
@@ -160,10 +160,10 @@ def test_the_slider_plays_how_the_alignment_forms(browser, page_file):
 def test_a_neighbour_can_be_chosen(browser, page_file):
     with opened(browser, page_file, fragment="#view=embeddings&word=3") as page:
         shown = shares(page)
-        wanted = FOUND.embeddings[0].neighbours[3]
-        assert [value for _, value in shown] == pytest.approx([cosine for _, cosine in wanted], abs=1e-3)
+        neighbours = INSPECTION.embeddings[0].neighbours[3]
+        assert [value for _, value in shown] == pytest.approx([cosine for _, cosine in neighbours], abs=1e-3)
         page.locator(".distribution .link >> nth=1").click()
-        assert f"word={wanted[1][0]}" in page.url
+        assert f"word={neighbours[1][0]}" in page.url
 
 
 def test_text_is_data_and_never_html(browser, tmp_path):
@@ -213,8 +213,10 @@ def test_without_maps_the_page_still_stands(browser, tmp_path):
 
 
 def test_runs_side_by_side_and_one_without_a_map_says_so(browser, tmp_path):
-    plain = Inspection(FOUND.text, "seq2seq", "translation", {}, (), outputs=FOUND.outputs[1:], facts={"run": "plain"})
-    address = write(tmp_path / "compare.html", to_page([plain, FOUND]))
+    plain = Inspection(
+        INSPECTION.text, "seq2seq", "translation", {}, (), outputs=INSPECTION.outputs[1:], facts={"run": "plain"}
+    )
+    address = write(tmp_path / "compare.html", to_page([plain, INSPECTION]))
     with opened(browser, address) as page:
         assert page.locator(".compare-table tbody tr").count() == 2
         assert page.locator("[data-run='0'] .no-map").is_visible()

@@ -14,7 +14,7 @@ from regard.inspection.compare import to_page
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import Faithfulness, Inspection, Map, to_json
 
-FOUND = examples.translation(2, 4)
+INSPECTION = examples.translation(2, 4)
 
 
 def write(folder, data):
@@ -33,11 +33,13 @@ def square(size, weights=None, **more):
 
 def test_bars_of_the_n_best_follow_their_ranks_and_nothing_is_said_as_such(browser, tmp_path):
     outputs = (Output("a longer one", -4.0, -0.5), Output("short", -1.0, -0.6), Output("", -0.9, -0.9))
-    with opened(browser, write(tmp_path, to_json(replace(FOUND, outputs=outputs))), fragment="#view=alignment") as page:
+    with opened(
+        browser, write(tmp_path, to_json(replace(INSPECTION, outputs=outputs))), fragment="#view=alignment"
+    ) as page:
         widths = page.locator(".nbest .share-bar").evaluate_all("all => all.map(one => parseFloat(one.style.width))")
         assert widths == pytest.approx([100, 100 * np.exp(-0.1), 100 * np.exp(-0.4)])
         assert page.locator(".nbest-text").all_inner_texts() == ["a longer one", "short", "(empty)"]
-    with opened(browser, write(tmp_path, to_json(replace(FOUND, outputs=outputs[2:])))) as page:
+    with opened(browser, write(tmp_path, to_json(replace(INSPECTION, outputs=outputs[2:])))) as page:
         assert page.locator(".spoken.output .spoken-text").inner_text() == "(empty)"
 
 
@@ -53,14 +55,14 @@ def test_a_negative_agreement_is_drawn_to_the_left_of_the_middle(browser, tmp_pa
 
 @pytest.mark.parametrize("run", ["-1", "7", "x"])
 def test_a_link_to_a_run_that_is_not_there_shows_the_first(browser, tmp_path, run):
-    both = to_page([FOUND, replace(FOUND, model="other")])
+    both = to_page([INSPECTION, replace(INSPECTION, model="other")])
     with opened(browser, write(tmp_path, both), fragment=f"#run={run}&view=grid") as page:
         assert page.locator(".thumb").count() > 0
 
 
 def test_tabs_stay_when_a_run_without_attention_is_chosen(browser, tmp_path):
-    plain = replace(FOUND, model="seq2seq", maps=(), steps=(), truth=None, facts={"run": "plain"})
-    with opened(browser, write(tmp_path, to_page([FOUND, plain])), fragment="#view=grid") as page:
+    plain = replace(INSPECTION, model="seq2seq", maps=(), steps=(), truth=None, facts={"run": "plain"})
+    with opened(browser, write(tmp_path, to_page([INSPECTION, plain])), fragment="#view=grid") as page:
         tabs = page.get_by_role("tab").all_inner_texts()
         page.get_by_label("Run").select_option("1")
         assert page.get_by_role("tab").all_inner_texts() == tabs and len(tabs) > 3
@@ -70,7 +72,7 @@ def test_tabs_stay_when_a_run_without_attention_is_chosen(browser, tmp_path):
 
 
 def test_another_kind_or_thumbnail_forgets_column_and_heads(browser, tmp_path):
-    with opened(browser, write(tmp_path, to_json(FOUND)), fragment="#view=grid&row=2&column=3&heads=0.1") as page:
+    with opened(browser, write(tmp_path, to_json(INSPECTION)), fragment="#view=grid&row=2&column=3&heads=0.1") as page:
         page.get_by_role("radio", name="Output self-attention").click()
         assert "column" not in page.url and "row" not in page.url
         page.locator(".thumb >> nth=3").click()
@@ -80,7 +82,7 @@ def test_another_kind_or_thumbnail_forgets_column_and_heads(browser, tmp_path):
 
 
 def test_a_theme_chosen_by_hand_outlives_the_system(browser, tmp_path):
-    with opened(browser, write(tmp_path, to_json(FOUND)), scheme="light") as page:
+    with opened(browser, write(tmp_path, to_json(INSPECTION)), scheme="light") as page:
         page.get_by_role("button", name="Use dark colors").click()
         for scheme in ("dark", "light"):
             page.emulate_media(color_scheme=scheme)
@@ -130,9 +132,9 @@ def test_a_long_map_is_not_white(browser, tmp_path):
 
 def test_korean_breaks_between_words(browser, tmp_path):
     long = replace(
-        FOUND, outputs=(Output("늙은 선생님은 작은 아이에게 아주 커다란 그림책을 주셨어요 " * 3, -1.0, -0.1),)
+        INSPECTION, outputs=(Output("늙은 선생님은 작은 아이에게 아주 커다란 그림책을 주셨어요 " * 3, -1.0, -0.1),)
     )
-    with opened(browser, write(tmp_path, to_page([long, FOUND])), width=420) as page:
+    with opened(browser, write(tmp_path, to_page([long, INSPECTION])), width=420) as page:
         assert (
             page.locator(".compared .spoken-text >> nth=0").evaluate("one => getComputedStyle(one).wordBreak")
             == "keep-all"
@@ -140,14 +142,16 @@ def test_korean_breaks_between_words(browser, tmp_path):
 
 
 def test_the_training_view_names_the_probe_and_its_rows(browser, tmp_path):
-    fixed = tuple(replace(item, text="the old teacher", fixed=True) for item in FOUND.probes)
-    with opened(browser, write(tmp_path, to_json(replace(FOUND, probes=fixed))), fragment="#view=training") as page:
+    fixed = tuple(replace(item, text="the old teacher", fixed=True) for item in INSPECTION.probes)
+    with opened(
+        browser, write(tmp_path, to_json(replace(INSPECTION, probes=fixed))), fragment="#view=training"
+    ) as page:
         assert "the old teacher" in page.locator(".readout").inner_text()
         assert "given the reference output at every step" in page.locator("#view").inner_text()
 
 
 def test_numbers_that_are_not_in_the_file_are_said_to_be_elsewhere(browser, tmp_path, monkeypatch):
     monkeypatch.setattr("regard.inspection.json_format.MAX_STEP_NUMBERS", 0)
-    with opened(browser, write(tmp_path, to_json(FOUND)), fragment="#view=steps") as page:
+    with opened(browser, write(tmp_path, to_json(INSPECTION)), fragment="#view=steps") as page:
         page.locator(".wrong").wait_for()
         assert "not in the file" in page.locator(".wrong").inner_text()

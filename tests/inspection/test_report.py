@@ -72,6 +72,6 @@ def test_a_beam_is_asked_for_its_best_few(run, sentence):
 
 def test_without_decoding_nothing_invents_one(run, documents):
     assert with_nbest_outputs(None) is None
-    there = Run(run.folder, recipe(None), documents.task, documents.model)
-    assert target_of(there).decoding is None
-    assert inspect_run(there, "good. bad end.").inspection.outputs
+    without_decoding = Run(run.folder, recipe(None), documents.task, documents.model)
+    assert target_of(without_decoding).decoding is None
+    assert inspect_run(without_decoding, "good. bad end.").inspection.outputs

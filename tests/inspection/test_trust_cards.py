@@ -127,9 +127,9 @@ def check_card(page, measure, result):
     elif heads is not None:
         assert {head for _, head in cards} <= {*heads, 0}
     for key, numbers in cards.items():
-        wanted = rounded(measure(*key))
-        assert numbers[1] == wanted[1]
-        assert numbers[0] == pytest.approx(wanted[0], abs=0.0101) if wanted[0] is not None else numbers[0] is None
+        expected = rounded(measure(*key))
+        assert numbers[1] == expected[1]
+        assert numbers[0] == pytest.approx(expected[0], abs=0.0101) if expected[0] is not None else numbers[0] is None
     return len(cards)
 
 

@@ -12,7 +12,7 @@ from regard.inspection.compare import to_page
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 
-FOUND = examples.translation(2, 4)
+INSPECTION = examples.translation(2, 4)
 
 
 def write(path, data):
@@ -29,7 +29,7 @@ def lab(tmp_path, monkeypatch):
 
     def put(text):
         (tmp_path / "elsewhere" / "regions.js").write_text(text)
-        return replace(FOUND, extra={"regions": ["sky", "<sea>"]}, views=("elsewhere.regions",))
+        return replace(INSPECTION, extra={"regions": ["sky", "<sea>"]}, views=("elsewhere.regions",))
 
     return put
 
@@ -42,7 +42,9 @@ def test_a_view_of_another_package_is_one_file(browser, tmp_path, lab):
     )
     with opened(browser, write(tmp_path / "own.html", to_json(result)), fragment="#view=regions") as page:
         assert page.locator(".own").inner_text() == "sky <sea>"
-    with opened(browser, write(tmp_path / "both.html", to_page([result, FOUND])), fragment="#view=regions") as page:
+    with opened(
+        browser, write(tmp_path / "both.html", to_page([result, INSPECTION])), fragment="#view=regions"
+    ) as page:
         assert page.locator(".own").inner_text() == "sky <sea>"
 
 

@@ -40,7 +40,7 @@ def test_what_tasks_call_their_axes_has_a_korean_name():
     assert all(map(HANGUL.search, table("TERMS").values()))
 
 
-SHOWN = re.compile(
+DISPLAYED_TEXT = re.compile(
     r"\b(?:title|label|\"aria-label\"|\"aria-description\"|subtitle): (?:\"([^\"]+)\"|`([^`]+)`)"
     r"|make\(\"\w+\", \{[^{}]*\}, (?:\"([^\"]+)\"|`([^`]+)`)"
     r"|\b(?:select|choice)\(\"([^\"]+)\""
@@ -49,7 +49,7 @@ SHOWN = re.compile(
 
 @pytest.mark.parametrize("path", sorted(PAGE.rglob("*.js")), ids=lambda path: path.name)
 def test_nothing_is_shown_that_is_not_in_the_table(path):
-    result = SHOWN.findall(without_strings(path.read_text(encoding="utf-8")))
+    result = DISPLAYED_TEXT.findall(without_strings(path.read_text(encoding="utf-8")))
     texts = [next(filter(None, match)) for match in result if any(match)]
     assert [text for text in texts if re.search("[A-Za-z]{2}", text) and text not in SILENT] == []
 

@@ -46,7 +46,7 @@ def examples(count=7):
 
 
 def by_definition(model, states, targets):
-    """-log of the mixture, written out."""
+    """Return -log of the mixture."""
     probabilities = (model.scores(states, CATALOG).softmax(dim=-1) * model.gates(states).exp()[..., None]).sum(dim=1)
     return -probabilities[torch.arange(len(targets)), targets].log().sum()
 

@@ -36,7 +36,7 @@ def collapse(path):
 
 
 def by_enumeration(log_probs):
-    """Probability of every transcript, summed over all paths."""
+    """Return the probability of every transcript, summed over all paths."""
     labels = [token for token in range(SIZES.vocab_size) if token not in (SPECIAL.bos, SPECIAL.eos)]
     totals = {}
     for path in product(labels, repeat=len(log_probs)):

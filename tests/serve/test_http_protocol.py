@@ -213,4 +213,4 @@ def test_dropped_warnings_are_counted_in_the_next_minute(monkeypatch):
 
 
 async def no_app(scope, receive, send):
-    """Never called."""
+    """Fail: the application is never called."""

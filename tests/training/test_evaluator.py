@@ -144,8 +144,8 @@ def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, sil
     folder = RunFolder(tmp_path / "run")
     stored = tensor_files.read_tensors(folder.model)[0]["embedding.weight"]
     snapshots = [tensor_files.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
-    wanted = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
-    torch.testing.assert_close(stored, wanted.float())
+    expected = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
+    torch.testing.assert_close(stored, expected.float())
     state = tensor_files.read_tensors(folder.checkpoints()[-1])[0]
     assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training continues from the last weights
 

@@ -38,7 +38,7 @@ class PretrainedReport:
     """The origin of the initial weights of a run: the content of start.json."""
 
     run: str
-    copied: list[str]  # names of the copied weights
+    taken: list[str]  # names of the copied weights
     misfits: dict[str, list[list[int]]]  # name -> shape in the source run, shape in this run
     missing: list[str]  # requested, but not in the source run
     frozen: list[str]
@@ -47,13 +47,13 @@ class PretrainedReport:
 
     def describe(self, max_names: int = 5) -> list[str]:
         """Describe the copied and the missing weights, with at most `max_names` names per line."""
-        count = len(self.copied) + len(self.misfits) + len(self.missing)
+        count = len(self.taken) + len(self.misfits) + len(self.missing)
         shapes = [
             f"{name} {tuple(source)} in the source run, {tuple(target)} in this run"
             for name, (source, target) in self.misfits.items()
         ]
         lines = {
-            f"{len(self.copied)} of {count} weights from {self.run}": self.copied if self.run else [],
+            f"{len(self.taken)} of {count} weights from {self.run}": self.taken if self.run else [],
             "other shape": shapes,
             "not in the source run": self.missing,
             f"frozen, {len(self.frozen)} weights": self.frozen,
@@ -105,8 +105,8 @@ def collect_pretrained(config: Pretrained, model: nn.Module, task: Task) -> tupl
     frozen += _matching(config.frozen_patterns, parameters, "pretrained.freeze")
     if len(frozen) == len(parameters):
         raise ConfigError("pretrained.freeze: all weights of the model are frozen; leave some to train")
-    copied = [name for name in tensors if name not in coverage]
-    return PretrainedReport(config.run, copied, misfits, missing, frozen, changed=[], vectors=coverage), tensors
+    taken = [name for name in tensors if name not in coverage]
+    return PretrainedReport(config.run, taken, misfits, missing, frozen, changed=[], vectors=coverage), tensors
 
 
 def _from_run(

@@ -40,7 +40,7 @@ def test_levels_have_bounds(levels):
 
 
 def dot(width, height):
-    """Black, with a white pixel in the middle."""
+    """Return a black image with a white pixel in the middle."""
     image = np.zeros((height, width), np.uint8)
     image[height // 2, width // 2] = 255
     return Image.fromarray(image)

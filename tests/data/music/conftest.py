@@ -16,13 +16,13 @@ SCALE = [Note(i * 0.5, i * 0.5 + 0.5, 60 + i, 70 + i) for i in range(8)]
 
 @pytest.fixture
 def scale() -> list[Note]:
-    """Eight notes upward, half a second each."""
+    """Return eight ascending notes of half a second each."""
     return list(SCALE)
 
 
 @pytest.fixture
 def write(tmp_path: Path):
-    """Function that writes notes in seconds to a MIDI file."""
+    """Return a function that writes notes in seconds to a MIDI file."""
 
     def write_midi(notes: Sequence[Note], name: str = "piece.mid", **timing: Any) -> Path:
         path = tmp_path / name

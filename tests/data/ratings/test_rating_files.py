@@ -137,9 +137,9 @@ def test_the_real_movielens_100k():
 def test_several_tables_of_ratings_are_joined_and_reported(tmp_path, names):
     for user, name in enumerate(names):
         (tmp_path / name).write_text(f"user,item,rating,time\nu{user},a,5,1\nu{user},b,4,2\n", encoding="utf-8")
-    found = rating_files.find_tables(tmp_path, Columns())
-    assert sorted(user for table in found.ratings for user in table.column("user")) == ["u0", "u0", "u1", "u1"]
-    remarks = events.index_events(found).remarks
+    tables = rating_files.find_tables(tmp_path, Columns())
+    assert sorted(user for table in tables.ratings for user in table.column("user")) == ["u0", "u0", "u1", "u1"]
+    remarks = events.index_events(tables).remarks
     assert remarks[0] == f"{tmp_path}: 2 files are joined: {', '.join(sorted(names))}"
 
 

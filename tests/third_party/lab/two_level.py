@@ -15,7 +15,7 @@ from regard.layers.readout import Readout
 
 @dataclass(frozen=True)
 class Config:
-    """How wide the model is and which score it uses."""
+    """Width of the model, and its score."""
 
     dim: int = 16
     score: str = "lab.sharp"
