@@ -1,6 +1,7 @@
-"""The benchmark's own modules, importable as they are in its processes."""
+"""Import paths of the benchmark tests: modules of bench/, and the browser helper of the inspection tests."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+sys.path.append(str(Path(__file__).parents[1] / "inspection"))

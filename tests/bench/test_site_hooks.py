@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 
 import site_hooks
+from browser import opened
 
 ROOT = Path(__file__).parents[2]
 FIGURES = sorted((ROOT / "docs" / "figures").glob("*.json"))
@@ -98,20 +100,12 @@ def framed():
 @pytest.mark.parametrize(("page", "source"), list(framed()))
 def test_a_live_figure_draws_what_its_page_says(page, source, built, address, browser):
     expected = dict(part.split("=") for part in source.partition("#")[2].split("&"))
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    tab = context.new_page()
-    errors, requests = [], []
-    tab.on("pageerror", lambda error: errors.append(str(error)))
-    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    tab.on("request", lambda request: requests.append(request.url))
-    tab.goto(f"{address}/{page.rpartition('/')[0]}/{source}")
-    tab.wait_for_selector("html[data-ready]")
-    assert tab.get_attribute("#view", "class").split() == ["view", f"view-{expected['view']}"]
-    assert tab.locator("#view").inner_text().strip() or tab.locator("#view canvas, #view svg").count()
-    assert tab.locator(".wrong, .no-map").count() == 0
-    assert "map" not in expected or f"map={expected['map']}" in tab.url
-    assert errors == [] and [url for url in requests if not url.startswith((address, "data:", "blob:"))] == []
-    context.close()
+    path, _, fragment = source.partition("#")
+    with opened(browser, urljoin(f"{address}/{page}", path), fragment=f"#{fragment}", offline=False) as tab:
+        assert tab.get_attribute("#view", "class").split() == ["view", f"view-{expected['view']}"]
+        assert tab.locator("#view").inner_text().strip() or tab.locator("#view canvas, #view svg").count()
+        assert tab.locator(".wrong, .no-map").count() == 0
+        assert "map" not in expected or f"map={expected['map']}" in tab.url
 
 
 def test_live_figures_open_with_a_map_that_they_have():
