@@ -44,7 +44,7 @@ class ImportedVocabulary:
     source_ids: Tensor  # (n) original id of each token; -1 if there is none
     missing_special_tokens: tuple[int, ...]  # ids of special tokens without a row of their own
     offset: int = 0  # original id of the first token of the vocabulary, if there are two in one
-    adds_start_token: bool = False  # the original tokenizer begins every text with the start token
+    adds_start_token: bool = False  # the original tokenizer adds BOS to every text
 
     def to_source_ids(self, tokens: Tensor) -> Tensor:
         """Token ids of regard -> original ids."""

@@ -66,7 +66,7 @@ def _cross_entropy(features: Tensor, weight: Tensor, bias: Tensor | None, labels
 
 
 def _plain(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float) -> Tensor:
-    """The same with all logits at once, in differentiable operations."""
+    """The same with all logits in memory at the same time, in differentiable operations."""
     logits = _at_least_float32(linear(features, weight, bias))
     return cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
 

@@ -126,7 +126,7 @@ class BertEmbedding(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Texts (b t) -> features (b t d) of each token, from the whole text."""
+    """Texts (b t) -> features (b t d) of each token, from the complete text."""
 
     def __init__(self, embedding: BertEmbedding, layers: list[Block], final_norm: nn.Module) -> None:
         super().__init__()

@@ -161,7 +161,7 @@ Memory = tuple[KV, ...]  # keys and values of earlier text, one per block
 
 
 class Encoder(nn.Module):
-    """Texts (b t) -> features (b t d) of each token, from the whole text: the content stream without an order."""
+    """Texts (b t) -> features (b t d) of each token, from the complete text: the content stream without an order."""
 
     def __init__(self, embedding: Embedding, layers: list[Block]) -> None:
         super().__init__()

@@ -67,7 +67,7 @@ def _count(part: Any, counted: set[int]) -> int:
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         return sum(_count(getattr(part, field.name), counted) for field in dataclasses.fields(part))
     if isinstance(part, np.ndarray):
-        while isinstance(part.base, np.ndarray):  # a view keeps the whole array
+        while isinstance(part.base, np.ndarray):  # a view keeps the complete array in memory
             part = part.base
         size = 0 if id(part) in counted else part.nbytes
         counted.add(id(part))

@@ -40,7 +40,7 @@ def run(
     *,
     train: Annotated[bool, typer.Option("--train", help="Train on the built-in data, about 90 seconds.")] = False,
 ) -> None:
-    """Try a task at once with its pretrained run, without a download; with --train, train a small model first."""
+    """Try a task immediately with its pretrained run, without a download; with --train, train a small model first."""
     from regard.training.migrations import RENAMED_TASKS, check_renamed_value
 
     check_renamed_value(task, "task", RENAMED_TASKS)

@@ -96,7 +96,7 @@ def describe(checked: CheckedImages) -> list[str]:
 
 
 def has_labeled_images(path: Path) -> bool:
-    """Return True if images are labeled by a table beside them, or the path is such a table."""
+    """Return True if images are labeled by a table next to them, or the path is such a table."""
     folder = path.parent if path.is_file() and label_tables.is_table_name(path) else path
     if not folder.is_dir() or not any(listing.is_image(file.name) for file in folder.rglob("*")):
         return False

@@ -16,7 +16,7 @@ from regard.data.examples import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES, Examples
 from regard.data.files import encodings, spreadsheets
 from regard.data.files.encodings import TextFormat
 
-MAX_TEXT_BYTES = 2**28  # of a text that is read at once, after unpacking
+MAX_TEXT_BYTES = 2**28  # of a text that is read completely, after unpacking
 MAX_LINE_BYTES = 2**26  # of a line, after unpacking
 READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
@@ -140,7 +140,7 @@ class LimitedLines:
 
 
 def read_limited(file: IO[bytes]) -> bytes:
-    """Return the content of a file that is read at once; a file that unpacks to too many bytes is an OSError."""
+    """Return the content of a file that is read completely; a file that unpacks to too many bytes is an OSError."""
     content = file.read(MAX_TEXT_BYTES + 1)
     _check_size(len(content), MAX_TEXT_BYTES, "the text")
     return content

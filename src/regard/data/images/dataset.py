@@ -139,7 +139,7 @@ def _read_from_hub(reader: ImageReader, name: str) -> Iterator[Record]:
 
 def files_fingerprint(path: Path) -> str:
     """Return a string of the files' paths, sizes, inodes and times, and of the image decoder: its version and HEIC."""
-    folder = path.parent if path.is_file() and label_tables.is_table_name(path) else path  # a table beside its images
+    folder = path.parent if path.is_file() and label_tables.is_table_name(path) else path  # a table next to its images
     files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else [path]
     states = ((file, state) for file in files if (state := file_state(file)) is not None)
     decoder = f"{metadata.version('pillow')};heif={enable_heif()};"

@@ -1,4 +1,4 @@
-"""Tables of labels beside images: labels.csv with a column of file names and a column of classes.
+"""Tables of labels next to images: labels.csv with a column of file names and a column of classes.
 
 file,label                 a header names the columns (파일, 종류; id, breed); a column `split` is optional
 photos/1.jpg,cat           names are relative paths, file names, or file names without the suffix

@@ -1,4 +1,4 @@
-// What answers new inputs: the server that sent the page, the model inside the page, or nothing.
+// The connection for new inputs: the server that sent the page, the model inside the page, or none.
 
 import { LocalModel } from "./local_model.js";
 import { Server } from "./server.js";

@@ -232,7 +232,7 @@ AXIS_BUILDERS: dict[str, AxisBuilder] = {
 
 
 def _truth(classified: ClassifiedDocument, words: list[list[Word]], axes: dict[str, Axis]) -> Truth | None:
-    """Return links from the label to the evidence words, in their sentence or in the whole document."""
+    """Return links from the label to the evidence words, in their sentence or in the complete document."""
     if classified.review is None:
         return None
     evidence = [word for row in words for word in row if overlaps_any(word.item.span, classified.review.evidence_words)]
