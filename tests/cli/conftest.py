@@ -1,15 +1,9 @@
-"""The tests of the command line share one way to call it, and one small run that they only read."""
+"""A small run that the tests of the command line share; they must not change it."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from run_cli import call  # after the path is set
+from run_cli import call
 
 SMALL = ["model.layers=1", "model.dim=16", "model.ffn_dim=16", "model.heads=2", "data.pairs=300", "data.vocab_size=300"]
 SHORT = ["training.steps=3", "training.evaluation.every=3", "data.max_length=40", "decoding=greedy"]
