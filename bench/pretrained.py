@@ -60,7 +60,9 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of the example predictions, for tasks 
     "image_generation": {"n": 1, "temperature": 0.0},
 }
 TEMPLATES = "The data is generated from templates: other words and sentence structures are not learned."
-SCENES = "It knows shapes up to a third of the side of the picture, in the colors of the built-in scenes, and no photos."
+SCENES = (
+    "It knows shapes up to a third of the side of the picture, in the colors of the built-in scenes, and no photos."
+)
 LIMITS = {
     "translation": TEMPLATES,
     "translation-bahdanau": TEMPLATES,

@@ -295,7 +295,7 @@ EDGES = """element => {
 
 def test_remarks_swipes_and_high_contrast(browser, tmp_path, boxes_page):
     remark = "the first 36 tokens are outside of the context"
-    with opened(browser, write(tmp_path / "page.html", to_json(replace(FOUND, remarks=(remark,))))) as page:
+    with opened(browser, write(tmp_path / "page.html", to_json(replace(INSPECTION, remarks=(remark,))))) as page:
         assert page.locator(".remark").inner_text() == remark
         page.emulate_media(forced_colors="active")
         page.locator("#tab-grid").click()
