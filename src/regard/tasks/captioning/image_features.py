@@ -1,7 +1,8 @@
 """Inputs of a captioning model: the pixels of images, or the features of a pretrained network.
 
-Features are computed once for all images of a data set and stored in the cache folder. The network is a model of
-`timm`, which is installed separately (pip install timm). Its weights are a file of the user; they are not trained.
+Features are computed once for all images of a data set and stored in the cache folder. The network is
+`efficientnet_lite0` (layers/efficientnet.py), or any model of `timm`, which is installed separately (pip install timm).
+Its weights are a file of the user; they are not trained.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from regard.core.progress import track
 from regard.core.protocols import Indices
 from regard.data.images.image_files import Pixels
 from regard.data.images.resize import ImageShape
+from regard.layers.efficientnet import MAX_STRIDE, MEAN, STD, EfficientNetLite0
 from regard.tasks._shared.image_inputs import to_tensor
 
+EFFICIENTNET = "efficientnet_lite0"
 BATCH_IMAGES = 32  # images in a batch of the pretrained network
 FEATURE_DTYPE = np.float16  # of stored features
 
@@ -58,33 +61,45 @@ class RawPixels:
 
 
 class PretrainedFeatures:
-    """The last feature grid of a `timm` network, given by its name and a .safetensors file of weights."""
+    """The last feature grid of a network, given by its name, a .safetensors file of weights, and the grid's stride."""
 
-    def __init__(self, name: str, weights: Path) -> None:
-        self.name, self.weights = name, weights
+    def __init__(self, name: str, weights: Path, stride: int = MAX_STRIDE) -> None:
+        self.name, self.weights, self.stride = name, weights, stride
         self._stored: NDArray[np.float16] | None = None
 
     @cached_property
     def net(self) -> Any:
         """The network with its weights, loaded on first use."""
-        try:
-            timm = require("timm", extra="timm")
-        except MissingExtra:
-            raise MissingExtra("timm is not installed; run: pip install timm") from None
+        build = self._build_efficientnet if self.name == EFFICIENTNET else self._build_timm
         if self.weights.suffix != ".safetensors" or not self.weights.is_file():
             raise DataError(f"{self.weights}: give the weights of the network as an existing .safetensors file")
         try:
-            net = timm.create_model(self.name, pretrained=False)
-            net.load_state_dict(load_file(self.weights))
+            net = build()
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             raise ConfigError(f"backbone={self.name!r} does not fit the weights {self.weights}: {reason}") from None
         return net.eval().requires_grad_(False)
 
+    def _build_efficientnet(self) -> Any:
+        net = EfficientNetLite0(stride=self.stride)
+        net.load_weights(load_file(self.weights))
+        return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stubs of torch 2.13
+
+    def _build_timm(self) -> Any:
+        try:
+            timm = require("timm", extra="timm")
+        except MissingExtra:
+            raise MissingExtra("timm is not installed; run: pip install timm") from None
+        options = {} if self.stride == MAX_STRIDE else {"output_stride": self.stride}
+        net = timm.create_model(self.name, pretrained=False, **options)
+        net.load_state_dict(load_file(self.weights))
+        return net
+
     def __call__(self, pixels: Pixels) -> Tensor:
         if pixels.shape[-1] != 3:
             raise ConfigError(f"backbone={self.name!r}: pretrained networks need colour images; set data.channels=3")
-        cfg: dict[str, Any] = getattr(self.net, "pretrained_cfg", None) or {}
+        own = {"mean": (MEAN,) * 3, "std": (STD,) * 3} if self.name == EFFICIENTNET else {}
+        cfg: dict[str, Any] = getattr(self.net, "pretrained_cfg", None) or own
         mean, std = (torch.tensor(cfg.get(key, (0.5,) * 3))[:, None, None] for key in ("mean", "std"))
         with torch.no_grad():
             features: Tensor = self.net.forward_features(((to_tensor(pixels) + 1) / 2 - mean) / std)
@@ -106,9 +121,12 @@ class PretrainedFeatures:
 
     def _store(self, pixels: Pixels) -> NDArray[np.float16]:
         """Return the features of all images, memory-mapped from a cache file that is written if it does not exist."""
-        version = getattr(require("timm", extra="timm"), "__version__", "")
+        is_own = self.name == EFFICIENTNET
+        version = self.stride if is_own else getattr(require("timm", extra="timm"), "__version__", "")
         weights = checksums.hash_files([self.weights])
-        digest = blake2b(f"{self.name} {weights} {version} {pixels.dtype} {pixels.shape}".encode(), digest_size=16)
+        digest = blake2b(
+            f"{self.name} {weights} {version} {self.stride} {pixels.dtype} {pixels.shape}".encode(), digest_size=16
+        )
         for image in pixels:
             digest.update(image.tobytes())
         path = cache_folder() / "features" / f"{digest.hexdigest()}.f16"
@@ -121,10 +139,10 @@ class PretrainedFeatures:
         return np.memmap(path, dtype=FEATURE_DTYPE, mode="r", shape=shape)
 
 
-def build_image_encoder(features: str, weights: Path | None) -> ImageEncoder:
-    """Return the encoder of a pretrained network by its name and weights; without a name, the raw pixels."""
+def build_image_encoder(features: str, weights: Path | None, stride: int = MAX_STRIDE) -> ImageEncoder:
+    """Return the encoder of a pretrained network by its name, weights and stride; without a name, the raw pixels."""
     if not features:
         return RawPixels()
     if weights is None:
         raise ConfigError(f"backbone={features!r} needs its weights: data.backbone_weights=FILE.safetensors")
-    return PretrainedFeatures(features, weights)
+    return PretrainedFeatures(features, weights, stride)

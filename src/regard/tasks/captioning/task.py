@@ -57,8 +57,9 @@ class Config:
     height: int = 64  # images are resized to this height
     width: int = 64  # images are resized to this width; a scene is a square of `height`
     channels: int = 3  # 1: grey, 3: colour
-    backbone: str = ""  # a pretrained network of timm that encodes the images, e.g. resnet18; "": raw pixels
+    backbone: str = ""  # a pretrained network for the images: efficientnet_lite0 or a name of timm; "": raw pixels
     backbone_weights: Path | None = None  # weights of the backbone, a .safetensors file; set model.stride=1 with it
+    backbone_stride: int = 32  # pixels per cell of the backbone's grid: 32, or 16 or 8 by dilated convolutions
     tokenizer: Level = "word"  # token type: words (word), subwords (bpe, unigram) or characters (char)
     vocab_size: int = 10_000  # maximum number of tokens
     min_frequency: int = 1  # minimum number of occurrences of a token
@@ -77,7 +78,9 @@ class Config:
         check_fields(self, at_least_1=counts, at_least_0=("crop",), probability=("flip", "grey", "smoothing"))
         if self.path is None:
             dataset.check_source(self.dataset)
-        build_image_encoder(self.backbone, self.backbone_weights)
+        if self.backbone_stride not in (8, 16, 32):
+            raise ConfigError(f"backbone_stride={self.backbone_stride} must be 8, 16 or 32")
+        build_image_encoder(self.backbone, self.backbone_weights, self.backbone_stride)
         augmentations = {name: getattr(self, name) for name in ("crop", "flip", "grey")}
         used = ", ".join(f"{name}={value}" for name, value in augmentations.items() if value)
         if self.backbone and used:
@@ -122,7 +125,7 @@ class Captioning(Task):
     ) -> None:
         self.config, self.data_info, self.shape, self.vocabulary = config, data_info, data_info.shape, vocabulary
         self._load_collection, self._folder, self.special_tokens = load_collection, folder, SpecialTokens()
-        self.image_encoder = build_image_encoder(config.backbone, config.backbone_weights)
+        self.image_encoder = build_image_encoder(config.backbone, config.backbone_weights, config.backbone_stride)
         self.spec = CaptioningSpec(
             *self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens
         )
