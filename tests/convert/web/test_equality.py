@@ -11,13 +11,17 @@ import pytest
 
 from regard.convert.web.equality import compare
 from regard.convert.web.model_file import model_file
+from regard.core.pretrained_runs import pretrained_folders
 from regard.core.registry import registered_names
 from regard.inspection.collect import inspect
 from regard.inspection.interventions import Interventions
 from regard.inspection.report import target_of
+from regard.training import recipe as recipes
 from regard.training.load_run import load_run
+from regard.training.train import train
 
 TEXTS = {
+    "captioning": [],
     "classification": [
         "I loved it. Dr. Kim said no! The soup\nwas cold, e.g. frozen…",
         "한국어 문장이다.다음 문장이다. 끝",
@@ -27,7 +31,11 @@ TEXTS = {
     "tagging": ["Maria Kim doesn't live in Seoul 3.5% 한국 🍎", "a"],
     "translation": ["My father buys three apples in the market.", "Zoë eats\tan unknown fruit 🍎!", "a"],
 }
+SMALL = {
+    "captioning": ["data.scenes=40", "model.dim=16", "training.steps=2"],
+}
 CHANGED = {
+    "captioning": (("looking.cross_attn", 0), ("cells", 3)),
     "classification": (("words.pool", 0), ("words.0", 1)),
     "image_classification": (("layers.1.self_attn", 2), ("patches", 5)),
     "tagging": (("layers.1.self_attn", 2), ("sentence", 1)),
@@ -35,10 +43,17 @@ CHANGED = {
 }  # a head and an item
 
 
+def run_of(task, folder):
+    """The shipped run of a task, or a small one if none is shipped."""
+    if task in pretrained_folders():
+        return f"pretrained:{task}"
+    return train(recipes.read(task, settings=SMALL[task]), folder / task)
+
+
 @pytest.fixture(scope="module", params=sorted(TEXTS))
-def shipped(request, engine):
-    """A shipped run, loaded here and in the page."""
-    parts = load_run(f"pretrained:{request.param}")
+def shipped(request, engine, tmp_path_factory):
+    """A run, loaded here and in the page."""
+    parts = load_run(run_of(request.param, tmp_path_factory.mktemp("runs")))
     file = model_file(parts) | {"page": {"facts": {}}}
     engine.evaluate("file => regard.load(file)", file)
     return request.param, parts
@@ -63,7 +78,8 @@ def images(tmp_path_factory):
 
 def test_inspections_are_equal(shipped, engine, images):
     task, parts = shipped
-    for text in [*(TEXTS[task] if not parts.task.input_suffixes else images), *parts.task.examples[:1]]:
+    files = images if task == "image_classification" else images[:1]
+    for text in [*(files if parts.task.input_suffixes else TEXTS[task]), *parts.task.examples[:1]]:
         page = engine.evaluate("request => regard.inspect(request)", input_of(parts, text))
         difference = compare(inspect(target_of(parts), text), page)
         assert difference.is_equal, (text, difference)

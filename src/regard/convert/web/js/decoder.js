@@ -45,3 +45,26 @@ export function withAlternatives(tokens, scores, nameOf) {
     alternatives: topIndices(scores[i], ALTERNATIVES).map((candidate) => [nameOf(candidate, i), scores[i][candidate]]),
   }));
 }
+
+// The n best hypotheses; the first does not depend on n. inputs: {state, limit, special}
+export function bestHypotheses(decoder, inputs, decoding, n, context) {
+  const find = (strategy) => decoder.search(inputs.state, inputs, strategy, context);
+  if (n === 1) return find(decoding);
+  const hasBeam = "beam_width" in decoding;
+  const wide = hasBeam ? { ...decoding, beam_width: Math.max(decoding.beam_width, n), nbest: n } : { ...decoding, name: "beam", beam_width: Math.max(5, n), nbest: n, length_penalty: 1 };
+  const hypotheses = find(wide);
+  if (hasBeam && wide.beam_width === decoding.beam_width) return hypotheses;
+  const [first] = find(decoding);
+  const penalty = wide.length_penalty ?? 0;
+  const rest = hypotheses.filter((hypothesis) => hypothesis.tokens.join() !== first.tokens.join());
+  return [{ ...first, rankScore: first.score / (first.tokens.length + 1) ** penalty }, ...rest].slice(0, n);
+}
+
+// Hypotheses -> outputs with their tokens; the attention of the first is recorded by `context`.
+export function outputsOf(decoder, hypotheses, { start, special, tokenizer }, context, silent) {
+  return hypotheses.map(({ tokens, score, rankScore }, rank) => {
+    const run = rank ? silent : context;
+    const scores = decoder.replay(start(run), [special.bos, ...tokens], run);
+    return { text: tokenizer.decode(tokens), score, rank: rankScore, tokens: withAlternatives([...tokens, special.eos], scores, (token) => tokenizer.tokenText(token)) };
+  });
+}

@@ -1,8 +1,9 @@
 // The tasks that the page can run, by name.
 
+import { Captioning } from "./tasks/captioning.js";
 import { Classification } from "./tasks/classification.js";
 import { ImageClassification } from "./tasks/image_classification.js";
 import { Tagging } from "./tasks/tagging.js";
 import { Translation } from "./tasks/translation.js";
 
-export const TASKS = { classification: Classification, image_classification: ImageClassification, tagging: Tagging, translation: Translation };
+export const TASKS = { captioning: Captioning, classification: Classification, image_classification: ImageClassification, tagging: Tagging, translation: Translation };
