@@ -11,18 +11,30 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from regard.attention.masks import Mask
 from regard.core.protocols import Padded
 from regard.layers.block import Block
 
+TOKEN_DIM = 32  # width of the embeddings of a window
+WINDOW_DIM = 256  # hidden width of a window
+
 
 class LookaheadEncoder(nn.Module):
     """Fixed tokens (b s), 0 for open positions -> features (b s d) added to those of each position."""
 
-    def __init__(self, table: nn.Embedding, *, beat: nn.Module, layers: list[Block], final_norm: nn.Module) -> None:
+    def __init__(
+        self,
+        table: nn.Embedding,
+        *,
+        beat: nn.Module,
+        layers: list[Block],
+        final_norm: nn.Module,
+        window: WindowEncoder | None = None,
+    ) -> None:
         super().__init__()
-        self.table, self.beat, self.last = table, beat, final_norm
+        self.table, self.beat, self.last, self.window = table, beat, final_norm, window
         self.layers = nn.ModuleList(layers)
 
     def forward(self, fixed_tokens: Padded) -> Tensor:
@@ -30,7 +42,35 @@ class LookaheadEncoder(nn.Module):
         for layer in cast("Iterable[Block]", self.layers):
             x, _ = layer(x, Mask.lengths(fixed_tokens.lengths, fixed_tokens.tokens.shape[1]))
         has_fixed_tokens = (fixed_tokens.tokens != 0).any(dim=1)[:, None, None]  # pieces without get zeros
-        features: Tensor = self.last(x) * has_fixed_tokens
+        features: Tensor = self.last(x)
+        if self.window is not None:
+            features = features + self.window(fixed_tokens.tokens)
+        return features * has_fixed_tokens
+
+
+class WindowEncoder(nn.Module):
+    """Fixed tokens (b s) -> features (b s d): those of a few steps before and after, through one hidden layer.
+
+    Attention has to find "the bass two steps ahead" among all positions; a window has it at a fixed place. It starts
+    with zeros.
+    """
+
+    def __init__(self, vocab_size: int, dim: int, *, voices: int, window: tuple[int, int]) -> None:
+        super().__init__()
+        self.voices, (self.before, self.after) = voices, window
+        self.table = nn.Embedding(vocab_size, TOKEN_DIM)
+        self.hidden = nn.Linear((self.before + 1 + self.after) * voices * TOKEN_DIM, WINDOW_DIM)
+        self.out = nn.Linear(WINDOW_DIM, voices * dim)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        length = tokens.shape[1]
+        steps = pad(tokens, (0, -length % self.voices)).unflatten(1, (-1, self.voices))  # (b steps voices)
+        around = pad(steps, (0, 0, self.before, self.after)).unfold(1, self.before + 1 + self.after, 1)
+        windows = self.table(around.mT).flatten(2)  # (b steps window·voices·e)
+        of_voices = self.out(self.hidden(windows).relu()).unflatten(2, (self.voices, -1))
+        features: Tensor = of_voices.flatten(1, 2)[:, :length]
         return features
 
 

@@ -42,7 +42,7 @@ from regard.layers.positions._relative_pitch import RelativePitchTime
 from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
 from regard.layers.recurrent import repeat_per_hypothesis
-from regard.models._lookahead_encoder import LookaheadEncoder, gather_positions
+from regard.models._lookahead_encoder import LookaheadEncoder, WindowEncoder, gather_positions
 
 DEFAULT_MAX_DISTANCE = 256  # used if the length of training examples is unknown
 NUM_REST_TOKENS = 1  # grid tokens after the special tokens: one rest, then the pitches in ascending order
@@ -65,6 +65,10 @@ class Config:
     bar: int | None = None  # time steps per bar; none: as in the encoding
     intervals: bool = False  # add relative pitch and time, for the grid encoding
     lookahead_layers: int = 2  # layers that encode fixed tokens, if the data has such (data.visible_prob)
+    lookahead_window: tuple[int, int] = (
+        0,
+        0,
+    )  # steps before and after whose fixed tokens are read directly; 0, 0: none
 
     def __post_init__(self) -> None:
         check_fields(
@@ -77,6 +81,10 @@ class Config:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
+        if min(self.lookahead_window) < 0:
+            raise ConfigError(f"lookahead_window={list(self.lookahead_window)} must be at least 0")
+        if max(self.lookahead_window) and self.voices == 0:
+            raise ConfigError("lookahead_window needs the grid encoding: with voices=0 a position has no step")
         if self.intervals and self.voices == 0:
             raise ConfigError("intervals=true needs the grid encoding: with voices=0 a position has no pitch and time")
 
@@ -223,7 +231,11 @@ def _lookahead(config: Config, sizes: MusicSpec, *, beat: nn.Module) -> Lookahea
         )
     # Unit variance, like the beat embedding.
     tokens = WordVectors(sizes.vocab_size, config.dim, pad=sizes.special_tokens.pad)
-    return LookaheadEncoder(tokens, beat=beat, layers=layers, final_norm=NORMS[config.norm].final_norm(config.dim))
+    final_norm = NORMS[config.norm].final_norm(config.dim)
+    window: WindowEncoder | None = None
+    if max(config.lookahead_window) and config.voices:
+        window = WindowEncoder(sizes.vocab_size, config.dim, voices=config.voices, window=config.lookahead_window)
+    return LookaheadEncoder(tokens, beat=beat, layers=layers, final_norm=final_norm, window=window)
 
 
 def resolve_config(config: Config, sizes: MusicSpec) -> Config:
