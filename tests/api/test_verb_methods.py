@@ -10,7 +10,7 @@ from regard.api.verb_methods import Verbs
 from regard.core.errors import ConfigError
 from regard.core.task import Prediction
 
-NAMES = [name for name in vars(Verbs) if not name.startswith("_") and name not in ("predict", "verb")]
+NAMES = [name for name in vars(Verbs) if not name.startswith("_") and name not in ("predict", "verb", "verb_options")]
 
 
 class Echo(Verbs):
@@ -23,7 +23,7 @@ class Echo(Verbs):
         self.verb, self.verbs = verb, (verb,)
 
     def predict(self, inputs, **options):
-        return [[Prediction(f"{text}!"), Prediction(f"{text}?")] for text in inputs]
+        return [[Prediction(f"{text}!", data={"vector": [1]}), Prediction(f"{text}?")] for text in inputs]
 
 
 def call_verb(run, verb):
@@ -38,6 +38,9 @@ def test_common_verbs_exist():
 @pytest.mark.parametrize("verb", NAMES)
 def test_a_verb_is_predict_under_another_name(verb):
     predictions = call_verb(Echo(verb), verb)
+    if verb == "embed":  # a matrix with one row per text
+        assert predictions.tolist() == [[1.0], [1.0]]
+        return
     first = predictions[0][0] if isinstance(predictions[0], list) else predictions[0]
     assert getattr(first, "text", first) == ("!" if verb == "generate" else "a!")
     assert len(predictions) == 2
@@ -80,3 +83,14 @@ def test_one_user_is_described_by_options():
     assert [[item.text for item in row] for row in run.recommend(["u42"])] == [["u42!", "u42?"]]
     with pytest.raises(ConfigError, match=r"^recommend needs a user: recommend\(\[user\]\), recommend\(user=…\) or"):
         run.recommend(n=3)
+
+
+def test_a_verb_sets_options_that_the_caller_may_override():
+    class Recorded(Echo):
+        def verb_options(self, verb):
+            return {"mode": verb, "n": 1}
+
+        def predict(self, inputs, **options):
+            return [[Prediction(str(sorted(options.items())))] for _ in inputs]
+
+    assert Recorded("score").score(["a"], n=2)[0].text == "[('mode', 'score'), ('n', 2)]"

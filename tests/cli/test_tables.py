@@ -44,6 +44,12 @@ def test_an_incomplete_matrix_is_a_list():
     assert "confusion.a.b" in render_scores({"confusion.a.b": 1.0, "confusion.a.c": 2.0})
 
 
+def test_a_table_with_other_columns_than_rows():
+    cells = {"reliability.80%.accuracy": 0.75, "reliability.80%.count": 4, "reliability.90%.accuracy": 0.9}
+    text = render_scores({**cells, "reliability.90%.count": 7})
+    assert "reliability" in text and "reliability.80%" not in text and "predicted" not in text
+
+
 def test_weights_of_a_map_are_percentages():
     text = render(attention_table(["책", "집"], ["the", "book"], np.array([[0.25, 0.75], [1.0, 0.001]])))
     first, second = text.splitlines()[1:]

@@ -105,6 +105,11 @@ class Run(Verbs):
             check_texts(inputs, error)
             raise
 
+    def verb_options(self, verb: str) -> dict[str, Any]:
+        """Return the options that a verb sets, so that `score` is `generate` with score=True."""
+        options: dict[str, Any] = getattr(self.recipe.task.module("tasks"), "VERB_OPTIONS", {}).get(verb, {})
+        return dict(options)
+
     def engine_handle(self, decoding: DecodingStrategy | None) -> EngineHandle:
         """Return the model and the decoding strategy that the task uses. Engine auto, which selects by the complete
         request, returns the native engine here."""

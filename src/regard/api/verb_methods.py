@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regard.core.errors import ConfigError
 from regard.core.task import Prediction
 
@@ -30,6 +33,10 @@ class Verbs:
         """Inputs -> the predictions for each, best first."""
         raise NotImplementedError
 
+    def verb_options(self, verb: str) -> dict[str, Any]:
+        """Return the options that a verb sets."""
+        return {}
+
     @overload
     def translate(self, texts: Sequence[str], *, n: None = None, **options: Any) -> list[str]: ...
     @overload
@@ -43,6 +50,15 @@ class Verbs:
         if isinstance(prompt, list | tuple):
             raise ConfigError("generate takes one prompt; write generate(text), or predict([…]) for several")
         return self._predict_as("generate", [prompt], options)[0]
+
+    def score(self, texts: Sequence[str], **options: Any) -> list[Prediction]:
+        """Return the log probability of each text, and of each of its tokens in `data["tokens"]`."""
+        return [predictions[0] for predictions in self._predict_as("score", texts, options)]
+
+    def embed(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
+        """Return one vector per text (n d)."""
+        rows = [predictions[0].data["vector"] for predictions in self._predict_as("embed", texts, options)]
+        return np.array(rows, dtype=np.float32)
 
     @overload
     def classify(self, inputs: Sequence[Any], *, n: None = None, **options: Any) -> list[Prediction]: ...
@@ -122,6 +138,7 @@ class Verbs:
             method = self.verb if hasattr(Verbs, self.verb) else "predict"
             task = self.recipe.task.name
             raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{method}(…)")
+        options = {**self.verb_options(verb), **options}
         return self.predict(inputs, **(options if n is None else {**options, "n": n}))
 
 

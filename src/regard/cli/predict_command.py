@@ -134,10 +134,12 @@ VERBS = {  # command -> its function, one per verb of the tasks
     "classify": command(Verb("classify"), "Classify texts or files, or standard input line by line."),
     "complete": command(Verb("complete"), "Complete an image from its upper part."),
     "detect": command(Verb("detect"), "Detect objects in images."),
+    "embed": command(Verb("embed"), "Print one vector per text, or per line of standard input."),
     "fill": command(Verb("fill"), "Fill the masked positions of texts, or of standard input line by line."),
     "generate": command(Verb("generate", numbered=True), "Generate texts, images or music, with or without a prompt."),
     "nearest": command(Verb("nearest"), "Find the words nearest to a word, or to a sum: king - man + woman."),
     "recommend": command(Verb("recommend"), "Recommend items to a known or new user, with reasons."),
+    "score": command(Verb("score"), "Score texts: perplexity, and the log probability of every token."),
     "tag": command(Verb("tag"), "Tag the words of texts, or of standard input line by line."),
     "transcribe": command(
         Verb("transcribe"),

@@ -101,7 +101,7 @@ def _predict_with_run(
         raise ConfigError(
             f"{folder} was trained for {task}, whose verb is {run.verb}; regard {command} {folder} …{hint}"
         )
-    options = to_options(settings, run.options)
+    options = {**run.verb_options(verb.name or run.verb), **to_options(settings, run.options)}
     run.predict([], **options)  # validate run, engine and options before reading any input
     run.cache_command(settings, **options)
     print_remarks([run.engine_note] if run.engine_note else [])

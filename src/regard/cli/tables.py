@@ -2,6 +2,7 @@
 
 A metric `f1.person` is the f1 of the class `person`: classes are rows, metrics columns. A metric `confusion.neg.pos`
 is a cell of a confusion matrix: the number of `neg` examples that were predicted as `pos`.
+`reliability.90%.accuracy` is a cell of another table, with the row `90%` and the column `accuracy`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+CONFUSION = "confusion"
 Cells = dict[tuple[str, str], float]  # (row, column) -> value
 
 
@@ -44,7 +46,10 @@ def tables(
     if classes:
         yield _table(classes, corner="class", title="per class")
     for name, cells in matrices.items():
-        yield _table(cells, corner="true \\ predicted", title=f"{name}: rows are true, columns predicted classes")
+        if _is_square(cells):
+            yield _table(cells, corner="true \\ predicted", title=f"{name}: rows are true, columns predicted classes")
+        else:
+            yield _table(cells, corner="", title=name)
     computed = {name: text for name, text in signatures.items() if name in scores}
     if computed:
         yield Text("computed as:")
@@ -74,7 +79,20 @@ def _matrices(scores: Mapping[str, float]) -> dict[str, Cells]:
         parts = name.split(".")
         if len(parts) == 3:
             matrices.setdefault(parts[0], {})[parts[1], parts[2]] = value
-    return {name: cells for name, cells in matrices.items() if len(cells) == len({row for row, _ in cells}) ** 2}
+    return {
+        name: cells
+        for name, cells in matrices.items()
+        if len(cells) == _size(cells) and (_is_square(cells) or name != CONFUSION)
+    }
+
+
+def _size(cells: Cells) -> int:
+    rows, columns = ({key[i] for key in cells} for i in (0, 1))
+    return len(rows) * len(columns)
+
+
+def _is_square(cells: Cells) -> bool:
+    return {row for row, _ in cells} == {column for _, column in cells}
 
 
 def _table(cells: Cells, *, corner: str, title: str) -> Table:

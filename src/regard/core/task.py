@@ -4,6 +4,7 @@ A task is a package `tasks/NAME/`, or any module given by a dotted name. Its `__
 
     VERB           str: the verb of the task, e.g. "translate"; the command line, Python and the server use it
     VERBS          tuple of str, optional: all verbs, if `predict` serves several ("generate", "complete")
+    VERB_OPTIONS   dict, optional: verb of VERBS -> the options that it sets: {"score": {"score": True}}
     SPEC           class from core.data_specs: the data spec that the task has; models that accept it are compatible
     DEFAULTS       dict: a recipe table that every recipe of the task overrides
     DEMO           list of "key=value" settings for a training of about 90 seconds on built-in data

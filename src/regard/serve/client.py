@@ -60,6 +60,10 @@ class Client(Verbs):
     def __repr__(self) -> str:
         return f"Client({self._url!r}: {self.name}, {self.about['model']} for {self.about['task']})"
 
+    def verb_options(self, verb: str) -> dict[str, Any]:
+        """Return the options that a verb of the run sets."""
+        return dict(self.about.get("verb_options", {}).get(verb, {}))
+
     def predict(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Inputs -> the predictions of each, best first. `files=[".png"]` also fetches the files of each prediction."""
         inputs = as_list(inputs, self.verb)

@@ -77,6 +77,7 @@ def describe_run(served: ServedRun) -> dict[str, Any]:
         "model": run.recipe.model.name,
         "parameters": run.parameters,
         "verbs": list(served.verbs),
+        "verb_options": {verb: options for verb in served.verbs if (options := run.verb_options(verb))},
         "opens": list(served.input_suffixes),
         "decoding": None if run.recipe.decoding is None else run.recipe.decoding.name,
         "options": to_json_schema(requests.options_schema(served)),

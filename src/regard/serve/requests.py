@@ -164,9 +164,10 @@ def read_inputs(request: PredictRequest, uploads: Uploads) -> ParsedRequest:
     if request.stream and len(request.inputs) > 1:
         raise ConfigError(f"stream: only for one input; this request has {len(request.inputs)}")
     try:
-        options = served.default_options
-        if request.options:
-            options = parse_options(options_schema(served), _save_files(request, uploads), "options")
+        options, verb_options = served.default_options, served.run.verb_options(request.verb)
+        if request.options or verb_options:
+            table = {**verb_options, **_save_files(request, uploads)}
+            options = parse_options(options_schema(served), table, "options")
         decoding = parse_decoding(served, request.decoding)
         width = 1 if decoding is None else decoding.width
         if width * len(request.inputs) > MAX_HYPOTHESES:

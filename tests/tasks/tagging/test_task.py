@@ -189,3 +189,14 @@ def test_words_that_training_did_not_have_are_named():
     ((prediction,),) = task.predict(model, ["Qwertz met Anna in Paris."], Options(), None)
     assert prediction.data["unknown_tokens"] == ["Qwertz"]
     assert prediction.remarks == ("not in the training data, or very rare: Qwertz",)
+
+
+@pytest.mark.parametrize("output", ["crf", "softmax"])
+def test_the_confidence_of_an_entity_is_a_probability(output):
+    task = tagging.build(Config(examples=60, vocab_size=500))
+    torch.manual_seed(3)
+    model = tagger.build(replace(tagger.TINY, output=output), task.spec).eval()
+    texts = [sentence.text for sentence in task.sentences["valid"]][:20]
+    predictions = [row[0] for row in task.predict(model, texts, Options(), None)]
+    entities = [entity for prediction in predictions for entity in prediction.data["entities"]]
+    assert entities and all(0 < entity["confidence"] <= 1 for entity in entities)

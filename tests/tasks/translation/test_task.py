@@ -18,7 +18,7 @@ from regard.data.text.tokenizer import TokenizerPair
 from regard.decoding.strategies import beam
 from regard.decoding.strategy import DecodingStrategy
 from regard.decoding.strategy import build as build_strategy
-from regard.models import bahdanau, transformer
+from regard.models import bahdanau, seq2seq, transformer
 from regard.tasks import translation
 from regard.tasks._shared import batch_search
 from regard.tasks.translation import Config, Options
@@ -355,3 +355,21 @@ def test_the_targets_of_similar_pairs_follow_the_source(tmp_path):
 def test_a_memory_needs_one_vocabulary():
     with pytest.raises(ConfigError, match=r"memory=1 appends target texts to the sources; set data\.joint=true"):
         Config(memory=1)
+
+
+def test_alignments_follow_the_translation(task):
+    model = transformer.build(transformer.TINY, task.spec).eval()
+    text, greedy = "the nurse is reading a book", build_strategy("greedy")
+    ((plain,),) = task.predict(model, [text], Options(), greedy)
+    for aligned_by in (model, model.for_decoding()):
+        ((aligned,), (blank,)) = task.predict(aligned_by, [text, ""], Options(alignments=True), greedy)
+        links = aligned.data["alignment"]
+        assert aligned.text.split(" ||| ")[0] == aligned.data["translation"] == plain.text and blank.text == ""
+        assert [target for _, target in links] == list(range(len(plain.text.split())))
+        assert all(0 <= source < 6 for source, _ in links)
+
+
+def test_a_model_without_attention_has_no_alignments(task):
+    model = seq2seq.build(seq2seq.TINY, task.spec).eval()
+    with pytest.raises(ConfigError, match="alignments: the model has no attention from target to source"):
+        task.predict(model, ["a book"], Options(alignments=True), build_strategy("greedy"))

@@ -53,7 +53,9 @@ class TranslationCodec:
     special_tokens: SpecialTokens = field(default_factory=SpecialTokens)
 
     def search_settings(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the search settings, or None if `n` exceeds the beam width and needs a second, wider search."""
+        """Return the search settings, or None if the task computes the request: a wider search, alignments."""
+        if options.get("alignments"):
+            return None
         count = options["n"]
         if count == 1:
             return decoding

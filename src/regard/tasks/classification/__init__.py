@@ -10,6 +10,8 @@ from regard.tasks.classification.task import TINY, Classification, Config, Optio
 __all__ = ["TINY", "Classification", "Config", "Options", "build", "load", "measure"]
 
 VERB = "classify"
+VERBS = ("classify", "embed")
+VERB_OPTIONS = {"embed": {"embed": True}}
 SPEC = DocumentSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "hierarchical"},

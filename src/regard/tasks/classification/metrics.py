@@ -29,6 +29,11 @@ SINGLE_LABEL_SIGNATURES = {
     "accuracy": "fraction of documents whose most likely label is the true one; an empty document counts as wrong",
     "loss": "mean -log p of the true label, in nats",
     "confusion": "confusion.A.B: documents with the true label A and the predicted label B",
+    "f1.LABEL": "F1 of the documents of one label, with its precision, recall and count (support)",
+    "calibration_error": "expected calibration error (Guo et al. 2017, equation 3), ten bins of equal width",
+    "reliability": "reliability.B%: accuracy, mean confidence and count of the documents in the bin that ends at B",
+    "temperature": "divisor of the logits with the lowest loss on the validation data (Guo et al. 2017, section 4.2)",
+    "calibration_error_scaled": "calibration_error with that temperature",
 }
 MULTI_LABEL_SIGNATURES = {
     "f1": "micro F1 over all pairs of document and label; a label is predicted if its probability is at least 0.5",
@@ -90,6 +95,23 @@ def confusion(logits: Tensor, labels: Tensor, names: Sequence[str], *, multi_lab
         for i, true_name in enumerate(names)
         for j, predicted_name in enumerate(names)
     }
+
+
+def metrics_by_label(logits: Tensor, labels: Tensor, names: Sequence[str]) -> dict[str, float]:
+    """Logits (n v) and labels (n) -> F1, precision, recall and count (support) of each label."""
+    if len(names) > MAX_CONFUSION_LABELS:
+        return {}
+    predicted, table = logits.argmax(dim=1), dict[str, float]()
+    for index, name in enumerate(names):
+        is_predicted, is_true = predicted == index, labels == index
+        hits = (is_predicted & is_true).sum()
+        table |= {
+            f"f1.{name}": _f1(hits, is_predicted.sum(), is_true.sum()),
+            f"precision.{name}": int(hits) / max(1, int(is_predicted.sum())),
+            f"recall.{name}": int(hits) / max(1, int(is_true.sum())),
+            f"support.{name}": float(is_true.sum()),
+        }
+    return table
 
 
 def attention_on_evidence(

@@ -42,7 +42,8 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.unknown_words import find_unknown_words
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
-from regard.tasks.classification import baselines, inspect, metrics
+from regard.tasks._shared.vectors import vector_prediction
+from regard.tasks.classification import baselines, calibration, inspect, metrics
 from regard.tasks.classification.baselines import LabelledTexts
 from regard.tasks.classification.inspect import ClassifiedDocument, DocumentModel
 
@@ -115,9 +116,11 @@ class Options:
 
     n: int = 1  # number of labels of each document, most likely first
     threshold: float = 0.5  # if documents may have several labels: minimum probability of a predicted label
+    temperature: float = 1.0  # divisor of the logits, above 1: less confident; regard evaluate prints the fitted value
+    embed: bool = False  # return the vector of the document that the output layer reads, instead of labels
 
     def __post_init__(self) -> None:
-        check_fields(self, at_least_1=("n",))
+        check_fields(self, at_least_1=("n",), positive=("temperature",))
         if not 0 < self.threshold < 1:
             raise ConfigError(f"threshold={self.threshold} must be between 0 and 1")
 
@@ -238,11 +241,14 @@ class Classification(Task):
         return logits, encoded
 
     def extra_metrics(self, model: DocumentModel, split: str, decoding: Any) -> dict[str, float]:
-        """Return the confusion matrix, and on built-in reviews the attention on the evidence."""
+        """Return the confusion matrix, F1 by label, calibration, and on built-in reviews the attention on the
+        evidence."""
         logits, encoded = self._split_logits(model, split)
-        table = metrics.confusion(
-            logits, torch.from_numpy(encoded.labels), self.label_names, multi_label=self.multi_label
-        )
+        labels = torch.from_numpy(encoded.labels)
+        table = metrics.confusion(logits, labels, self.label_names, multi_label=self.multi_label)
+        if not self.multi_label:
+            table |= metrics.metrics_by_label(logits, labels, self.label_names)
+            table |= self._calibration(model, split, logits=logits, labels=labels)
         reviews = labelled_sources.held_out_reviews(self.config.data_source, split)
         if reviews is None:
             return table
@@ -253,6 +259,17 @@ class Classification(Task):
             tokenizer=self.tokenizer,
             budget=self._inference_budget,
         )
+
+    def _calibration(self, model: DocumentModel, split: str, *, logits: Tensor, labels: Tensor) -> dict[str, float]:
+        """Return the calibration error and the reliability diagram, and both with the temperature that is fitted on
+        the validation documents, if the split is not theirs."""
+        table = calibration.reliability(logits, labels)
+        if split == "valid" or "valid" not in self.documents:
+            return table
+        valid_logits, valid = self._split_logits(model, "valid")
+        temperature = calibration.fit_temperature(valid_logits, torch.from_numpy(valid.labels))
+        scaled = calibration.reliability(logits / temperature, labels)
+        return table | {"temperature": temperature, "calibration_error_scaled": scaled["calibration_error"]}
 
     def baselines(self, split: str) -> dict[str, float]:
         """Return the accuracy of an NB-SVM and of an SVM over character n-grams; an empty document counts as wrong."""
@@ -293,14 +310,20 @@ class Classification(Task):
     def predict(
         self, model: DocumentModel, inputs: Sequence[str], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
-        """Documents -> the labels of each, most likely first; with several labels, the first prediction lists all."""
+        """Documents -> the labels of each, most likely first; with several labels, the first prediction lists all.
+        With `embed` the vector of each document instead."""
         documents = self._tokenize(inputs)
         lengths = np.array([sum(map(len, document.rows)) for document in documents], dtype=np.int64)
         predictions: list[list[Prediction]] = [[] for _ in inputs]
         with eval_mode(model) as device:
             for indices in batching.batches_by_length(lengths, budget=self._inference_budget):
                 batch = document_corpus.collate_documents([documents[i] for i in indices])
-                logits = model.readout(model(map_tensors(batch, lambda x: x.to(device)))).float().cpu()
+                features = model(map_tensors(batch, lambda x: x.to(device)))
+                if options.embed:
+                    for i, vector in zip(indices.tolist(), features.float().cpu().numpy(), strict=True):
+                        predictions[i] = [vector_prediction(vector)]
+                    continue
+                logits = model.readout(features).float().cpu() / options.temperature
                 for i, row in zip(indices.tolist(), logits, strict=True):
                     words = find_unknown_words(inputs[i], self.tokenizer)
                     labels = to_predictions(

@@ -10,6 +10,8 @@ from regard.tasks.language.task import Config, Language, Options, build, load
 __all__ = ["Config", "Language", "Options", "build", "load"]
 
 VERB = "generate"
+VERBS = ("generate", "score", "embed")
+VERB_OPTIONS = {"score": {"score": True}, "embed": {"embed": True}}
 SPEC = LanguageSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "gpt", "dropout": 0.1},

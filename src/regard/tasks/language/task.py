@@ -31,7 +31,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks._shared.tokens import token_name
-from regard.tasks.language import inspect, kneser_ney
+from regard.tasks.language import inspect, kneser_ney, reading
 from regard.tasks.language.generate import (
     Continuation,
     TokenIds,
@@ -81,11 +81,15 @@ class Options:
     top_k: int | None = None  # sample from the k most likely tokens; 0: from all
     top_p: float | None = None  # sample from the most likely tokens that have this share of the probability
     seed: int | None = None  # seed of the samples; each of several inputs is sampled differently
+    score: bool = False  # return the perplexity of the text and the log probability of each token; generate nothing
+    embed: bool = False  # return the mean of the features of the text's tokens as a vector; generate nothing
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("tokens",))
         if self.temperature == 0 and (self.n or 1) > 1:
             raise ConfigError(f"n={self.n}: all texts are identical at temperature=0; use n=1")
+        if self.score and self.embed:
+            raise ConfigError("score and embed are two outputs; request one of them")
 
     def resolve_strategy(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
         """Return the run's decoding strategy with these options; `sample`, if it lacks one of them."""
@@ -199,7 +203,11 @@ class Language(Task):
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy | None
     ) -> list[list[Prediction]]:
-        """Texts -> `options.n` texts that begin with each of them, most likely first."""
+        """Texts -> `options.n` texts that begin with each of them, most likely first; or their scores or vectors."""
+        if options.score or options.embed:
+            read = reading.score_texts if options.score else reading.embed_texts
+            with eval_mode(model) as device:
+                return [[prediction] for prediction in read(model, inputs, self.tokenizer, self.spec, device)]
         prompts = [self._prompt(text, options) for text in inputs]
         with eval_mode(model) as device:
             outputs = self._generate(model, prompts, options, decoding, device)

@@ -14,10 +14,14 @@ class TaggingResult(NamedTuple):
 
     sentence: Sentence  # units of the model, with the predicted tags
     score: float  # log p of the tags
+    confidences: tuple[float, ...] = ()  # marginal probability of the tag of each unit, if computed
 
 
 def to_prediction(result: TaggingResult, remarks: tuple[str, ...] = ()) -> Prediction:
-    """Return the text with entities as <name:TYPE>; `value` has their spans, and .conll has one unit per line."""
+    """Return the text with entities as <name:TYPE>; `value` has their spans, and .conll has one unit per line.
+
+    The confidence of an entity is the smallest marginal probability of the tags of its units.
+    """
     spans = tagged_files.entity_spans(result.sentence)
     text, parts, end = result.sentence.text, list[str](), 0
     for start, stop, entity_type in spans:
@@ -25,7 +29,7 @@ def to_prediction(result: TaggingResult, remarks: tuple[str, ...] = ()) -> Predi
         end = stop
     line = " ".join("".join([*parts, text[end:]]).split("\n"))
     entities = [
-        {"text": text[start:stop], "type": entity_type, "start": start, "end": stop}
+        {"text": text[start:stop], "type": entity_type, "start": start, "end": stop} | _confidence(result, start, stop)
         for start, stop, entity_type in spans
     ]
     return Prediction(
@@ -37,6 +41,12 @@ def to_prediction(result: TaggingResult, remarks: tuple[str, ...] = ()) -> Predi
         remarks=remarks,
         data={"entities": entities},
     )
+
+
+def _confidence(result: TaggingResult, start: int, stop: int) -> dict[str, float]:
+    units = zip(result.sentence.units, result.confidences, strict=False)
+    values = [confidence for (low, high), confidence in units if low < stop and high > start]
+    return {"confidence": min(values)} if values else {}
 
 
 def to_conll(sentence: Sentence) -> bytes:

@@ -106,6 +106,14 @@ class SplitTags(NamedTuple):
     loss: float
 
 
+class TaggedPart(NamedTuple):
+    """The best tags of a part of a sentence in BIO, their log p, and the marginal probability of each tag."""
+
+    tags: list[str]
+    score: float
+    confidences: list[float]
+
+
 class Tagging(Task):
     """Tagging of entities in sentences."""
 
@@ -231,22 +239,28 @@ class Tagging(Task):
         lengths = np.array([len(part.tokens) for part in parts], dtype=np.int64)
         return batching.batches_by_length(lengths, budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens))
 
-    def _tag(self, model: TaggingModel, sentences: Sequence[Sentence]) -> list[TaggingResult]:
+    def _tag(
+        self, model: TaggingModel, sentences: Sequence[Sentence], *, with_confidence: bool = False
+    ) -> list[TaggingResult]:
         """Return the best tags of each sentence, on the units of the model."""
         parts_of = [self.encoder.encode(sentence) for sentence in sentences]
-        part_results = iter(self._tag_parts(model, [part for parts in parts_of for part in parts]))
+        every_part = [part for parts in parts_of for part in parts]
+        part_results = iter(self._tag_parts(model, every_part, with_confidence=with_confidence))
         results = []
         for sentence, parts in zip(sentences, parts_of, strict=True):
             tagged_parts = [next(part_results) for _ in parts]
             units = tuple(unit for part in parts for unit in part.sentence.units)
-            tags = tuple(tag for part_tags, _ in tagged_parts for tag in part_tags)
-            score = sum(part_score for _, part_score in tagged_parts)
-            results.append(TaggingResult(sentence._replace(units=units, tags=tags), score))
+            tags = tuple(tag for part in tagged_parts for tag in part.tags)
+            score = sum(part.score for part in tagged_parts)
+            confidences = tuple(value for part in tagged_parts for value in part.confidences)
+            results.append(TaggingResult(sentence._replace(units=units, tags=tags), score, confidences))
         return results
 
-    def _tag_parts(self, model: TaggingModel, parts: Sequence[EncodedSentence]) -> list[tuple[list[str], float]]:
-        """Return the best tags of each part in BIO, and their log p."""
-        results: list[tuple[list[str], float]] = [([], 0.0) for _ in parts]
+    def _tag_parts(
+        self, model: TaggingModel, parts: Sequence[EncodedSentence], *, with_confidence: bool
+    ) -> list[TaggedPart]:
+        """Return the best tags of each part."""
+        results = [TaggedPart([], 0.0, []) for _ in parts]
         with eval_mode(model) as device:
             for indices in track(self._inference_batches(parts), total=len(parts), size=len):
                 batch = tagged_corpus.collate([parts[i] for i in indices]).sentences
@@ -254,9 +268,17 @@ class Tagging(Task):
                 features = model(batch)
                 best = model.readout.decode(features, batch.counts)
                 scores = model.readout.log_probability(features, best, batch.counts).tolist()
-                for i, row, score in zip(indices.tolist(), best.tolist(), scores, strict=True):
-                    names = [self.encoder.tags[tag] for tag in row[: len(parts[i].first_tokens)]]
-                    results[i] = tag_schemes.convert(names, self.encoder.scheme, "bio"), score
+                confidences: list[list[float]] = [[] for _ in scores]
+                if with_confidence and best.numel():
+                    marginals = model.readout.marginals(features, batch.counts)
+                    confidences = marginals.gather(2, best[..., None])[..., 0].clamp(0, 1).tolist()
+                rows = zip(indices.tolist(), best.tolist(), scores, confidences, strict=True)
+                for i, row, score, values in rows:
+                    length = len(parts[i].first_tokens)
+                    names = [self.encoder.tags[tag] for tag in row[:length]]
+                    results[i] = TaggedPart(
+                        tag_schemes.convert(names, self.encoder.scheme, "bio"), score, values[:length]
+                    )
         return results
 
     def parse_input(self, text: str) -> str:
@@ -269,7 +291,7 @@ class Tagging(Task):
         self, model: TaggingModel, inputs: Sequence[str], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
         """Texts -> each text with its entities marked as <name:TYPE>."""
-        results = self._tag(model, [self.encoder.split_units(text) for text in inputs])
+        results = self._tag(model, [self.encoder.split_units(text) for text in inputs], with_confidence=True)
         return [
             [to_prediction(result, self._remarks(result.sentence)).with_unknown_tokens(self._unknown_units(text))]
             for text, result in zip(inputs, results, strict=True)

@@ -16,6 +16,7 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError, MissingExtra, did_you_mean
 from regard.core.example_statistics import is_collecting, record_statistics
 from regard.core.inference_mode import eval_mode
+from regard.core.protocols import Padded
 from regard.core.state_tree import map_tensors
 from regard.data import batching
 from regard.data.files.text_files import read_lines
@@ -99,6 +100,11 @@ def signatures(tokenize: str) -> dict[str, str]:
     return {name: str(metric.get_signature()) for name, metric in metrics.items()}
 
 
+def has_cross_attention(model: Any) -> bool:
+    """Return True if the model attends from the target to the source."""
+    return CROSS_ATTENTION_AXES in {(attend.queries, attend.keys) for attend in attention_modules(model).values()}
+
+
 def alignment_errors(
     model: Any,
     pairs: Sequence[Pair],
@@ -111,30 +117,32 @@ def alignment_errors(
 
     The model reads the reference translations. Empty if it has no cross-attention.
     """
-    if CROSS_ATTENTION_AXES not in {(attend.queries, attend.keys) for attend in attention_modules(model).values()}:
+    if not has_cross_attention(model):
         return {}
     predicted: dict[str, list[Links]] = defaultdict(list)
     with eval_mode(model):
         for low in range(0, len(pairs), BATCH_PAIRS):
             batch = pairs[low : low + BATCH_PAIRS]
-            for name, links in _predict_links(model, batch, vocabularies, special_tokens).items():
+            rows = vocabularies.source.encode([source for source, _ in batch])
+            source = batching.pad([[*row, special_tokens.eos] for row in rows], special_tokens.pad)
+            for name, links in predict_links(model, batch, source, vocabularies, special_tokens).items():
                 predicted[name] += links
     return {name: error_rate(links, true_links[: len(links)]) for name, links in predicted.items()}
 
 
-def _predict_links(
-    model: Any, pairs: Sequence[Pair], vocabularies: TokenizerPair, special_tokens: SpecialTokens
+def predict_links(
+    model: Any, pairs: Sequence[Pair], source: Padded, vocabularies: TokenizerPair, special_tokens: SpecialTokens
 ) -> dict[str, list[Links]]:
-    """Sentence pairs -> the word alignment of each pair by every cross-attention module."""
+    """Sentence pairs and the rows of their sources -> the word alignment of each pair by every cross-attention module,
+    in the order of the layers."""
     sides = [
         [tokenizer.encode_with_offsets(pair[side]) for pair in pairs] for side, tokenizer in enumerate(vocabularies)
     ]
-    sources, targets = ([[span.token for span in spans] for spans in side] for side in sides)
+    targets = [[span.token for span in spans] for spans in sides[1]]
     words = [
         [word_indices(pair[side], spans) for pair, spans in zip(pairs, sides[side], strict=True)] for side in (0, 1)
     ]
     device = next(model.parameters()).device
-    source = batching.pad([[*row, special_tokens.eos] for row in sources], special_tokens.pad)
     target = batching.pad([[special_tokens.bos, *row] for row in targets], special_tokens.pad)
     with record(model) as maps:
         model(target.tokens.to(device), model.start(map_tensors(source, lambda x: x.to(device))))

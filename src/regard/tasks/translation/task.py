@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -111,6 +111,7 @@ class Options:
     """Options of a request; the search itself is set by the [decoding] section of the run."""
 
     n: int = 1  # number of translations of each text; the first does not depend on n, a beam is widened if necessary
+    alignments: bool = False  # add the word alignment to each translation: ||| 0-0 1-2, source word - target word
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("n",))
@@ -362,7 +363,33 @@ class Translation(Task):
                 Prediction(text, score, rank).with_unknown_tokens(words)
                 for text, (_, score, rank) in zip(texts, hypotheses, strict=True)
             ]
+        if options.alignments:
+            for i in nonblank:
+                predictions[i] = self._with_alignments(model, inputs[i], predictions[i])
         return predictions
+
+    def _with_alignments(self, model: Any, text: str, predictions: Sequence[Prediction]) -> list[Prediction]:
+        """Return the translations of a text with their word alignments, by attention.
+
+        Of several layers it is the one before the last, which aligns best (Garg et al. 2019, section 4.1).
+        """
+        pairs = [(text, prediction.text) for prediction in predictions]
+        source = self.encode_sources([text] * len(pairs))
+        original = getattr(model, "original", model)  # an inference copy does not record its attention
+        if not metrics.has_cross_attention(original):
+            raise ConfigError("alignments: the model has no attention from target to source; leave the option out")
+        with eval_mode(original):
+            by_layer = metrics.predict_links(original, pairs, source, self.vocabularies, self.special_tokens)
+        layers = list(by_layer.values())
+        return [
+            replace(
+                prediction,
+                text=f"{prediction.text} ||| {' '.join(f'{source}-{target}' for source, target in links)}",
+                data={**prediction.data, "translation": prediction.text, "alignment": [list(link) for link in links]},
+            )
+            for prediction, unordered in zip(predictions, layers[max(0, len(layers) - 2)], strict=True)
+            for links in [sorted(unordered, key=lambda link: link[::-1])]
+        ]
 
     def inspect(self, model: Decoder, parsed_input: str, options: Options, decoding: DecodingStrategy) -> Inspectable:
         if not parsed_input.strip():
