@@ -2,14 +2,26 @@
 
 import { sizeOf, tensor } from "./tensor.js";
 
-// out (n m) = a (n k) · b (k m), from given offsets.
+// out (n m) = a (n k) · b (k m), from given offsets. Four rows of b at a time: the sums are read and written a quarter as often.
 function multiply(a, aStart, b, bStart, out, outStart, n, k, m) {
   const sums = new Float64Array(m);
   for (let row = 0; row < n; row++) {
     sums.fill(0);
-    for (let i = 0; i < k; i++) {
-      const factor = a[aStart + row * k + i];
-      if (factor === 0) continue;
+    const first = aStart + row * k;
+    let i = 0;
+    for (; i + 3 < k; i += 4) {
+      const p = a[first + i];
+      const q = a[first + i + 1];
+      const r = a[first + i + 2];
+      const s = a[first + i + 3];
+      const start = bStart + i * m;
+      const second = start + m;
+      const third = second + m;
+      const fourth = third + m;
+      for (let column = 0; column < m; column++) sums[column] += p * b[start + column] + q * b[second + column] + r * b[third + column] + s * b[fourth + column];
+    }
+    for (; i < k; i++) {
+      const factor = a[first + i];
       const start = bStart + i * m;
       for (let column = 0; column < m; column++) sums[column] += factor * b[start + column];
     }

@@ -7,7 +7,9 @@ export const logSoftmax = (logits) => {
   let sum = 0;
   for (const value of logits) sum += Math.exp(value - top);
   const log = Math.fround(top + Math.log(sum));
-  return Float32Array.from(logits, (value) => value - log);
+  const scores = new Float32Array(logits.length);
+  for (let i = 0; i < scores.length; i++) scores[i] = logits[i] - log;
+  return scores;
 };
 
 // The n-grams that would occur twice if the next token completed them.
