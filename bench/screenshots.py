@@ -26,6 +26,7 @@ from regard.inspection.report import InspectionReport, target_of
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+MIN_WORDS = 5  # of a caption that names two objects
 MAX_CANDIDATES = 60  # test examples among which one with a correct output is searched
 GALLERY = (900, 560)  # pixels of all pictures of the gallery
 
@@ -74,7 +75,6 @@ PICTURES = {
     "gallery_classification": gallery("classification", "document"),
     "gallery_tagging": gallery("tagging", "entities"),
     "gallery_embeddings": gallery("embeddings", "vectors"),
-    "gallery_captioning": gallery("captioning", "captions", "&row=2"),
     "gallery_image_classification": gallery("image_classification", "overlay", "&map=rollout"),
     "gallery_detection": gallery("detection", "boxes"),
     "gallery_recommendation": gallery("recommendation", "recommendation"),
@@ -121,9 +121,15 @@ def image_file(run: regard.Run, task: Any, folder: Path) -> Path:
 
 
 def is_correct(run: regard.Run, part: Any, row: int, file: Path) -> bool:
-    """Return True if the output for an image is that of the data."""
+    """Return True if the output for an image is that of the data; of captions, those of two objects with colors."""
     if run.recipe.task.name == "captioning":
-        return len(part.captions[row][0].split()) > 5 and run.predict([str(file)])[0][0].text in part.captions[row]
+        caption = part.captions[row][0]
+        is_colorful = len(caption.split()) > MIN_WORDS and "white" not in caption
+        return is_colorful and run.predict([str(file)])[0][0].text in part.captions[row]
+    if run.recipe.task.name == "detection":
+        found = run.predict([str(file)])[0][0].text
+        classes = [str(_any(run.task).classes[label]) for label in part.labels[row]]
+        return len(classes) > 1 and all(found.count(name) == classes.count(name) for name in _any(run.task).classes)
     if run.recipe.task.name == "image_classification":
         return run.predict([str(file)])[0][0].text == str(part.labels[row])  # of the digits
     return True

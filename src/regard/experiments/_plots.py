@@ -6,7 +6,7 @@ The ink has enough contrast on light and on dark pages, so one file serves both.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -15,6 +15,8 @@ from regard.core.extras import require
 INK = "#7d858f"  # at least 3.5:1 on white and on the dark page
 COLOURS = ("#2f8fb5", "#d9772b", "#5f9e5c", "#a779c9", "#c2647f", "#9a8a3c", "#5b7fd1", "#7d858f")  # accent, warm, …
 MARKERS = "osD^vPX*"  # so that colour is not the only difference
+LEGEND_CHARACTERS = {3: 16, 2: 32}  # columns of a legend -> characters of its longest name
+MAX_TICK_CHARACTERS = 50  # of all groups of bars, above which their names are rotated
 STYLE = {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -49,7 +51,7 @@ def plot_lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str,
         axes.plot(list(points), list(points.values()), marker=marker, markersize=5, label=name)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    legend_above(axes, columns=2 if max(map(len, named)) > 14 or len(named) == 4 else 3)
+    legend_above(axes, columns=_legend_columns(named))
 
 
 def plot_bars(axes: Any, named: Mapping[str, Mapping[str, Sequence[float]]], *, y: str) -> None:
@@ -65,18 +67,25 @@ def plot_bars(axes: Any, named: Mapping[str, Mapping[str, Sequence[float]]], *, 
             [max(values[group]) - height for height, group in zip(heights, present, strict=True)],
         ]
         axes.bar(xs, heights, width=0.9 * width, yerr=errors, capsize=2, ecolor=INK, label=name)
-    crowded = sum(map(len, groups)) > 60
+    crowded = sum(map(len, groups)) > MAX_TICK_CHARACTERS
     axes.set_xticks(range(len(groups)), groups, rotation=20 if crowded else 0, ha="right" if crowded else "center")
     axes.set_ylabel(y)
     if len(named) > 1:
-        legend_above(axes, columns=2 if len(named) == 4 else 3)
+        legend_above(axes, columns=_legend_columns(named))
 
 
 def draw_baseline(axes: Any, height: float, name: str) -> None:
-    """Draw a dashed horizontal line with its name at the right."""
+    """Draw a dashed horizontal line with its name to the right of the axes."""
     axes.axhline(height, color=INK, linestyle="--", linewidth=1)
     coordinates: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-    axes.annotate(name, (0.99, height), xytext=(0, 3), ha="right", **coordinates)
+    axes.annotate(name, (1, height), xytext=(4, 0), va="center", annotation_clip=False, **coordinates)
+
+
+def _legend_columns(names: Iterable[str]) -> int:
+    """Return the number of columns of a legend, so that it is no wider than the plot and its rows are equally long."""
+    lengths = [len(name) for name in names]
+    widest = next((columns for columns, limit in LEGEND_CHARACTERS.items() if max(lengths) <= limit), 1)
+    return 2 if widest == 3 and len(lengths) == 4 else widest
 
 
 def legend_above(axes: Any, *, columns: int) -> None:

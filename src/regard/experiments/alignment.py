@@ -141,5 +141,5 @@ def draw(figures: Figures, axes: Any) -> None:
     """Plot all figures of each model."""
     plot_bars(axes, {figure: seed_values(figures, figure) for figure in (ERROR, GRADIENT, REMOVED, ANY)}, y="fraction")
     diagonal = fmean(means(figures, DIAGONAL).values())
-    draw_baseline(axes, diagonal, "error of the diagonal")
+    draw_baseline(axes, diagonal, "error of\nthe diagonal")
     axes.set_ylim(0, 1.05)

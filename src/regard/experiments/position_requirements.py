@@ -84,7 +84,7 @@ def draw(figures: Figures, axes: Any) -> None:
     columns = [*REQUIREMENTS, "features_in_use"]
     values = torch.tensor([[row[column] for column in columns] for row in figures.values()])
     axes.imshow(values.numpy(), cmap="Blues", vmin=0, vmax=2.5, aspect="auto")
-    axes.set_xticks(range(len(columns)), [column.replace("_", " ") for column in columns])
+    axes.set_xticks(range(len(columns)), [column.replace("_", "\n", 1).replace("_", " ") for column in columns])
     axes.set_yticks(range(len(figures)), list(figures))
     for row, row_values in enumerate(values.tolist()):
         for column, value in enumerate(row_values):

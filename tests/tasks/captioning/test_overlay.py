@@ -8,13 +8,16 @@ from PIL import Image
 from regard.tasks.captioning import overlay
 
 
-def test_attended_cells_are_bright_and_the_others_dim():
-    image = np.full((8, 8, 3), 200, np.uint8)
+def test_attended_cells_are_outlined_and_unchanged_and_the_others_are_dimmed():
+    image = np.full((16, 16, 3), 200, np.uint8)
     weights = np.zeros((2, 2))
     weights[1, 0] = 0.7
-    tinted = overlay.tint_by_attention(image, weights).astype(int)
-    assert tinted[6, 1].sum() > 2 * tinted[1, 1].sum()
-    assert (tinted[1, 1] == 50).all() and (tinted[:4] == tinted[0, 0]).all()
+    weights[0, 1] = 0.3
+    drawn = overlay.highlight_attention(image, weights)
+    assert (drawn[10:14, 2:6] == 200).all() and (drawn[8:10, :8] == overlay.LINE_COLOR).all()
+    none, less = drawn[2:6, 2:6], drawn[2:6, 10:14]
+    assert (none == np.round(200 - overlay.DIMMING * (200 - overlay.SHADOW))).all()
+    assert (none < less).all() and (less < 200).all()
 
 
 def test_there_is_a_tile_for_every_word():

@@ -8,6 +8,7 @@ import { t } from "./i18n.js";
 const THUMBNAIL_PIXELS = 104; // CSS pixels of the image of a single head
 const DIMMING = 0.55; // opacity of the shadow on cells that get no attention
 const SHADOW = "60, 62, 70"; // grey, so that both dark and light images are dimmed
+const MAX_COLUMNS = 4; // of the images of the heads
 const HALF_COLOR = "#ff8c1a";
 
 // The fewest items that have half of the weight.
@@ -130,7 +131,8 @@ export class ImageCanvas {
 // One small image per head; a click selects the head.
 export function headThumbnails(image, map, head, pick) {
   const canvases = Array.from({ length: map.heads }, (_, i) => new ImageCanvas(image, THUMBNAIL_PIXELS, { "aria-label": t`attention of head ${i + 1}` }));
-  const element = make("div", { class: "pictures", style: { "max-width": `${2 * THUMBNAIL_PIXELS + 32}px` } }, canvases.map((thumbnail, i) => make("figure", { class: "pictured" },
+  const columns = Math.ceil(map.heads / Math.ceil(map.heads / MAX_COLUMNS)); // rows of equal length, as far as possible
+  const element = make("div", { class: "pictures", style: { display: "grid", "grid-template-columns": `repeat(${columns}, minmax(0, max-content))` } }, canvases.map((thumbnail, i) => make("figure", { class: "pictured" },
     make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: t`head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `eye:${i}`, onclick: () => pick(i) }, thumbnail.canvas),
     make("figcaption", { class: "quiet" }, t`head ${i + 1}`))));
   return { canvases, element };

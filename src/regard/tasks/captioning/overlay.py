@@ -1,4 +1,4 @@
-"""Attention overlay of a caption as a PNG file: one tile per word, bright in the cells that the word attends to."""
+"""Attention overlay of a caption as a PNG file: one tile per word, dimmed where the word attends less."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LABEL_PIXELS = 24  # height of the word below a tile
 GAP = 8  # pixels between tiles
 TILES_PER_ROW = 5
 FONT_SIZE = 15
-MIN_BRIGHTNESS = 0.25  # brightness of cells without attention
-TINT_COLOUR = np.array([255, 170, 40])  # of the most attended cell
-TINT_STRENGTH = 0.35
+SHADOW = np.array([60, 62, 70])  # gray, so that dark and light images are dimmed, as on the explorer page
+DIMMING = 0.55  # opacity of the shadow on cells without attention
+LINE_COLOR, LINE_PIXELS = np.array([255, 140, 26]), 2  # around the cells that have half of the weight
 
 
 def render_overlay(
@@ -56,7 +56,9 @@ def render_tiles(
     image = _fit_tile(pixels)
     tiles = [(image, "" if weights is not None else " ".join(words))]
     if weights is not None:
-        tiles += [(tint_by_attention(image, row.reshape(grid)), word) for row, word in zip(weights, words, strict=True)]
+        tiles += [
+            (highlight_attention(image, row.reshape(grid)), word) for row, word in zip(weights, words, strict=True)
+        ]
     height, width = image.shape[0] + LABEL_PIXELS + GAP, image.shape[1] + GAP
     num_rows = -(-len(tiles) // TILES_PER_ROW)
     num_columns = max(1, min(TILES_PER_ROW, len(tiles)))
@@ -82,14 +84,32 @@ def _fit_tile(pixels: Pixels) -> Pixels:
     return np.repeat(pixels.repeat(scale, axis=0).repeat(scale, axis=1), 3 // channels, axis=2)
 
 
-def tint_by_attention(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
-    """Darken the cells of an image (h w 3) without attention weights (rows columns); tint the attended ones."""
+def highlight_attention(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
+    """Dim the cells of an image (h w 3) by their attention weights (rows columns), and outline those with half of the
+    weight."""
     height, width = pixels.shape[:2]
     rows = np.arange(height) * weights.shape[0] // height
     columns = np.arange(width) * weights.shape[1] // width
     share = (weights / max(float(weights.max()), 1e-9))[rows][:, columns][..., None]
-    bright = pixels * (MIN_BRIGHTNESS + (1 - MIN_BRIGHTNESS) * share)
-    tinted: Pixels = (
-        (bright * (1 - TINT_STRENGTH * share) + TINT_COLOUR * TINT_STRENGTH * share).clip(0, 255).astype(np.uint8)
-    )
-    return tinted
+    dimmed = pixels + (SHADOW - pixels.astype(float)) * DIMMING * (1 - share)
+    dimmed[_edge(_half_of_weight(weights)[rows][:, columns])] = LINE_COLOR
+    highlighted: Pixels = dimmed.round().clip(0, 255).astype(np.uint8)
+    return highlighted
+
+
+def _half_of_weight(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return True for the fewest cells that together have half of the weight."""
+    order = weights.argsort(axis=None)[::-1]
+    before = weights.ravel()[order].cumsum() - weights.ravel()[order]
+    chosen = np.zeros(weights.size, bool)
+    chosen[order[before < weights.sum() / 2]] = True
+    return chosen.reshape(weights.shape)
+
+
+def _edge(region: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return True for the pixels of a region within LINE_PIXELS of a pixel outside."""
+    inner = np.pad(region, 1)
+    for _ in range(LINE_PIXELS):
+        center = inner[1:-1, 1:-1]
+        center &= inner[:-2, 1:-1] & inner[2:, 1:-1] & inner[1:-1, :-2] & inner[1:-1, 2:]
+    return region & ~inner[1:-1, 1:-1]
