@@ -9,6 +9,7 @@ from regard.decoding.strategies import sample
 from regard.models import image_transformer, pixel_cnn
 from regard.tasks.image_generation.generate import (
     UNKNOWN,
+    Guidance,
     LevelMode,
     generate,
     generate_batch,
@@ -77,6 +78,24 @@ def test_the_mean_has_a_smaller_error_than_the_most_likely_level():
     model.readout.each[0].weight[:] = 0
     levels = {mode: generate(model, condition(1), nothing, sizes=SIZES, choice=mode).unique() for mode in LevelMode}
     assert levels == {LevelMode.MOST_LIKELY: torch.tensor([0]), LevelMode.MEAN: torch.tensor([1])}
+
+
+@torch.no_grad()
+def test_guidance_adds_the_difference_that_the_class_makes():
+    conditional, unconditional = torch.randn(2, 3, 5).log_softmax(dim=-1)
+    log_probs, guided = Guidance(2.0, 2).combine(torch.cat([conditional, unconditional]))
+    assert log_probs.equal(conditional)
+    torch.testing.assert_close(guided, (3 * conditional - 2 * unconditional).log_softmax(dim=-1))
+
+
+@torch.no_grad()
+def test_guidance_towards_no_class_changes_nothing(monkeypatch):
+    model = next(models())
+    nothing = ImageCondition(torch.full((3,), 2), torch.zeros(3, 0, dtype=torch.long))
+    plain = generate(model, nothing, None, sizes=SIZES, choice=SAMPLING)
+    assert generate(model, nothing, None, sizes=SIZES, choice=SAMPLING, guidance=3.0).equal(plain)
+    guided = generate(model, condition(2), None, sizes=SIZES, choice=SAMPLING, guidance=9.0)
+    assert not guided.equal(generate(model, condition(2), None, sizes=SIZES, choice=SAMPLING))
 
 
 def test_any_number_of_images_is_generated(monkeypatch):

@@ -87,6 +87,28 @@ def test_the_rows_of_the_input_are_kept(generating, tmp_path):
     assert np.array_equal(to_levels(predict(generating, top).value[0, :2], 17), to_levels(top.pixels, 17))
 
 
+def test_a_region_of_the_input_is_generated(generating):
+    task, _ = generating
+    image = task.parse_input(task.examples[0])
+    images = [predict(generating, image, region="0.25,0.5,0.75,0.75", seed=seed).value[0] for seed in (1, 2)]
+    for pixels in images:
+        changed = np.argwhere(pixels[..., 0] != image.pixels[..., 0])
+        assert len(changed) and changed.min(axis=0).tolist() >= [4, 2] and changed[:, 0].max() < 6
+        assert changed[:, 1].min() >= 2 and changed[:, 1].max() < 6
+    assert not np.array_equal(*images)
+    with pytest.raises(ConfigError, match=r"^region='1,0,0,1': give left,top,right,bottom as fractions of the image"):
+        Options(region="1,0,0,1")
+
+
+def test_guidance_needs_a_class(generating, tmp_path):
+    assert predict(generating, n=1, class_="3", guidance=2.0).value.shape == (1, 8, 8, 1)
+    with pytest.raises(ConfigError, match=r"^guidance=2.0 strengthens the condition on a class; give class_=…$"):
+        Options(guidance=2.0)
+    always = prepared(replace(image_generation.TINY, condition_dropout=0.0), tmp_path)
+    with pytest.raises(DataError, match=r"^guidance=2.0: the model was always trained with a class, .*dropout=0.1$"):
+        predict(always, class_="3", guidance=2.0)
+
+
 def test_a_narrow_image_is_resized_to_the_width_of_the_canvas(generating, tmp_path):
     answer = predict(generating, generating[0].parse_input(saved(tmp_path / "narrow.png", 2, 4)))
     assert answer.remarks == ("narrow.png: 2x4 pixels: resized to 4x8",) and answer.text == "narrow.png made to 8x8"

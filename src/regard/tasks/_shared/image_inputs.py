@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.core.checksums import hash_batches
-from regard.core.errors import CheckpointError, DataError, did_you_mean
+from regard.core.errors import CheckpointError, ConfigError, DataError, did_you_mean
 from regard.core.files import write_bytes, write_text
 from regard.core.protocols import Indices
 from regard.core.seed import combine_seeds
@@ -34,6 +34,27 @@ from regard.tasks._shared import data_summary
 
 FILE, EXAMPLE = "images.json", "example.png"
 INPUT_SUFFIXES = SUFFIXES  # of files that are read as input images
+
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom, as fractions of the image
+
+
+def parse_box(text: str, *, option: str) -> Box:
+    """'left,top,right,bottom' as fractions of an image -> a box."""
+    try:
+        left, top, right, bottom = (float(edge) for edge in text.split(","))
+    except ValueError:
+        left, top, right, bottom = 1.0, 1.0, 0.0, 0.0
+    if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
+        raise ConfigError(f"{option}={text!r}: give left,top,right,bottom as fractions of the image, e.g. 0,0,0.5,0.5")
+    return left, top, right, bottom
+
+
+def box_slices(box: Box, height: int, width: int) -> tuple[slice, slice]:
+    """Return the rows and the columns of a box in an image, at least one of each."""
+    left, top, right, bottom = box
+    rows = slice(round(top * height), max(round(bottom * height), round(top * height) + 1))
+    return rows, slice(round(left * width), max(round(right * width), round(left * width) + 1))
 
 
 class ImageDataInfo(NamedTuple):

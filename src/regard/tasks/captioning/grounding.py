@@ -11,7 +11,6 @@ from torch import Tensor
 
 from regard.attention.record import attention_modules, record
 from regard.core.data_specs import SpecialTokens
-from regard.core.errors import ConfigError
 from regard.core.inference_mode import eval_mode
 from regard.core.protocols import Decoder
 from regard.data import batching
@@ -21,6 +20,7 @@ from regard.data.images.image_files import Pixels
 from regard.data.text.alignment import word_indices
 from regard.data.text.tokenizer import Tokenizer
 from regard.layers.cnn_grid import GridEncoder
+from regard.tasks._shared import image_inputs
 
 CELL_AXIS = "cells"  # key axis of attention over the grid
 CONTENT_WORD_KINDS = ("size", "colour", "shape", "relation")  # kinds of words that have a region
@@ -130,24 +130,10 @@ def box_contains(x: float, y: float, box: Box) -> bool:
     return bool(left <= x <= right and top <= y <= bottom)
 
 
-def parse_box(text: str) -> Box:
-    """'left,top,right,bottom' as fractions of an image -> a box."""
-    try:
-        left, top, right, bottom = (float(edge) for edge in text.split(","))
-    except ValueError:
-        left, top, right, bottom = 1.0, 1.0, 0.0, 0.0
-    if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
-        raise ConfigError(f"occlude={text!r}: give left,top,right,bottom as fractions of the image, e.g. 0,0,0.5,0.5")
-    return left, top, right, bottom
-
-
 def occlude(pixels: Pixels, box: Box) -> Pixels:
     """Return a copy of an image (h w c) with a region of at least one pixel in grey."""
-    changed, (height, width) = pixels.copy(), pixels.shape[:2]
-    left, top, right, bottom = box
-    rows = slice(round(top * height), max(round(bottom * height), round(top * height) + 1))
-    columns = slice(round(left * width), max(round(right * width), round(left * width) + 1))
-    changed[rows, columns] = GREY
+    changed = pixels.copy()
+    changed[image_inputs.box_slices(box, pixels.shape[0], pixels.shape[1])] = GREY
     return changed
 
 

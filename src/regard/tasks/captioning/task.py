@@ -106,7 +106,7 @@ class Options:
 
     def box(self) -> scenes.Box | None:
         """Return the region to grey out; None if there is none."""
-        return grounding.parse_box(self.occlude) if self.occlude else None
+        return image_inputs.parse_box(self.occlude, option="occlude") if self.occlude else None
 
 
 class Captioning(Task):

@@ -40,6 +40,38 @@ class LevelMode(Enum):
 Choice = sample.Config | LevelMode
 
 
+class Guidance(NamedTuple):
+    """Classifier-free guidance (Ho and Salimans 2022): log p + weight · (log p - log p without the class).
+
+    Each image is generated with its class and without in the same batch, so it takes twice the time.
+    """
+
+    weight: float
+    no_class: int  # the label of images without a class
+
+    def add_unconditional(self, condition: ImageCondition) -> ImageCondition:
+        """Append the same images without their classes."""
+        if not self.weight:
+            return condition
+        labels = torch.cat([condition.labels, torch.full_like(condition.labels, self.no_class)])
+        return ImageCondition(labels, condition.low_res.repeat(2, 1))
+
+    def repeat(self, rows: Tensor) -> Tensor:
+        """Rows (b n) of images -> rows of the images with and without classes."""
+        return rows.repeat(2, 1) if self.weight else rows
+
+    def combine(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
+        """Log p of the images with and without classes -> log p of the model, and that of the guided choice."""
+        if not self.weight:
+            return log_probs, log_probs
+        conditional, unconditional = log_probs.chunk(2)
+        guided = conditional + self.weight * (conditional - unconditional)
+        return conditional, guided.log_softmax(dim=-1)
+
+
+NO_GUIDANCE = Guidance(0.0, 0)
+
+
 class GeneratedImages(NamedTuple):
     """Images, and the log p of their generated levels."""
 
@@ -54,8 +86,10 @@ def generate(
     *,
     sizes: ImageGenerationSpec,
     choice: Choice,
+    guidance: float = 0.0,
 ) -> Tensor:
     """Conditions of any number of images, and their known levels (b n) -> all levels (b n)."""
+    guide = Guidance(guidance, sizes.num_classes)
     count, size = len(condition.labels), sizes.height * sizes.width * sizes.channels
     known_levels = torch.full((count, size), UNKNOWN) if known_levels is None else known_levels
     parts = []
@@ -71,6 +105,7 @@ def generate(
                 num_levels=sizes.levels,
                 choice=choice,
                 first_index=low,
+                guidance=guide,
                 on_step=on_step,
             )
             parts.append(images.levels)
@@ -86,6 +121,7 @@ def generate_batch(
     num_levels: int,
     choice: Choice,
     first_index: int = 0,
+    guidance: Guidance = NO_GUIDANCE,
     on_step: StepCallback = lambda: None,
 ) -> GeneratedImages:
     """Known levels (b n), UNKNOWN elsewhere -> all levels, each sampled or chosen by `choice`.
@@ -99,12 +135,14 @@ def generate_batch(
     scores = torch.zeros(len(known_levels), dtype=torch.float64, device=known_levels.device)
     noise = _sampling_noise(known_levels, choice, first_index)
     position = _first_unknown(known_levels, order)
-    feature, state = _encode_prefix(model, condition, images, position=position, num_levels=num_levels)
+    condition = guidance.add_unconditional(condition)
+    feature, state = _encode_prefix(model, condition, guidance.repeat(images), position=position, num_levels=num_levels)
     while True:
         levels = images.new_zeros(len(images), 0)
         for pixel in order[position]:
-            log_probs = model.readout.logits(feature, levels).float().log_softmax(dim=-1)
-            sampled = _choose(log_probs, noise[:, pixel], choice)
+            both = model.readout.logits(feature, guidance.repeat(levels)).float().log_softmax(dim=-1)
+            log_probs, guided = guidance.combine(both)
+            sampled = _choose(guided, noise[:, pixel], choice)
             is_unknown = known_levels[:, pixel] == UNKNOWN
             values = torch.where(is_unknown, sampled, known_levels[:, pixel])
             scores += torch.where(is_unknown, log_probs.gather(1, values[:, None])[:, 0], 0.0)
@@ -114,7 +152,7 @@ def generate_batch(
         position += 1
         if position == len(order):
             return GeneratedImages(images, scores)
-        features, state = model.features(_tokens(levels[:, None], model.order), state)
+        features, state = model.features(_tokens(guidance.repeat(levels)[:, None], model.order), state)
         feature = features[:, -1]
 
 

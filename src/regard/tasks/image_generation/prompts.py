@@ -17,10 +17,17 @@ from regard.core.errors import DataError
 from regard.core.protocols.image_generator import ImageCondition
 from regard.data.images.image_files import Pixels
 from regard.data.images.resize import ImageShape, to_levels
-from regard.tasks._shared.image_inputs import InputImage, resize_image
+from regard.tasks._shared.image_inputs import Box, InputImage, box_slices, resize_image
 from regard.tasks.image_generation.generate import UNKNOWN
 from regard.tasks.image_generation.levels import downscale, image_condition
 from regard.tasks.image_generation.tiles import TileGrid, tile_grid
+
+
+class KeptPixels(NamedTuple):
+    """The pixels of an input image that a completion keeps."""
+
+    rows: int = 0  # upper rows; 0: all of a part of an image, or of an image with a region, else half
+    region: Box | None = None  # of the canvas, to generate anew
 
 
 class PreparedRequest(NamedTuple):
@@ -34,7 +41,7 @@ class PreparedRequest(NamedTuple):
 
 
 def prepare(
-    image: InputImage | None, sizes: ImageGenerationSpec, *, keep_rows: int, labels: NDArray[np.int64]
+    image: InputImage | None, sizes: ImageGenerationSpec, *, kept: KeptPixels, labels: NDArray[np.int64]
 ) -> PreparedRequest:
     """Prepare an image to complete or to upscale, or no image.
 
@@ -42,7 +49,7 @@ def prepare(
     other image is resized to the low-resolution input of the model.
     """
     if image is None or not min(sizes.low_res_size):
-        used, levels = (None, None) if image is None else prepare_completion(image, sizes, keep_rows=keep_rows)
+        used, levels = (None, None) if image is None else prepare_completion(image, sizes, kept)
         return PreparedRequest(used, image_condition(labels, np.zeros((len(labels), 0), np.uint8), sizes), levels)
     height, width, channels = image.pixels.shape
     if (height, width) == (sizes.height, sizes.width):
@@ -75,8 +82,8 @@ def prepare_tiles(image: InputImage, sizes: ImageGenerationSpec, *, label: int) 
     return PreparedRequest(used, image_condition(np.full(len(grid), label), low_res, sizes), tiles=grid)
 
 
-def prepare_completion(image: InputImage, sizes: ImageGenerationSpec, *, keep_rows: int) -> tuple[InputImage, Tensor]:
-    """Return the image resized to the width of the canvas, and levels (1 n), UNKNOWN below the rows that are kept."""
+def prepare_completion(image: InputImage, sizes: ImageGenerationSpec, kept: KeptPixels) -> tuple[InputImage, Tensor]:
+    """Return the image resized to the width of the canvas, and levels (1 n), UNKNOWN at the pixels to generate."""
     height, width, channels = image.pixels.shape
     if height > sizes.height or width > sizes.width:
         size, canvas = f"{height}x{width}", f"{sizes.height}x{sizes.width}"
@@ -85,9 +92,12 @@ def prepare_completion(image: InputImage, sizes: ImageGenerationSpec, *, keep_ro
         new_height = max(1, round(height * sizes.width / width))
         image = resize_image(image, ImageShape(min(new_height, sizes.height), sizes.width, channels))
     num_rows = len(image.pixels)
-    num_kept = keep_rows or (num_rows if num_rows < sizes.height else sizes.height // 2)
+    all_rows = num_rows < sizes.height or kept.region is not None
+    num_kept = kept.rows or (num_rows if all_rows else sizes.height // 2)
     if num_kept > num_rows:
         raise DataError(f"{image.name}: cannot keep {num_kept} rows of an image of {num_rows}; give a smaller rows=…")
     levels = torch.full((sizes.height, sizes.width, channels), UNKNOWN)
     levels[:num_kept] = torch.from_numpy(to_levels(image.pixels[:num_kept], sizes.levels).astype(np.int64))
+    if kept.region is not None:
+        levels[box_slices(kept.region, sizes.height, sizes.width)] = UNKNOWN
     return image, levels.view(1, -1)

@@ -42,7 +42,7 @@ from regard.tasks.image_generation.generate import (
 )
 from regard.tasks.image_generation.levels import ImageBatch, decode, encode, upscale_bicubic
 from regard.tasks.image_generation.metrics import histogram_bits, quality
-from regard.tasks.image_generation.prompts import PreparedRequest, prepare, prepare_tiles
+from regard.tasks.image_generation.prompts import KeptPixels, PreparedRequest, prepare, prepare_tiles
 
 DEFAULT_IMAGES = 16  # on one sheet
 MAX_INITIAL_IMAGES = 512  # training images to which the linear prediction is fitted
@@ -103,6 +103,8 @@ class Options:
     class_: str = ""  # class of the images; none: any
     n: int | None = None  # number of images without an input, 16 by default; one per input image
     rows: int = 0  # rows of the input image to keep; 0: all, or half of an image as high as the canvas
+    region: str = ""  # a region of the image to generate, the rest is kept: left,top,right,bottom, e.g. 0,0.5,1,1
+    guidance: float = 0.0  # weight of the class: the difference that it makes to log p is added this many times more
     temperature: float | None = None  # above 1: more diverse, 0: the most likely level; none: 1, or `mean` to upscale
     top_k: int = 0  # sample from the k most likely levels; 0: from all
     top_p: float = 1.0  # sample from the most likely levels that have this share of the probability
@@ -110,7 +112,10 @@ class Options:
     scale: int = 0  # pixels of the file per pixel of the image, along each axis; 0: large enough to see single pixels
 
     def __post_init__(self) -> None:
-        check_fields(self, at_least_0=("rows", "scale"))
+        check_fields(self, at_least_0=("rows", "scale", "guidance"))
+        self.kept_pixels()
+        if self.guidance and not self.class_:
+            raise ConfigError(f"guidance={self.guidance} strengthens the condition on a class; give class_=…")
         if self.n is not None and self.n < 1:
             raise ConfigError(f"n={self.n} must be at least 1")
         if self.temperature == 0 and (self.n or 1) > 1:
@@ -120,6 +125,10 @@ class Options:
     def num_images(self) -> int:
         """The number of images without an input: at temperature 0 one, as all are identical."""
         return self.n or (1 if self.temperature == 0 else DEFAULT_IMAGES)
+
+    def kept_pixels(self) -> KeptPixels:
+        """Return the pixels of an input image that are kept."""
+        return KeptPixels(self.rows, image_inputs.parse_box(self.region, option="region") if self.region else None)
 
     def choice(self, *, upscaling: bool) -> Choice:
         """Return how levels are chosen: sampled, the most likely, or by default for upscaling the mean."""
@@ -309,7 +318,14 @@ class ImageGeneration(Task):
         predictions = []
         for image in inputs:
             request = self._prepare(image, options)
-            levels = generate(model, request.condition, request.known_levels, sizes=self.spec, choice=choice)
+            levels = generate(
+                model,
+                request.condition,
+                request.known_levels,
+                sizes=self.spec,
+                choice=choice,
+                guidance=self._guidance(options),
+            )
             images = decode(levels, self.spec)
             images = images if request.tiles is None else request.tiles.join(images)[None]
             predictions.append([to_prediction(images, request.image, scale=options.scale, label=options.class_)])
@@ -321,7 +337,15 @@ class ImageGeneration(Task):
             raise DataError("this run upscales images; give the path of a small image")
         tiled = prepare_tiles(image, self.spec, label=label) if image is not None and self.is_upscaling else None
         count = options.num_images if image is None else 1
-        return tiled or prepare(image, self.spec, keep_rows=options.rows, labels=np.full(count, label))
+        return tiled or prepare(image, self.spec, kept=options.kept_pixels(), labels=np.full(count, label))
+
+    def _guidance(self, options: Options) -> float:
+        if options.guidance and not self.config.condition_dropout:
+            raise DataError(
+                f"guidance={options.guidance}: the model was always trained with a class, so it has no distribution "
+                "without one; train with data.condition_dropout=0.1"
+            )
+        return options.guidance
 
     def _class_index(self, name: str) -> int:
         return image_inputs.class_index(name, self.data_info.classes[: self.spec.num_classes])
@@ -332,7 +356,7 @@ class ImageGeneration(Task):
         """An image -> the attention with which each of its positions was predicted."""
         labels = np.full(1, self._class_index(options.class_))
         if parsed_input is None or self.is_upscaling:
-            request = prepare(parsed_input, self.spec, keep_rows=options.rows, labels=labels)
+            request = prepare(parsed_input, self.spec, kept=options.kept_pixels(), labels=labels)
             choice = options.choice(upscaling=self.is_upscaling)
             levels = generate(model, request.condition, request.known_levels, sizes=self.spec, choice=choice)
         else:
