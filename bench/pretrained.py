@@ -51,7 +51,10 @@ ORIGINS = {  # name -> (training data, license); the name before "-" is the task
     "captioning-hard": ("built-in scenes of shapes with captions", "Apache-2.0"),
     "music": ("built-in chorales", "public domain"),
     "recommendation": ("built-in ratings of films", "Apache-2.0"),
-    "speech_recognition": ("strings of spoken digits (Free Spoken Digit Dataset)", "CC BY-SA 4.0"),
+    "speech_recognition": (
+        "strings of spoken digits (Free Spoken Digit Dataset, Zohar Jackson and contributors)",
+        "CC BY-SA 4.0",
+    ),
 }
 PACKED = "packed"
 OPTIONS: dict[str, dict[str, Any]] = {  # of the example predictions, for tasks that sample
@@ -134,7 +137,7 @@ def pack(name: str, run: Path, draft: Path, minutes: float) -> None:
         (draft / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / file, draft / file)
     card_text = model_card.rename((run / "README.md").read_text(encoding="utf-8"), run.name, f"{PREFIX}{name}")
-    (draft / "README.md").write_text(card_text, encoding="utf-8")
+    (draft / "README.md").write_text(with_license(card_text, name), encoding="utf-8")
     tensors, metadata = tensor_files.read_tensors(run / "model.safetensors")
     metadata.pop("sha256", None)
     halves = {key: value.half() if value.dtype == torch.float32 else value for key, value in tensors.items()}
@@ -156,6 +159,13 @@ def pack(name: str, run: Path, draft: Path, minutes: float) -> None:
     text = json.dumps(asdict(card), indent=1, ensure_ascii=False)
     (draft / CARD_FILE).write_text(f"{text}\n", encoding="utf-8")
     print(f"{PREFIX}{name}: {card.metric} {card.score:.4g} after {card.minutes} minutes")
+
+
+def with_license(card: str, name: str) -> str:
+    """Return the card of a run with the origin and the license of its training data."""
+    data, license_name = ORIGINS[name]
+    section = f"## Data and license\n\nTrained on {data}; license of the data and of the examples: {license_name}.\n\n"
+    return card.replace("## Use\n", f"{section}## Use\n", 1)
 
 
 def example_predictions(run: regard.Run) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 from run_cli import call
 
@@ -69,6 +70,14 @@ def test_an_old_task_name_is_refused_with_the_new_name(capsys):
         call("demo", "images")
     message = "regard: task=images was renamed; write task=image_generation\n"
     assert stop.value.code == 1 and capsys.readouterr().err == message
+
+
+def test_a_map_over_time_is_merged_and_other_maps_are_not():
+    weights = np.full((2, 30), 1 / 30)
+    labels, merged = demo.merge_times([f"{i / 25:.2f}" for i in range(30)], weights)
+    assert len(labels) == merged.shape[1] == 10 and labels[1] == "0.12" and merged.sum() == pytest.approx(2)
+    words = [f"word {i}" for i in range(30)]
+    assert demo.merge_times(words, weights) == (words, weights)
 
 
 def test_commands_start_with_the_program_that_was_called(monkeypatch, tmp_path):

@@ -6,9 +6,9 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ from regard.core.registry import find
 from regard.tasks import DEFAULT_TASK
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from rich.console import Console
 
     from regard.api.run import Run
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 PANEL = START
 Command = SettingsCommand
 MAX_COLUMN_LABEL = 16  # characters
+MAX_TIMES = 12  # columns of a map over time
 PAGE_MARK = b"regard-theme"  # in every page of the explorer
 
 
@@ -145,8 +147,19 @@ def draw_map(trained: Run, raw_input: str, console: Console) -> None:
     sides = ("columns", "rows") if is_turned else ("rows", "columns")
     unit = "in percent, averaged over layers and heads"
     console.print(f"Attention of the {rows.title} ({sides[0]}) to the {columns.title} ({sides[1]}), {unit}:\n")
-    table = (columns.labels, rows.labels, mean.T) if is_turned else (rows.labels, columns.labels, mean)
+    labels, weights = merge_times(columns.labels, mean)
+    table = (labels, rows.labels, weights.T) if is_turned else (rows.labels, labels, weights)
     console.print(attention_table(*table))
+
+
+def merge_times(labels: Sequence[str], weights: NDArray[Any]) -> tuple[Sequence[str], NDArray[Any]]:
+    """Keys at points of time and weights (t s) -> at most MAX_TIMES keys, each with the sum of adjacent weights."""
+    count = -(-len(labels) // MAX_TIMES)
+    if count < 2 or not all(label.replace(".", "", 1).isdigit() for label in labels):
+        return labels, weights
+    import numpy as np
+
+    return labels[::count], np.add.reduceat(weights, range(0, len(labels), count), axis=1)
 
 
 def commands(trained: Run, name: str, *, suffixes: list[str]) -> Iterator[tuple[str, str]]:
