@@ -58,6 +58,7 @@ def calls(text: str) -> Iterator[list[str]]:
             words = shlex.split(re.sub(r"(\w)…", r"\1", part), comments=True)
             words = words[words.index("-m") + 1 :] if "torchrun" in words else words
             words = [word for word in words if not re.fullmatch(r"[A-Z_]+=\S+|--?\.\.\.", word)]
+            words = ["RUN" if word.startswith("hf:") else word for word in words]  # a run on the Hub: no network
             if words and Path(words[0]).name == "regard" and len(words) > 1:
                 yield words[1:]
 

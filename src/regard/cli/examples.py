@@ -18,6 +18,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "data get": ("regard data get multi30k",),
     "demo": ("regard demo", "regard demo TASK --out runs/demo"),
     "detect": ("regard detect RUN photo.png threshold=0.7 --out boxes.png",),
+    "embed": ('regard embed RUN "a sentence" --json', "regard embed RUN --file sentences.txt --out vectors.jsonl"),
     "evaluate": ("regard evaluate RUN", "regard evaluate RUN --split valid --json", "regard evaluate RUN --baselines"),
     "experiment": ("regard experiment --list", "regard experiment scaling", "regard experiment all --full"),
     "export": ("regard export RUN --to onnx --out exported",),
@@ -31,6 +32,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {  # command -> complete command lines
     "predict": ("regard predict RUN INPUT n=3", "regard predict RUN --file inputs.txt --out outputs.jsonl"),
     "push": ("regard push RUN hf:USER/NAME", "regard push RUN hf:USER/NAME --private"),
     "recommend": ("regard recommend RUN --user 42 n=5", 'regard recommend RUN history="Alien,Blade Runner"'),
+    "score": ('regard score RUN "To be, or not to be" --json',),
     "serve": ("regard serve RUN", "REGARD_KEY=secret regard serve RUN --host 0.0.0.0 --port 8000"),
     "tag": ('regard tag RUN "Ada Lovelace lived in London."', "regard tag RUN --file news.txt --json"),
     "train": (
@@ -49,3 +51,12 @@ def print_examples(command: str) -> None:
     lines = EXAMPLES.get(command, ())
     if lines:
         print("\n".join(["\nExamples", *(f"  {line}" for line in lines)]))
+
+
+# printed by `regard` without arguments
+FIRST_STEPS = """regard demo                    translate with a model that ships with regard, and draw its attention
+regard list pretrained         the models that ship with regard, at least one for each task
+regard classify pretrained:classification "A wonderful film."    use one; each task has its verb
+regard serve pretrained:translation    the same in the browser, with every attention map
+regard --help                  all commands; regard demo TASK --train trains a model
+"""

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import predict_command
+from regard.cli.examples import FIRST_STEPS
 from regard.cli.help import PlainCommand, PlainGroup
 from regard.cli.settings import PANELS, USE
 from regard.cli.standard_output import ClosedPipe, guarded_output
@@ -24,13 +25,6 @@ from regard.core.version import __version__
 
 EXIT_CODES = """Exit codes: 0 success; 1 an error, in one line on standard error; 2 wrong usage; 3 some inputs could not
 be predicted, all others were; 130 and 143 stopped by Ctrl+C or SIGTERM; 141 the reader of the output closed the pipe.
-"""
-
-FIRST_STEPS = """regard demo                    translate with a model that ships with regard, and draw its attention
-regard list pretrained         the models that ship with regard, at least one for each task
-regard classify pretrained:classification "A wonderful film."    use one; each task has its verb
-regard serve pretrained:translation    the same in the browser, with every attention map
-regard --help                  all commands; regard demo TASK --train trains a model
 """
 
 app = typer.Typer(
