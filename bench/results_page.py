@@ -280,8 +280,8 @@ their test sets.
 
 Strings of spoken digits; shares between 0 and 1. `word error`: substituted, missing and inserted digits. `alignment
 error`: digits whose most attended time is outside of their true boundaries. `single digit accuracy`: the recordings
-with the official test indices 0 to 2; `dtw accuracy`: the baseline without learning on the same recordings. `snr`: noise
-in dB. `longer error`: strings of 8 to 14 digits. Recordings and protocol: [speech recognition](speech.md).
+with the official test indices 0 to 2; `dtw accuracy`: the baseline without learning on the same recordings. `snr`:
+noise in dB. `longer error`: strings of 8 to 14 digits. Recordings and protocol: [speech recognition](speech.md).
 """,
     "detection": """## Objects
 
