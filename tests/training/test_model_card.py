@@ -38,7 +38,7 @@ def test_it_asks_the_task(toy, tmp_path, silent):
     with torch.no_grad():
         answer = run.task.predict(run.model, [[1, 2, 3]], None, None)[0][0].text
     assert f"regard predict sums '1 2 3'\n```\n\nOutput:\n\n```text\n{answer}\n" in text  # toys have no command
-    assert "print(run.predict(['1 2 3'])[0][0].text)" in text
+    assert 'print(run.predict(["1 2 3"])[0][0].text)' in text
 
 
 def test_a_listed_task_has_its_verb_and_one_that_fails_to_answer_does_not_spoil_the_run(

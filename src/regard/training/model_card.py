@@ -155,7 +155,7 @@ Output:
 ```
 
 {load}
-print(run.predict([{example!r}])[0][0].text)
+print(run.predict([{json.dumps(example, ensure_ascii=False)}])[0][0].text)
 ```"""
 
 
