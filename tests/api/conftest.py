@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from small_data import few_held_out_examples
 
 import regard
 
@@ -14,4 +15,12 @@ SHORT = {"training": {"steps": 2, "evaluation.every": 2}, "decoding": "greedy"}
 def run(tmp_path_factory):
     """A translation run trained with the Python API; tests must not change its folder."""
     out = tmp_path_factory.mktemp("runs") / "small"
-    return regard.train("translation", {**SMALL, **SHORT}, out=out, quiet=True, device="cpu")
+    with few_held_out_examples():
+        return regard.train("translation", {**SMALL, **SHORT}, out=out, quiet=True, device="cpu")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_data():
+    """Evaluate on few examples."""
+    with few_held_out_examples():
+        yield

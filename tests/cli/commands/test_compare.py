@@ -11,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 from run_cli import call
+from small_data import COUNT
 
 from regard.cli.commands.compare import print_comparison
 from regard.inspection.compare import unique_names
@@ -51,7 +52,7 @@ def test_one_row_a_run_with_interval_and_paired_test(small, capsys, tmp_path):
     copy = shutil.copytree(small, tmp_path / "copy")
     call("compare", small, copy, "--split", "valid", "--json", "--trust")
     first, second = json.loads(capsys.readouterr().out)
-    assert first["examples"] == 500 and first["intervals"]["bleu"]["examples"] == 500
+    assert first["examples"] == COUNT and first["intervals"]["bleu"]["examples"] == COUNT
     assert first["intervals"]["bleu"]["low"] <= first["scores"]["bleu"] <= first["intervals"]["bleu"]["high"]
     assert "p_value" not in first and second["p_value"] == {"metric": "bleu", "against": "small", "p": 1.0}
     call("compare", small, copy, "--split", "valid", "--csv", "--trust")

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from run_cli import call
+from small_data import COUNT
 
 from regard.core.errors import FileError
 from regard.tasks.translation import metrics
@@ -52,10 +53,10 @@ def test_metrics_as_a_table(small, capsys, monkeypatch):
     call("evaluate", small, "--split", "valid")
     printed = capsys.readouterr().out
     assert f"{small} on valid" in printed and f"tok:{KOREAN}" in printed
-    assert re.search(r"bleu +│ +[\d.e-]+ +│ +[\d.e-]+ – [\d.e-]+ +│ +500 ", printed)
+    assert re.search(rf"bleu +│ +[\d.e-]+ +│ +[\d.e-]+ – [\d.e-]+ +│ +{COUNT} ", printed)
     (path,) = small.glob("evaluation-valid-greedy-*.json")
     report = json.loads(path.read_text())
-    assert report["examples"] == 500 and report["intervals"]["chrf"]["confidence"] == 0.95
+    assert report["examples"] == COUNT and report["intervals"]["chrf"]["confidence"] == 0.95
     assert report["intervals"]["chrf"]["low"] <= report["scores"]["chrf"] <= report["intervals"]["chrf"]["high"]
 
 
