@@ -9,6 +9,14 @@ import pytest
 from regard.cli import inputs
 from regard.cli.inputs import InputLine
 from regard.core.errors import ConfigError, DataError
+from regard.tasks.embeddings import Embeddings
+from regard.tasks.image_classification import ImageClassification
+from regard.tasks.language import Language
+from regard.tasks.masked_language import MaskedLanguage
+from regard.tasks.music import Music
+from regard.tasks.recommendation import Recommendation
+from regard.tasks.tagging import Tagging
+from regard.tasks.translation import Translation
 
 
 class StandardInput:
@@ -95,6 +103,13 @@ def test_the_name_of_a_file_is_not_an_input_of_a_run_that_reads_texts(tmp_path, 
     message = r"^in put\.txt: is a file, but this run reads texts; predict for its lines with --file 'in put\.txt'"
     with pytest.raises(ConfigError, match=message):
         inputs.require_texts(["a dog", "in put.txt"])
+
+
+@pytest.mark.parametrize("task", [Translation, Language, Tagging, MaskedLanguage, Embeddings, Recommendation])
+def test_runs_that_read_texts_open_no_files(task):
+    """Also at the first call of a command, when no engine is cached."""
+    assert not object.__new__(task).opens_files
+    assert object.__new__(ImageClassification).opens_files and object.__new__(Music).opens_files
 
 
 def test_the_lines_of_a_file(tmp_path):

@@ -105,8 +105,8 @@ def _predict_with_run(
     run.predict([], **options)  # validate run, engine and options before reading any input
     run.cache_command(settings, **options)
     print_remarks([run.engine_note] if run.engine_note else [])
-    opens_files = run.task.input_suffixes is None or bool(run.task.input_suffixes)
-    stream = _select_inputs(inputs, predict_options.file, opens_files=opens_files, allow_empty="" in run.task.examples)
+    task = run.task
+    stream = _select_inputs(inputs, predict_options.file, opens_files=task.opens_files, allow_empty="" in task.examples)
     formatter = RowFormatter(verb, predict_options, options)
     if predict_options.out:
         if predict_options.ray:

@@ -152,12 +152,19 @@ class Task:
         """Object from a Python caller (an image, an array) -> a parsed input; by default it is one already."""
         return value
 
+    @property
+    def opens_files(self) -> bool:
+        """True if `parse_input` may open a file that a text names."""
+        if self.input_suffixes is None:
+            return type(self).parse_input is not Task.parse_input
+        return bool(self.input_suffixes)
+
     def parse_untrusted_text(self, text: str) -> Any:
         """Text from a request -> a parsed input. The text is never interpreted as a path.
 
         A task whose `parse_input` opens files declares them in `input_suffixes`; clients must upload such files.
         """
-        if self.input_suffixes is None and type(self).parse_input is not Task.parse_input:
+        if self.input_suffixes is None and self.opens_files:
             raise DataError(
                 "the task of this run does not say which files it opens (Task.input_suffixes); it accepts no requests"
             )
