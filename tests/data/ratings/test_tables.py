@@ -194,6 +194,10 @@ def test_a_first_line_with_numbers_is_a_rating(tmp_path):
             r"no column 'time'; columns not used yet: bought at; set data\.time='bought at', or data\.time=''",
         ),
         (("who", "item", "rating", "time"), r"no column 'user'; columns not used yet: who; set data\.user=who$"),
+        (
+            ("who", "item", "rating", "bought at"),
+            r"no column 'user'; columns not used yet: who, bought at; set data\.user=who data\.time='bought at'$",
+        ),
     ],
 )
 def test_a_column_of_another_name_is_suggested_with_its_setting(tmp_path, header, message):

@@ -374,7 +374,7 @@ def _missing_column_hint(table: Table, matches: Mapping[str, str | None], role: 
     hint = did_you_mean(requested, unused).replace("known:", "columns not used yet:")
     prefix = f"{hint} Set" if hint.endswith("?") else f"{hint}; set"
     if any(matches.values()):
-        suggestion = _suggest_settings(unused, [role])
+        suggestion = _suggest_settings(unused, [name for name, match in matches.items() if match is None])
         if role in OMIT_HINTS and suggestion.endswith("''"):
             return f"{hint}; set {OMIT_HINTS[role].removeprefix(', or ')}, or name the column: data.{role}=…"
         return f"{prefix} {suggestion}{OMIT_HINTS.get(role, '')}"
