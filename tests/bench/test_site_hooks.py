@@ -108,6 +108,21 @@ def test_a_live_figure_draws_what_its_page_says(page, source, built, address, br
         assert "map" not in expected or f"map={expected['map']}" in tab.url
 
 
+def test_no_page_with_a_figure_scrolls_by_itself(address, browser):
+    """Pages are opened alternately in both languages, with the figures loaded."""
+    for index, page in enumerate(sorted({page for page, _ in framed()})):
+        context = browser.new_context(locale=("en-US", "ko-KR")[index % 2])
+        tab, errors = context.new_page(), []
+        tab.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+        tab.goto(f"{address}/{page}")
+        tab.evaluate("document.querySelectorAll('iframe').forEach((frame) => { frame.loading = 'eager'; })")
+        for frame in tab.locator("iframe.figure").all():
+            frame.content_frame.locator("html[data-ready]").wait_for()
+        assert tab.evaluate("window.scrollY") == 0, page
+        assert errors == []
+        context.close()
+
+
 def test_live_figures_open_with_a_map_that_they_have():
     framed = re.compile(r'src="\.\./figures/(\w+)\.html#([^"]*)"')
     pages = (ROOT / "docs" / "mechanisms").glob("*.md")
