@@ -36,8 +36,9 @@ def compare(python: Inspection, page: Mapping[str, Any]) -> Difference:
             ("views", list(python.views)),
             ("remarks", list(python.remarks)),
             ("axes", _axes(axes_to_json(python.axes))),
+            ("extra", sorted(python.extra)),
         )
-        if (_axes(page[name]) if name == "axes" else page[name]) != expected
+        if _named(page, name) != expected
     ]
     texts = [output.text for output in python.outputs], [output["text"] for output in page["outputs"]]
     names = [_names(vars(item)) for item in python.maps], [_names(item) for item in page["maps"]]
@@ -52,6 +53,12 @@ def compare(python: Inspection, page: Mapping[str, Any]) -> Difference:
         for first, second in zip(python.maps, page["maps"], strict=True)
     ]
     return Difference((), max(scores, default=0.0), max(weights, default=0.0))
+
+
+def _named(page: Mapping[str, Any], name: str) -> Any:
+    """Return a part of the page's inspection in the form that is compared."""
+    part = page[name]
+    return _axes(part) if name == "axes" else sorted(part) if name == "extra" else part
 
 
 def _axes(axes: Mapping[str, Any]) -> dict[str, Any]:

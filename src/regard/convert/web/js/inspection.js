@@ -21,7 +21,9 @@ export class Recorder {
       record: (call) => {
         const key = row === null ? call.module : `${call.module} #${row + 1}`;
         if (!this.entries.has(key)) this.entries.set(key, { name: key, module: call.module, row: row ?? 0, axes, calls: [] });
-        this.entries.get(key).calls.push(call);
+        const { calls } = this.entries.get(key);
+        if (calls.length) Object.assign(calls.at(-1), { k: null, values: null }); // a later call has all keys
+        calls.push(call);
       },
     };
   }
