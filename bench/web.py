@@ -115,10 +115,8 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    lines = [
-        "| Run | page, MB | inputs | same output | equal | difference of log p | of weights | s, median | s, 95 % |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    lines = ["| Run | page, MB | inputs | same output | equal | log p | weights | s, median | s, 95 % |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]  # fmt: skip
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM)
         for run in arguments.runs:

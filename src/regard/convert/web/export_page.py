@@ -22,6 +22,7 @@ from regard.training.load_run import LoadedRun
 
 SCRIPTS = Path(__file__).resolve().parent / "js"
 MAX_FILE_BYTES = 8_000_000  # of one HTML file; a larger page is a folder
+MAX_STEP_NUMBERS = 100_000  # values of the steps of the first inspection; the model computes the others
 # The worker is made from a text of the page. Nothing is loaded from anywhere.
 RULES = "img-src data: blob:; worker-src blob:"
 PAGE_FACTS = ("version", "model", "task", "positions", "embeddings", "probes", "hasModel", "opens", "options")
@@ -64,4 +65,4 @@ def _first_inspection(parts: LoadedRun) -> dict[str, Any]:
     """Return the inspection of the first example, as Python computes it."""
     example = next((text for text in parts.task.examples if text), "")
     inspection = collect(replace(target_of(parts), probes=()), example)
-    return json.loads(json.dumps(to_json(inspection), default=list))  # type: ignore[no-any-return]  # an object
+    return json.loads(json.dumps(to_json(inspection, max_step_numbers=MAX_STEP_NUMBERS), default=list))  # type: ignore[no-any-return]  # an object

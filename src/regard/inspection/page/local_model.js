@@ -43,7 +43,14 @@ export class LocalModel extends Server {
     return this.ask({ text, upload, options, changes: Object.keys(changes).length ? changes : undefined });
   }
 
-  // Maps and steps of the model are complete in the page.
+  // All numbers of one head of the displayed input, which the page of a long input does not store.
+  async step(map, head) {
+    const { text, file, options } = this.displayed;
+    const { steps } = await this.ask({ text, upload: this.files.get(file), options });
+    return steps.find((step) => step.map === map && step.head === head);
+  }
+
+  // Maps of the model are complete in the page.
   tileFetcher() {
     return null;
   }

@@ -125,7 +125,9 @@ export function readMidi(bytes) {
   const tempo = tracks.flatMap((track) => track.tempos).sort((a, b) => a[0] - b[0])[0]?.[1] ?? DEFAULT_TEMPO;
   const parts = tracks.flatMap(({ name, channels }) => [...channels].filter(([channel, part]) => channel !== DRUMS && part.notes.length).map(([, part]) => ({ name, ...part })));
   if (!parts.length) throw new Error("contains no notes (drums do not count); give a file with a melody");
-  const notes = parts.flatMap(({ notes: own, pedals }, voice) => sustain(trimOverlaps(own.filter((note) => note.end !== null)), pedals).map((note) => ({ ...note, start: note.start / ticks, end: note.end / ticks, voice })));
+  const quarters = (from, to) => { const start = Math.fround(from / ticks); return [start, start + Math.fround((to - from) / ticks)]; }; // float32, as the library of Python
+  const timed = (own) => own.filter((note) => note.end !== null).map((note) => { const [start, end] = quarters(note.start, note.end); return { ...note, start, end }; });
+  const notes = parts.flatMap(({ notes: own, pedals }, voice) => sustain(trimOverlaps(timed(own)), pedals.map(([down, up]) => quarters(down, up))).map((note) => ({ ...note, voice })));
   notes.sort((a, b) => a.start - b.start || a.end - b.end || a.pitch - b.pitch || a.velocity - b.velocity || a.voice - b.voice);
   return { notes, tempo: tempo >= 5 && tempo <= 1000 ? tempo : null, names: parts.map(({ name }) => name) };
 }
