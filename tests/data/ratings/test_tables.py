@@ -196,7 +196,7 @@ def test_a_first_line_with_numbers_is_a_rating(tmp_path):
         (("who", "item", "rating", "time"), r"no column 'user'; columns not used yet: who; set data\.user=who$"),
         (
             ("who", "item", "rating", "bought at"),
-            r"no column 'user'; columns not used yet: who, bought at; set data\.user=who data\.time='bought at'$",
+            r"no column 'user'; columns not used yet: bought at, who; set data\.user=who data\.time='bought at'$",
         ),
     ],
 )
