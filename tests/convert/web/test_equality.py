@@ -28,6 +28,7 @@ TEXTS = {
         "one",
     ],
     "image_classification": [],
+    "detection": [],
     "music": [],
     "tagging": ["Maria Kim doesn't live in Seoul 3.5% 한국 🍎", "a"],
     "translation": ["My father buys three apples in the market.", "Zoë eats\tan unknown fruit 🍎!", "a"],
@@ -38,6 +39,7 @@ SMALL = {
 CHANGED = {
     "captioning": (("looking.cross_attn", 0), ("cells", 3)),
     "classification": (("words.pool", 0), ("words.0", 1)),
+    "detection": (("decoder.1.cross_attn", 2), ("grid", 5)),
     "music": (("layers.1.self_attn", 2), ("read", 3)),
     "image_classification": (("layers.1.self_attn", 2), ("patches", 5)),
     "tagging": (("layers.1.self_attn", 2), ("sentence", 1)),
@@ -80,7 +82,7 @@ def images(tmp_path_factory):
 
 def test_inspections_are_equal(shipped, engine, images):
     task, parts = shipped
-    files = {"image_classification": images, "captioning": images[:1]}.get(task, [])
+    files = {"image_classification": images, "captioning": images[:1], "detection": images[:1]}.get(task, [])
     for text in [*(files if parts.task.input_suffixes else TEXTS[task]), *parts.task.examples[:1]]:
         page = engine.evaluate("request => regard.inspect(request)", input_of(parts, text))
         difference = compare(inspect_quickly(target_of(parts), text), page)

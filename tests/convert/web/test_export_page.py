@@ -61,7 +61,7 @@ def test_a_page_over_the_limit_is_a_folder(tmp_path, monkeypatch):
     assert (tmp_path / "site" / "index.html").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("run", ["embeddings", "detection", "recommendation"])
+@pytest.mark.parametrize("run", ["embeddings", "recommendation"])
 def test_a_task_that_the_page_cannot_run_is_refused_in_one_line(tmp_path, run):
     with pytest.raises(
         ConfigError, match=rf"^web: {run} runs cannot be exported; supported: captioning, .*translation$"

@@ -76,7 +76,7 @@ def _axes(axes: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
-    return round(value, 6) if isinstance(value, float) else value
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def _names(attention: Mapping[str, Any]) -> tuple[Any, ...]:
