@@ -10,6 +10,7 @@ import builtins
 import importlib.util
 import io
 import tokenize
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,9 +48,15 @@ def source_path(package: str, name: str) -> Path:
     raise ConfigError(f"no module {module!r} to describe")
 
 
+@lru_cache(maxsize=256)  # the settings of one task need the same files many times
+def _parse(source: str) -> ast.Module:
+    """Parse the source of a file; callers must not change the tree."""
+    return ast.parse(source)
+
+
 def summary(path: Path) -> str:
     """Return the first paragraph of a module's docstring as one line, without references to other files."""
-    return _first_paragraph(ast.parse(path.read_text(encoding="utf-8"))).partition(" See also ")[0]
+    return _first_paragraph(_parse(path.read_text(encoding="utf-8"))).partition(" See also ")[0]
 
 
 def describe(path: Path, name: str) -> Description | None:
@@ -72,7 +79,7 @@ def defining_path(path: Path, name: str) -> Path:
 
 def _find_class(path: Path, name: str) -> tuple[Path, ast.ClassDef] | None:
     """Return the file and the definition of a class that a file defines or imports; None if it does neither."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in _parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return path, node
         if isinstance(node, ast.ImportFrom) and "." in (node.module or "") and name in {x.name for x in node.names}:
@@ -99,7 +106,7 @@ class _AliasExpander(ast.NodeTransformer):
 def _find_choices(path: Path, name: str) -> ast.expr | None:
     if hasattr(builtins, name):
         return None
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in _parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in node.targets):
             return node.value if ast.unparse(node.value).startswith("Literal[") else None
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("regard."):
@@ -110,7 +117,7 @@ def _find_choices(path: Path, name: str) -> ast.expr | None:
 
 def read_constant(path: Path, name: str) -> Any:
     """Return the value of a module constant, None if there is none. Values that are not literals stay source text."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in _parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(isinstance(target, ast.Name) and target.id == name for target in targets):
@@ -140,6 +147,7 @@ def _setting(node: ast.AnnAssign, comments: dict[int, str]) -> Setting:
     return Setting(ast.unparse(node.target), ast.unparse(node.annotation), default, comment)
 
 
+@lru_cache(maxsize=256)
 def _comments(source: str) -> dict[int, str]:
     """Return line number -> the comment on that line."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
