@@ -79,14 +79,14 @@ def recomputed(quick: bool) -> Work:
     tokens = torch.randint(256, (1, positions))
 
     @torch.no_grad()
-    def some() -> float:
+    def decode_positions() -> float:
         ends = range(EVERY // 2, positions, EVERY)
         for end in ends:
             features, _ = model.features(tokens[:, :end], model.start(NOTHING))
             model.readout(features[:, -1:])
         return len(ends)
 
-    return some
+    return decode_positions
 
 
 def sampling(quick: bool) -> Systems:

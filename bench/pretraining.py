@@ -1,15 +1,15 @@
-"""Which pretraining helps most: five encoders of one size read one text, then learn to label and to tag from little.
+"""Comparison of pretraining objectives: five encoders of one size are fine-tuned on small labelled and tagged data.
 
     python bench/pretraining.py [--runs FOLDER] [--quick]
 
 Every encoder has 2 blocks of width 128 and one vocabulary of 4,000 subwords. It is trained on the same text (the
 training texts of both tasks, Brown, and one in 32 of the training reviews of IMDB) for the same number of steps of the
 same number of tokens. Then each learns movie_reviews (documents to labels) and WNUT17 (words to entities), three seeds
-each, for the same number of steps; and so do encoders of the same shape that were not trained before. What is chosen is
-chosen by the validation data, what is reported is of the test data. Processor seconds are of one thread.
+each, for the same number of steps. So do encoders of the same shape without pretraining. Settings are chosen on the
+validation data, and scores are reported on the test data. CPU seconds are of one thread.
 
-Figures are kept in docs/pretraining.json as they come, so that the command goes on where it was stopped; the page
-docs/pretraining.md is made from them.
+Figures are stored in docs/pretraining.json after every run, so that an interrupted command can continue. The page
+docs/pretraining.md is generated from them.
 """
 
 from __future__ import annotations
@@ -97,8 +97,9 @@ TINY = {"data.batch_size": 2, "training.steps": 2, "training.evaluation.every": 
 
 
 def text_file(folder: Path) -> Path:
-    """The training texts of both tasks, Brown, and every 32nd review of IMDB, one text a line: no more is read in so
-    few steps."""
+    """Return the file with the training texts of both tasks, Brown, and every 32nd review of IMDB, one text per line.
+    More text is not read in so few steps.
+    """
     path = folder / "text.txt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)

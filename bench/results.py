@@ -82,8 +82,9 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def held_out(run: Run) -> dict[str, Any]:
-    """Scores on the test data, or on the validation data where there is no test; those that `regard evaluate` has
-    written into the run folder, where it was called, else computed now."""
+    """Return scores on the test data, or on the validation data if there is none. Scores that `regard evaluate`
+    stored in the run folder are used; others are computed.
+    """
     own_decoding = run.recipe.to_dict().get("decoding", {})
     for split in ("test", "valid"):
         for report in stored_evaluations.read_all(run.folder, run.recipe.task.name):

@@ -49,8 +49,9 @@ def translation(figures: dict[str, Any]) -> str:
 
 
 def translation_figures(record: dict[str, Any]) -> list[str]:
-    """chrF, BLEU of small letters, cased BLEU and the tokenizer. A BLEU by another tokenizer than `evaluate` uses for
-    the target language is not shown."""
+    """Return chrF, lowercased BLEU, cased BLEU and the tokenizer. BLEU is left out if its tokenizer is not the one
+    that `evaluate` uses for the target language.
+    """
     tokenizer = record["signatures"]["bleu"].partition("tok:")[2].partition("|")[0]
     expected = metrics.bleu_tokenizer(record["pair"].split()[-1])
     scores = {

@@ -127,9 +127,9 @@ def is_correct(run: regard.Run, part: Any, row: int, file: Path) -> bool:
         is_colorful = len(caption.split()) > MIN_WORDS and "white" not in caption
         return is_colorful and run.predict([str(file)])[0][0].text in part.captions[row]
     if run.recipe.task.name == "detection":
-        found = run.predict([str(file)])[0][0].text
+        text = run.predict([str(file)])[0][0].text
         classes = [str(_any(run.task).classes[label]) for label in part.labels[row]]
-        return len(classes) > 1 and all(found.count(name) == classes.count(name) for name in _any(run.task).classes)
+        return len(classes) > 1 and all(text.count(name) == classes.count(name) for name in _any(run.task).classes)
     if run.recipe.task.name == "image_classification":
         return run.predict([str(file)])[0][0].text == str(part.labels[row])  # of the digits
     return True

@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 TRAIN = ["regard", "PyTorch loop", "transformers"]
 WHOLE, TWO = "CTranslate2 float32 1x2", "CTranslate2 float32 2x1"
 TWO_INT8, WHOLE_INT8 = "CTranslate2 int8 2x1", "CTranslate2 int8 1x2"
-ONE, ONE_INT8 = "CTranslate2 float32 1x1", "CTranslate2 int8 1x1"
+ONE_THREAD, ONE_THREAD_INT8 = "CTranslate2 float32 1x1", "CTranslate2 int8 1x1"
 INT8, AUTO = "regard int8", "regard auto"
 WORKS = {
     "train-tiny": TRAIN,
@@ -43,18 +43,18 @@ WORKS = {
     "decode-tiny-beam": ["regard", INT8, "transformers", WHOLE, TWO, TWO_INT8],
     "decode-base-greedy": ["regard", INT8, "transformers", TWO, WHOLE_INT8, TWO_INT8],
     "decode-base-beam": ["regard", INT8, "transformers", TWO, WHOLE_INT8, TWO_INT8],
-    "single-tiny-greedy": [*TRAIN, ONE, WHOLE, ONE_INT8],
-    "single-tiny-beam": ["regard", "transformers", ONE, ONE_INT8],
-    "single-base-greedy": ["regard", INT8, "transformers", ONE, WHOLE, ONE_INT8],
+    "single-tiny-greedy": [*TRAIN, ONE_THREAD, WHOLE, ONE_THREAD_INT8],
+    "single-tiny-beam": ["regard", "transformers", ONE_THREAD, ONE_THREAD_INT8],
+    "single-base-greedy": ["regard", INT8, "transformers", ONE_THREAD, WHOLE, ONE_THREAD_INT8],
     "corpus-tiny-greedy": ["regard", INT8, TWO, TWO_INT8],
     "corpus-tiny-beam": ["regard", INT8, TWO, TWO_INT8],
     "text-corpus-greedy": [AUTO, TWO, WHOLE],
     "text-corpus-beam": [AUTO, TWO, f"patient {TWO}"],
     "text-batch-greedy": [AUTO, TWO, WHOLE],
-    "text-single-greedy": [AUTO, ONE, WHOLE],
-    "startup-tiny": ["regard", AUTO, "transformers", ONE],
-    "cost-length": ["regard", ONE],
-    "cost-batch": ["regard", ONE],
+    "text-single-greedy": [AUTO, ONE_THREAD, WHOLE],
+    "startup-tiny": ["regard", AUTO, "transformers", ONE_THREAD],
+    "cost-length": ["regard", ONE_THREAD],
+    "cost-batch": ["regard", ONE_THREAD],
     "cost-corpus": ["regard", TWO],
 }
 ONCE = "cost-"  # curves of many points, measured in the first round only
@@ -108,7 +108,7 @@ def rounds(todo: list[tuple[int, str, str]], measured: Works, *, seconds: float,
             if record:
                 measured[task].setdefault(system, []).append(record)
                 save()
-                print(f"{turn + 1} {task:20} {system:24} {_shown(record)}", flush=True)
+                print(f"{turn + 1} {task:20} {system:24} {_format(record)}", flush=True)
             else:
                 failed.append(f"{task} by {system}")
     return failed
@@ -124,7 +124,7 @@ def prepare(folder: Path) -> None:
         raise SystemExit("    pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt")
 
 
-def _shown(record: dict[str, Any]) -> str:
+def _format(record: dict[str, Any]) -> str:
     if "rate" in record:
         return f"{record['rate']:12.1f}/s, others {record['foreign']:.0%}"
     return f"{record['ready']:12.2f} s" if "ready" in record else " ".join(f"{x}:{y:.3f}" for x, y in record["points"])

@@ -66,7 +66,7 @@ def prepare(path: Path) -> None:
         tokenizer = tokenizers.train(texts[0] + texts[1], level="bpe", size=VOCABULARY, lowercase=False, minimum=1)
         rows = [tokenizer.encode(part) for part in texts]
     else:
-        source, test = made(29_000, 1), made(1_000, 3)
+        source, test = random_rows(29_000, 1), random_rows(1_000, 3)
         rows = [source, answers(source, 2), test]
     path.write_text(json.dumps(rows))
 
@@ -76,7 +76,7 @@ def texts() -> tuple[list[str], Any]:
     from regard.data.text import tokenizer as tokenizers
 
     if not has_multi30k():
-        rows = [" ".join(f"w{token}" for token in row) for row in made(12_000, 5)]
+        rows = [" ".join(f"w{token}" for token in row) for row in random_rows(12_000, 5)]
         words = [f"w{token}" for token in range(VOCABULARY)]
         return rows, tokenizers.train(words, level="word", size=VOCABULARY)
     names = ("train.en", "train.de")
@@ -89,7 +89,7 @@ def has_multi30k() -> bool:
     return (MULTI30K / "train.en.gz").exists()
 
 
-def made(count: int, seed: int) -> Rows:
+def random_rows(count: int, seed: int) -> Rows:
     """Return random rows with the length distribution of Multi30k: mean 14.5, most below 25, none above 48."""
     random = np.random.default_rng(seed)
     lengths = np.clip(random.lognormal(np.log(13.7), 0.33, count).round(), 4, 48).astype(int)

@@ -105,7 +105,7 @@ def test_short_attention_is_few_calls(wide, monkeypatch):
 
 def rows(count, seed):
     """Return sentences of token ids with the lengths of Multi30k."""
-    return workload.made(count, seed)
+    return workload.random_rows(count, seed)
 
 
 def batches():

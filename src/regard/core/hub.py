@@ -83,8 +83,8 @@ def _download(hub: Any, repository: str, commit: str, *, files: list[str], targe
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=target.parent))
     try:
-        wanted = [file for file in files if file not in HUB_FILES]
-        hub.snapshot_download(repository, revision=commit, local_dir=draft, allow_patterns=wanted)
+        patterns = [file for file in files if file not in HUB_FILES]
+        hub.snapshot_download(repository, revision=commit, local_dir=draft, allow_patterns=patterns)
         shutil.rmtree(draft / ".cache", ignore_errors=True)  # bookkeeping of huggingface_hub
         with suppress(OSError):
             draft.rename(target)

@@ -91,9 +91,9 @@ class EfficientNetLite0(nn.Module):
         for stage in STAGES:
             for index in range(stage.blocks):
                 step = stage.stride if index == 0 else 1
-                kept = step if total * step <= stride else 1
-                self.blocks.append(InvertedResidual(inner, stage, stride=kept, dilation=dilation))
-                inner, total, dilation = stage.dim, total * kept, dilation * step // kept
+                block_stride = step if total * step <= stride else 1
+                self.blocks.append(InvertedResidual(inner, stage, stride=block_stride, dilation=dilation))
+                inner, total, dilation = stage.dim, total * block_stride, dilation * step // block_stride
         self.conv_head, self.bn1, self.activation = SameConv(inner, HEAD, 1), _norm(HEAD), nn.ReLU6()
 
     def forward_features(self, x: Tensor) -> Tensor:

@@ -187,6 +187,6 @@ def _nearest_neighbours(positions: PixelPositions, sizes: ImageGenerationSpec, r
     offsets = torch.arange(-radius, radius + 1)
     places = torch.cartesian_prod(offsets, offsets).double()
     distances = torch.cdist(places, places) + 1e-3 * places.norm(dim=1)  # of equal distances: the pixel closer to it
-    kept = (around >= 0).double().mean(dim=0) > 0.5
-    masked = distances[kept][None] + torch.where(around >= 0, 0.0, 1e6)[:, None]  # (t k all)
+    is_usable = (around >= 0).double().mean(dim=0) > 0.5
+    masked = distances[is_usable][None] + torch.where(around >= 0, 0.0, 1e6)[:, None]  # (t k all)
     return around.gather(1, masked.argmin(dim=2))

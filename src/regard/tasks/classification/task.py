@@ -262,7 +262,7 @@ class Classification(Task):
 
     def _calibration(self, model: DocumentModel, split: str, *, logits: Tensor, labels: Tensor) -> dict[str, float]:
         """Return the calibration error and the reliability diagram, and both with the temperature that is fitted on
-        the validation documents, if the split is not theirs."""
+        the validation documents, if the split is another one."""
         table = calibration.reliability(logits, labels)
         if split == "valid" or "valid" not in self.documents:
             return table

@@ -27,7 +27,7 @@ class KeptPixels(NamedTuple):
     """The pixels of an input image that a completion keeps."""
 
     rows: int = 0  # upper rows; 0: all of a part of an image, or of an image with a region, else half
-    region: Box | None = None  # of the canvas, to generate anew
+    region: Box | None = None  # of the canvas, to generate again
 
 
 class PreparedRequest(NamedTuple):
