@@ -95,11 +95,11 @@ def _predict_with_run(
     run = load(folder, engine=predict_options.engine, precision=predict_options.precision, trust=predict_options.trust)
     if verb.name not in (None, *run.verbs):
         command = run.verb if run.verb in predict_command.VERBS else predict_command.ANY_TASK
-        task = run.recipe.task.name
+        task_name = run.recipe.task.name
         setting = run.task.verb_settings.get(verb.name or "", "")
         hint = f"; for {verb.name}, train with {setting}" if setting else ""
         raise ConfigError(
-            f"{folder} was trained for {task}, whose verb is {run.verb}; regard {command} {folder} …{hint}"
+            f"{folder} was trained for {task_name}, whose verb is {run.verb}; regard {command} {folder} …{hint}"
         )
     options = {**run.verb_options(verb.name or run.verb), **to_options(settings, run.options)}
     run.predict([], **options)  # validate run, engine and options before reading any input
