@@ -29,17 +29,20 @@ TEXTS = {
     ],
     "image_classification": [],
     "detection": [],
+    "masked_language": ["def [MASK](self, x):\n    return [MASK] + 1", "[MASK]"],
     "music": [],
     "tagging": ["Maria Kim doesn't live in Seoul 3.5% 한국 🍎", "a"],
     "translation": ["My father buys three apples in the market.", "Zoë eats\tan unknown fruit 🍎!", "a"],
 }
 SMALL = {
     "captioning": ["data.scenes=40", "model.dim=16", "training.steps=2"],
+    "masked_language": ["model.preset=small", "data.vocab_size=300", "training.steps=2", "data.eval_tokens=2000"],
 }
 CHANGED = {
     "captioning": (("looking.cross_attn", 0), ("cells", 3)),
     "classification": (("words.pool", 0), ("words.0", 1)),
     "detection": (("decoder.1.cross_attn", 2), ("grid", 5)),
+    "masked_language": (("encoder.layers.1.self_attn", 2), ("text", 5)),
     "music": (("layers.1.self_attn", 2), ("read", 3)),
     "image_classification": (("layers.1.self_attn", 2), ("patches", 5)),
     "tagging": (("layers.1.self_attn", 2), ("sentence", 1)),

@@ -4,8 +4,9 @@ import { Captioning } from "./tasks/captioning.js";
 import { Classification } from "./tasks/classification.js";
 import { Detection } from "./tasks/detection.js";
 import { ImageClassification } from "./tasks/image_classification.js";
+import { MaskedLanguage } from "./tasks/masked_language.js";
 import { Music } from "./tasks/music.js";
 import { Tagging } from "./tasks/tagging.js";
 import { Translation } from "./tasks/translation.js";
 
-export const TASKS = { captioning: Captioning, classification: Classification, detection: Detection, image_classification: ImageClassification, music: Music, tagging: Tagging, translation: Translation };
+export const TASKS = { captioning: Captioning, classification: Classification, detection: Detection, image_classification: ImageClassification, masked_language: MaskedLanguage, music: Music, tagging: Tagging, translation: Translation };
