@@ -77,6 +77,8 @@ class StrategySpec:
     length_penalty: float = 0.0  # exponent of the length by which log probabilities are divided for ranking
     draw_uniforms: Callable[[Tensor, Tensor], Tensor] = _no_uniforms  # limits (s), sample indices (s) -> (s l n)
     stopping_rule: StoppingRule = field(default_factory=ShrinkingBeam)  # decides when a source is finished
+    # all ended hypotheses of a source, best first -> the hypotheses to return, best first; None: the `nbest` best
+    rerank: Callable[[list[Hypothesis]], list[Hypothesis]] | None = None
 
     @property
     def num_compared(self) -> int:
@@ -276,7 +278,7 @@ class Search:
                     "diverged: load an earlier checkpoint or train with a lower learning rate"
                 )
             ranked = sorted(hypotheses, key=lambda hypothesis: -hypothesis.rank_score)  # ties: the one that ended first
-            finished[source] = ranked[: self.spec.nbest]
+            finished[source] = self.spec.rerank(ranked) if self.spec.rerank else ranked[: self.spec.nbest]
         return search_state._replace(ended=ended), finished
 
 
