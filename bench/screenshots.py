@@ -20,12 +20,14 @@ from playwright.sync_api import Browser, Page, sync_playwright
 import regard
 from regard.core.errors import RegardError
 from regard.data.images.image_files import encode_png
+from regard.data.speech.audio_files import encode_wav
 from regard.inspection.collect import collect
 from regard.inspection.json_format import Inspection
 from regard.inspection.report import InspectionReport, target_of
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+MIN_DIGITS = 4  # of a spoken string
 MIN_WORDS = 5  # of a caption that names two objects
 MAX_CANDIDATES = 60  # test examples among which one with a correct output is searched
 GALLERY = (900, 560)  # pixels of all pictures of the gallery
@@ -70,6 +72,7 @@ PICTURES = {
     "canvas": Picture("image_generation", "canvas", crop="page", state="&row=45"),
     "playing": Picture("image_generation", "canvas", crop="page", state="&row=45", prepare=play),
     "caption_view": Picture("captioning", "captions", crop="page", state="&row=2"),
+    "speech_view": Picture("speech_recognition", "speech", crop="page", state="&row=2"),
     "recommendation": Picture("recommendation", "recommendation", crop="page"),
     "gallery_translation": gallery("translation", "alignment"),
     "gallery_classification": gallery("classification", "document"),
@@ -90,6 +93,8 @@ def shown_input(run: regard.Run, folder: Path) -> str:
     name, task = run.recipe.task.name, _any(run.task)
     if name == "translation":
         return sentence(run)
+    if name == "speech_recognition":
+        return str(recording(run, task, folder))
     if name in ("image_classification", "captioning", "detection", "image_generation"):
         return str(image_file(run, task, folder))
     return TEXTS.get(name) or next(example for example in task.examples if example)
@@ -105,6 +110,17 @@ def sentence(run: regard.Run) -> str:
     outputs = run.translate([pair[0] for pair in pairs])
     correct = [source for (source, target), best in zip(pairs, outputs, strict=True) if best == target]
     return correct[0] if correct else pairs[0][0]
+
+
+def recording(run: regard.Run, task: Any, folder: Path) -> Path:
+    """Write the first test string of several digits that is transcribed without error."""
+    part, path = task.collection.split("test"), folder / "digits.wav"
+    for index, text in enumerate(part.transcripts[:MAX_CANDIDATES]):
+        if len(text.split()) >= MIN_DIGITS:
+            path.write_bytes(encode_wav(part.waveform(index), task.config.sample_rate))
+            if run.transcribe([str(path)]) == [text]:
+                break
+    return path
 
 
 def image_file(run: regard.Run, task: Any, folder: Path) -> Path:
