@@ -58,7 +58,9 @@ def test_the_page_draws_arcs_and_plays(page_file, browser):
         for _ in range(chosen - 1):
             page.keyboard.press("ArrowLeft")
         page.wait_for_function("location.hash.endsWith('row=1')")
-        assert page.locator(".distribution h3").inner_text() == "n1 was predicted with 0.25 nats, attending to · head 1"
+        assert page.locator(".distribution h3").inner_text() == (
+            "n1 was predicted with probability 78%, attending to · head 1"
+        )
         shown = [float(value) for value in page.locator(".share-value").all_inner_texts()]
         assert shown == pytest.approx(piece.maps[0].weights[0, 1].tolist(), abs=1e-4)
         page.get_by_role("radio", name="2").click()

@@ -63,7 +63,8 @@ def test_a_pixel_shows_its_block_and_every_head_and_the_making_plays(canvas, bro
         page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.6 * box["height"])
         page.wait_for_selector(".distribution")
         assert (
-            "2,2 was predicted with 1.44 bits, attending to · head 1" in page.locator(".distribution h3").inner_text()
+            "2,2 was predicted with probability 37%, attending to · head 1"
+            in page.locator(".distribution h3").inner_text()
         )
         assert drawing(page, "canvas") != plain and "row=10" in page.url
         page.locator("canvas[data-key='canvas']").press("ArrowRight")

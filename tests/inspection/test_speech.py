@@ -85,7 +85,8 @@ def test_a_token_highlights_and_names_its_span(browser, pages):
     with opened(browser, pages["las"]) as page:
         page.locator("[data-token='0']").hover()
         assert (
-            "three attends to 0.20–0.24 s · p 0.90 · alternatives: nine 0.08" in page.locator(".readout").inner_text()
+            "three attends to 0.20–0.24 s · probability 90% · alternatives: nine 8.2%"
+            in page.locator(".readout").inner_text()
         )
         assert orange(page, 0.22) and not orange(page, 0.62)
         page.locator("[data-token='1']").hover()

@@ -1,7 +1,7 @@
 // A generated image: hover a pixel to see its block, the memory of its block and the attention of each head;
 // play the generation order.
 
-import { announce, choice, make, formatNumber, select } from "../dom.js";
+import { announce, choice, make, percent, select } from "../dom.js";
 import { distribution } from "../distribution.js";
 import { ImageCanvas, headThumbnails, highlightLegend } from "../image_canvas.js";
 import { clamp } from "../state.js";
@@ -92,7 +92,7 @@ export const view = {
         image.frame(generated[position].box, PIXEL_COLOR, { width: 3 });
       } else small.highlight(keys, weights);
       const score = rows === generated && data.answered === "made" ? data.outputs[0]?.tokens[position]?.score : undefined;
-      const caption = score === undefined ? t`attends to` : t`was predicted with ${formatNumber(-score / Math.LN2, 2)} bits, attending to`;
+      const caption = score === undefined ? t`attends to` : t`was predicted with probability ${percent(score)}, attending to`;
       panel.replaceChildren(distribution({ labels: keys.map((item) => item.text), weights, title: rows[position].text, head, isOff: map.isOff(head), subtitle: `${caption} · ${head < 0 ? t`mean of heads` : t`head ${head + 1}`}` }));
     };
 

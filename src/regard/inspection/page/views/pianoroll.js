@@ -1,6 +1,6 @@
 // Piano roll with playback; arcs of a selected head connect a token with the notes it attends to.
 
-import { announce, choice, draw, make, formatNumber, select } from "../dom.js";
+import { announce, choice, draw, make, percent, select } from "../dom.js";
 import { headColor } from "../color.js";
 import { maximum } from "../data.js";
 import { distribution } from "../distribution.js";
@@ -156,7 +156,7 @@ export const view = {
         draw("circle", { class: "roll-chosen", cx: from[0], cy: from[1], r: 5, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
       const score = map.queries === data.answered ? data.outputs[0]?.tokens[token]?.score : undefined;
       panel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: queries[token].text, head, isOff: map.isOff(head),
-        subtitle: `${score === undefined ? t`attends to` : t`was predicted with ${formatNumber(-score, 2)} nats, attending to`} · ${t`head ${head + 1}`}` }));
+        subtitle: `${score === undefined ? t`attends to` : t`was predicted with probability ${percent(score)}, attending to`} · ${t`head ${head + 1}`}` }));
     };
 
     const picture = draw("svg", { width: layout.width, height: layout.height, class: "roll", role: "application", tabindex: 0, "data-key": "roll",

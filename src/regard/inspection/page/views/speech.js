@@ -1,7 +1,7 @@
 // Speech: waveform and spectrogram with the attention of every token over time, playback of the attended span, the transcript when a
 // span is silenced, and the n-best list. With a server: a recording from the microphone, and silence in any selected span.
 
-import { announce, choice, formatNumber, make, select, sharpCanvas, visible } from "../dom.js";
+import { announce, choice, formatNumber, make, percent, select, sharpCanvas, visible } from "../dom.js";
 import { headColor, pixels } from "../color.js";
 import { maximum, strongest } from "../data.js";
 import { Microphone, SpanPlayer, decodeWav, encodeWav } from "../sound.js";
@@ -225,8 +225,8 @@ export const view = {
       buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === row)));
       if (!weights) return;
       const token = data.outputs?.[0]?.tokens[row];
-      const alternatives = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 2).map(([text, score]) => `${visible(text)} ${formatNumber(Math.exp(score), 2)}`);
-      readout.replaceChildren(make("b", {}, visible(tokens[row].text)), ` ${t`attends to ${seconds(span(row))}`}`, token ? ` · p ${formatNumber(Math.exp(token.score), 2)}` : "",
+      const alternatives = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 2).map(([text, score]) => `${visible(text)} ${percent(score)}`);
+      readout.replaceChildren(make("b", {}, visible(tokens[row].text)), ` ${t`attends to ${seconds(span(row))}`}`, token ? ` · ${t`probability ${percent(token.score)}`}` : "",
         alternatives.length ? ` · ${t`alternatives: ${alternatives.join(", ")}`}` : "");
       if (play) player.play(span(row));
     };
