@@ -29,6 +29,7 @@ TEXTS = {
     ],
     "image_classification": [],
     "detection": [],
+    "language": ["def f(self, x):\n    return", "한국 🍎"],
     "masked_language": ["def [MASK](self, x):\n    return [MASK] + 1", "[MASK]"],
     "music": [],
     "tagging": ["Maria Kim doesn't live in Seoul 3.5% 한국 🍎", "a"],
@@ -36,12 +37,14 @@ TEXTS = {
 }
 SMALL = {
     "captioning": ["data.scenes=40", "model.dim=16", "training.steps=2"],
+    "language": ["model.preset=small", "data.vocab_size=300", "training.steps=2", "decoding=greedy"],
     "masked_language": ["model.preset=small", "data.vocab_size=300", "training.steps=2", "data.eval_tokens=2000"],
 }
 CHANGED = {
     "captioning": (("looking.cross_attn", 0), ("cells", 3)),
     "classification": (("words.pool", 0), ("words.0", 1)),
     "detection": (("decoder.1.cross_attn", 2), ("grid", 5)),
+    "language": (("encoder.layers.1.self_attn", 2), ("read", 2)),
     "masked_language": (("encoder.layers.1.self_attn", 2), ("text", 5)),
     "music": (("layers.1.self_attn", 2), ("read", 3)),
     "image_classification": (("layers.1.self_attn", 2), ("patches", 5)),
@@ -60,7 +63,10 @@ def run_of(task, folder):
 @pytest.fixture(scope="module", params=sorted(TEXTS))
 def shipped(request, engine, tmp_path_factory):
     """A run, loaded here and in the page."""
-    parts = load_run(run_of(request.param, tmp_path_factory.mktemp("runs")))
+    run = run_of(request.param, tmp_path_factory.mktemp("runs"))
+    parts = load_run(run)
+    if parts.recipe.decoding is not None and parts.recipe.decoding.name == "sample":  # random numbers differ
+        parts = load_run(run, ["decoding=greedy"])
     file = model_file(parts) | {"page": {"facts": {}}}
     engine.evaluate("file => regard.load(file)", file)
     return request.param, parts

@@ -39,10 +39,10 @@ export class Decoder {
 }
 
 // Tokens and the log probabilities (an array per position) -> each token with the most likely tokens at its position.
-export function withAlternatives(tokens, scores, nameOf) {
+export function withAlternatives(tokens, scores, nameOf, count = ALTERNATIVES) {
   return tokens.map((token, i) => ({
     text: nameOf(token, i), score: scores[i][token],
-    alternatives: topIndices(scores[i], ALTERNATIVES).map((candidate) => [nameOf(candidate, i), scores[i][candidate]]),
+    alternatives: topIndices(scores[i], count).map((candidate) => [nameOf(candidate, i), scores[i][candidate]]),
   }));
 }
 
