@@ -333,7 +333,7 @@ def measure(data: Path, out: Path, name: str, *, attempts: Sequence[str], minute
 def table(out: Path) -> str:
     """Return a table: the first try, the best settings by hand, and their ratio."""
     lines = [
-        "| data | metric | first try | best of ten by hand | its settings | ratio | within 5 % |",
+        "| data | metric | first try | best by hand | its settings | ratio | within 5 % |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, data_set in SETS.items():
