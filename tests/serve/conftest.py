@@ -13,6 +13,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "inspection"))
 import tiny_runs
 
 
+@pytest.fixture(autouse=True)
+def without_placeholder(monkeypatch):
+    """Answer `GET /` with the complete page, also on a busy machine; a placeholder has the status 200 in any case."""
+    monkeypatch.setattr("regard.serve.app.PLACEHOLDER_DELAY_S", 60)
+
+
 @pytest.fixture(scope="session")
 def subject():
     """An untrained tiny Transformer as an inspection target."""
