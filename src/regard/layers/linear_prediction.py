@@ -17,7 +17,7 @@ from torch.nn.functional import interpolate, pad, unfold
 from regard.core.data_specs import ImageGenerationSpec
 from regard.layers.pixel_embedding import PixelPositions, neighbour_pixels
 
-RIDGE = 1e-4  # added to the mean squares of the inputs
+RIDGE = 1e-6  # multiple of the mean square of the inputs that is added; 1e-4 costs 0.02 bits on CIFAR-10
 MIN_STD = 1e-3  # smallest standard deviation of the error
 MAX_MAP_SIZE = 2**22  # elements of the matrix low-resolution image × image
 PENALTIES = (10.0, 30.0, 100.0, 300.0, 1000.0)  # of the regression of the image, in multiples of an input's variance

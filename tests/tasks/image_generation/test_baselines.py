@@ -10,9 +10,9 @@ from regard.tasks.image_generation import baselines
 def images(kind, levels, count=24, channels=1):
     random = np.random.default_rng(0)
     if kind == "noise":
-        return random.integers(0, 256, (count, 8, 8, channels)).astype(np.uint8)
+        return random.integers(0, 256, (count, 8, 8, channels))
     starts, slopes = random.integers(0, 100, (count, 1, 1, channels)), random.integers(0, 15, (count, 1, 1, channels))
-    return (starts + slopes * np.arange(8)[:, None]).repeat(8, axis=2).astype(np.uint8)
+    return (starts + slopes * np.arange(8)[:, None]).repeat(8, axis=2).astype(np.int64)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -27,7 +27,7 @@ def test_bits_of_planes_and_of_noise(channels):
 
 def test_the_table_of_two_levels_finds_a_chessboard():
     sizes = ImageGenerationSpec(height=8, width=8, channels=1, levels=2, num_classes=0)
-    board = (np.indices((8, 8)).sum(axis=0) % 2 * 255).astype(np.uint8)[None, :, :, None].repeat(40, axis=0)
+    board = (np.indices((8, 8)).sum(axis=0) % 2)[None, :, :, None].repeat(40, axis=0)
     scores = baselines.bits(board, board, sizes)
     assert set(scores) == {"linear.bits", "table.bits"} and scores["table.bits"] < 0.1
 

@@ -13,7 +13,6 @@ from torch import Tensor
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.extras import require
 from regard.data.images.image_files import Pixels
-from regard.data.images.resize import to_levels
 from regard.layers.linear_prediction import LinearPrediction, UpscaledPatches, brightness
 from regard.layers.pixel_embedding import PixelPositions
 from regard.tasks.image_generation.levels import decode, encode
@@ -21,6 +20,7 @@ from regard.tasks.image_generation.metrics import quality
 
 Levels = NDArray[np.int64]
 RADIUS = 2  # of the pixels around, for the linear map: 12 pixels
+MAX_LINEAR_IMAGES = 512  # training images that the linear map is fitted to
 SMOOTHING = 0.02  # added to every count
 TABLE_CONTEXTS = 2**14  # contexts of the table of counts
 # rows and columns to the neighbours of the table, the nearest first
@@ -28,17 +28,18 @@ TABLE_NEIGHBOURS: tuple[tuple[int, int], ...] = (
     *((0, -1), (-1, 0), (-1, -1), (-1, 1), (0, -2), (-2, 0), (-1, -2)),
     *((-1, 2), (-2, -1), (-2, 1), (0, -3), (-3, 0), (-2, -2), (-2, 2)),
 )
+MAX_WEBP_IMAGES = 1024  # test images in the mosaic: WebP needs 20 ms for each
 MOSAIC_COLUMNS = 32  # images next to each other in the mosaic that WebP compresses
 
 
-def bits(train: Pixels, test: Pixels, sizes: ImageGenerationSpec) -> dict[str, float]:
-    """Training and test images (b h w c) of 0 … 255 -> the bits per dimension of each baseline."""
-    train_levels, test_levels = (to_levels(pixels, sizes.levels).astype(np.int64) for pixels in (train, test))
+def bits(train: Levels, test: Levels, sizes: ImageGenerationSpec) -> dict[str, float]:
+    """Levels of training and test images (b h w c) -> the bits per dimension of each baseline."""
+    spread = train[:: max(1, len(train) // MAX_LINEAR_IMAGES)][:MAX_LINEAR_IMAGES]
     scores = {
-        "linear.bits": linear_bits(train_levels, test_levels, sizes),
-        "table.bits": table_bits(train_levels, test_levels, sizes.levels),
+        "linear.bits": linear_bits(spread, test, sizes),
+        "table.bits": table_bits(train, test, sizes.levels),
     }
-    return scores | ({"webp.bits": webp_bits(test)} if sizes.levels == 256 else {})
+    return scores | ({"webp.bits": webp_bits(test.astype(np.uint8))} if sizes.levels == 256 else {})
 
 
 def linear_bits(train: Levels, test: Levels, sizes: ImageGenerationSpec) -> float:
@@ -100,8 +101,9 @@ def _contexts(images: Levels, levels: int, steps: int, count: int) -> Levels:
 
 
 def webp_bits(images: Pixels) -> float:
-    """Compress images (b h w c) as one mosaic by lossless WebP, and return the bits per level."""
+    """Compress the first images (b h w c) as one mosaic by lossless WebP, and return the bits per level."""
     pillow = require("PIL.Image", extra="vision")
+    images = images[:MAX_WEBP_IMAGES]
     columns = min(MOSAIC_COLUMNS, len(images))
     images = images[: len(images) // columns * columns]
     rows = images.reshape(-1, columns, *images.shape[1:]).transpose(0, 2, 1, 3, 4)

@@ -32,6 +32,7 @@ from regard.decoding.strategies import sample
 from regard.tasks._shared import image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
 from regard.tasks.image_generation import baselines, inspect
+from regard.tasks.image_generation.baselines import Levels
 from regard.tasks.image_generation.generate import (
     Choice,
     LevelMode,
@@ -46,6 +47,7 @@ from regard.tasks.image_generation.prompts import KeptPixels, PreparedRequest, p
 
 DEFAULT_IMAGES = 16  # on one sheet
 MAX_INITIAL_IMAGES = 512  # training images to which the linear prediction is fitted
+MAX_BASELINE_IMAGES = 8192  # training images that baselines are fitted to
 MAX_UPSCALED_IMAGES = 64  # images of a split that are upscaled and compared with bicubic interpolation
 
 
@@ -216,14 +218,14 @@ class ImageGeneration(Task):
         """Fit the linear prediction of a model to training images, with `flip` to their mirror images too."""
         if not isinstance(model, FittedToImages):
             return
-        pixels = self._initial_images()
+        pixels = self._training_images(MAX_INITIAL_IMAGES)
         levels, condition = encode(pixels, np.full(len(pixels), -1), self.spec)
         model.fit_initial(levels, condition)
 
-    def _initial_images(self) -> Pixels:
+    def _training_images(self, limit: int) -> Pixels:
         """Return images spread over the training split in its order, each next to its mirror image with `flip`."""
         count = len(self.collection.split("train"))
-        examples = np.unique(np.linspace(0, count - 1, min(count, MAX_INITIAL_IMAGES)).astype(np.int64))
+        examples = np.unique(np.linspace(0, count - 1, min(count, limit)).astype(np.int64))
         pixels, _ = self.collection.split("train").take(examples)
         if not self.config.flip:
             return pixels
@@ -233,8 +235,17 @@ class ImageGeneration(Task):
         """Return bits of a linear map, a table of counts and WebP; for upscaling, PSNR and SSIM of ridge regression."""
         truth, _ = self.split(split)
         if self.is_upscaling:
-            return baselines.upscaling_quality(self._initial_images(), truth[:MAX_UPSCALED_IMAGES], self.spec)
-        return baselines.bits(self._initial_images(), truth, self.spec)
+            train = self._training_images(MAX_INITIAL_IMAGES)
+            return baselines.upscaling_quality(train, truth[:MAX_UPSCALED_IMAGES], self.spec)
+        train, test = (self._levels(pixels) for pixels in (self._training_images(MAX_BASELINE_IMAGES), truth))
+        return baselines.bits(train, test, self.spec)
+
+    def _levels(self, pixels: Pixels) -> Levels:
+        """Return the levels of images (b h w c), rounded as in an evaluation."""
+        random = np.random.default_rng(0)
+        draws = random.random(pixels.shape, dtype=np.float32) if self.config.rounding == "random" else None
+        levels = encode(pixels, np.full(len(pixels), -1), self.spec, draws=draws).pixels
+        return levels.view(pixels.shape).numpy()
 
     def loss(self, model: ImageGenerator, batch: ImageBatch) -> Loss:
         """Return -log p, summed over all levels."""
