@@ -85,7 +85,7 @@ def derive_settings(size: DataSize, recipe: Recipe) -> Derived:
         settings["data.batch_size"] = _power_of_two(math.sqrt(rows) / 2, max(1, default // 2), 4 * default)
     elif "max_batch_tokens" in data and size.characters:
         tokens = size.characters / CHARACTERS_PER_TOKEN
-        settings["data.max_batch_tokens"] = _power_of_two(tokens / STEPS_PER_EPOCH, 1_024, 4_096)
+        settings["data.max_batch_tokens"] = _power_of_two(tokens / STEPS_PER_EPOCH, 1_024, 2_048)
     return settings | _derive_model(count, recipe) | _derive_training(rows, recipe)
 
 
