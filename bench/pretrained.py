@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 import regard
+from regard.core.checksummed_json import read_json, write_json
 from regard.core.pretrained_runs import CARD_FILE, FOLDER, PREFIX, PretrainedCard, pretrained_folders
 from regard.core.registry import find
 from regard.training import model_card, tensor_files
@@ -57,6 +58,7 @@ ORIGINS = {  # name -> (training data, license); the name before "-" is the task
     ),
 }
 PACKED = "packed"
+HELD_OUT = {"language": "valid"}  # the text has no test split
 OPTIONS: dict[str, dict[str, Any]] = {  # of the example predictions, for tasks that sample
     "language": {"tokens": 60, "temperature": 0.0},
     "music": {"seconds": 4.0, "temperature": 0.0},
@@ -143,7 +145,7 @@ def pack(name: str, run: Path, draft: Path, minutes: float) -> None:
     halves = {key: value.half() if value.dtype == torch.float32 else value for key, value in tensors.items()}
     tensor_files.write_tensors(draft / "model.safetensors", halves, metadata)
     loaded = regard.load(draft)
-    metric, scores = loaded.task.target_metric.metric, loaded.evaluate("test")
+    metric, scores = loaded.task.target_metric.metric, loaded.evaluate(HELD_OUT.get(name, "test"))
     data, license_name = ORIGINS[name]
     card = PretrainedCard(
         task=name.partition("-")[0],
@@ -156,9 +158,20 @@ def pack(name: str, run: Path, draft: Path, minutes: float) -> None:
         recipe=recipe_name(name),
         **example_predictions(loaded),
     )
+    without_folders(draft)
     text = json.dumps(asdict(card), indent=1, ensure_ascii=False)
     (draft / CARD_FILE).write_text(f"{text}\n", encoding="utf-8")
     print(f"{PREFIX}{name}: {card.metric} {card.score:.4g} after {card.minutes} minutes")
+
+
+def without_folders(run: Path) -> None:
+    """Replace the paths of the training data in a packed run by their file names."""
+    config, card = read_json(run / "config.json"), run / "README.md"
+    for path in config["data"].get("paths") or ():
+        card.write_text(card.read_text(encoding="utf-8").replace(path, Path(path).name), encoding="utf-8")
+    if config["data"].get("paths"):
+        config["data"]["paths"] = [Path(path).name for path in config["data"]["paths"]]
+        write_json(run / "config.json", config)
 
 
 def with_license(card: str, name: str) -> str:
