@@ -83,7 +83,7 @@ LIMITS = {
     "image_classification": "It knows digits of 8x8 pixels.",
     "image_generation": "It generates digits of 8x8 pixels.",
     "language": "It imitates the style of its text; sentences have no meaning.",
-    "masked_language": "It was trained briefly and often predicts frequent words such as *the*; its vocabulary has 3,000 words.",
+    "masked_language": "Trained briefly, it often predicts frequent words such as *the*; it knows 3,000 words.",
     "embeddings": "Only frequent words of the documentation have useful neighbors.",
     "music": "It continues, harmonises and generates chorales in the style of Bach, in windows of 256 tokens.",
     "recommendation": "The ratings are simulated.",
