@@ -237,15 +237,16 @@ class ImageGeneration(Task):
         if self.is_upscaling:
             train = self._training_images(MAX_INITIAL_IMAGES)
             return baselines.upscaling_quality(train, truth[:MAX_UPSCALED_IMAGES], self.spec)
-        train, test = (self._levels(pixels) for pixels in (self._training_images(MAX_BASELINE_IMAGES), truth))
-        return baselines.bits(train, test, self.spec)
+        levels = self._levels(self._training_images(MAX_BASELINE_IMAGES))
+        return baselines.bits(levels, self._levels(truth), self.spec)
 
     def _levels(self, pixels: Pixels) -> Levels:
         """Return the levels of images (b h w c), rounded as in an evaluation."""
         random = np.random.default_rng(0)
         draws = random.random(pixels.shape, dtype=np.float32) if self.config.rounding == "random" else None
         levels = encode(pixels, np.full(len(pixels), -1), self.spec, draws=draws).pixels
-        return levels.view(pixels.shape).numpy()
+        array: Levels = levels.view(pixels.shape).numpy()
+        return array
 
     def loss(self, model: ImageGenerator, batch: ImageBatch) -> Loss:
         """Return -log p, summed over all levels."""
