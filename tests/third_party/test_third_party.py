@@ -157,7 +157,7 @@ def test_weights_are_taken_from_another_run(call, folder, tmp_path):
 
 def test_it_is_listed_with_its_settings(call):
     assert "how many labels" in call("list", "task", "lab.quarters")
-    assert "how wide" in call("list", "model", "lab.two_level").lower()
+    assert "width of the model" in call("list", "model", "lab.two_level").lower()
 
 
 def test_a_model_of_another_kind_is_refused(call, tmp_path):

@@ -144,9 +144,32 @@ def test_minutes_are_planned_from_measured_times(pairs: Path, tmp_path: Path, mo
     (planned, notes), _ = plan.prepare(recipe, _build, torch.device("cpu"))
     assert planned.plan is None and planned.training.minutes == 0.25
     assert planned.training.steps == 12 and planned.training.evaluation.every == 6
-    assert notes[1].startswith(
+    assert notes[1] == "batches of 512 tokens, so that training.minutes holds more steps"
+    assert notes[2].startswith(
         "planned: 12 steps of muon with learning rate 0.003, warm-up 6 steps, then cosine, evaluated every 6 steps"
     )
+
+
+def test_batches_shrink_until_the_minutes_hold_enough_steps(pairs: Path) -> None:
+    settings = [f"data.path={pairs}", "training.minutes=2"]
+    recipe = plan.plan_data(recipes.read("translation", settings=settings)).recipe
+    assert recipe.task.config.max_batch_tokens == 1_024
+    assert plan.smaller_batches(recipe, steps=plan.MIN_PLANNED_STEPS) is None
+    assert plan.smaller_batches(recipe, steps=plan.MIN_PLANNED_STEPS // 2) == 512
+    assert plan.smaller_batches(recipe, steps=1) == plan.MIN_BATCH_TOKENS
+    explicit = recipes.read("translation", settings=[*settings, "data.max_batch_tokens=1024"])
+    assert plan.smaller_batches(plan.plan_data(explicit).recipe, steps=1) is None
+
+
+@pytest.mark.parametrize(("step_s", "dropout"), [(0.001, 0.3), (4.0, 0.1)])
+def test_a_budget_of_few_epochs_has_little_dropout(
+    pairs: Path, monkeypatch: pytest.MonkeyPatch, step_s: float, dropout: float
+) -> None:
+    monkeypatch.setattr(plan, "measure_times", lambda *_: Times(step=step_s, evaluation=0.1))
+    monkeypatch.setattr(plan, "FEW_EPOCHS", 30)  # the pairs of the test fill two batches
+    recipe = recipes.read("translation", settings=[f"data.path={pairs}", "training.minutes=0.5"])
+    (planned, _), _ = plan.prepare(recipe, _build, torch.device("cpu"))
+    assert planned.model.config.dropout == dropout
 
 
 def test_times_are_measured_on_the_task_itself(pairs: Path) -> None:

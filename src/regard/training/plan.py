@@ -40,6 +40,8 @@ SMALL_DATA_DROPOUT = 0.3
 BASE_LR, BASE_DIM = 3e-3, 128  # learning rate of models up to this width
 MIN_PLANNED_S = 6.0  # shorter budgets are not planned: the measurement would take as long
 MAX_EVALUATIONS, EVALUATION_SHARE = 8, 0.15  # of a planned budget
+MIN_PLANNED_STEPS, MIN_BATCH_TOKENS = 400, 512  # batches of a planned budget shrink until it holds this many steps
+FEW_EPOCHS, FEW_EPOCHS_DROPOUT = 5, 0.1  # a budget that reads the data this rarely does not overfit
 MEASURED_STEPS, MEASURED_S, MEASURED_SHARE = 12, 4.0, 0.05  # limits of the measurement
 WARMUP_SHARE, MIN_WARMUP, MAX_WARMUP = 0.1, 10, 400
 MIN_LR_RATIO = 0.02  # at the end of the decay
@@ -192,7 +194,10 @@ def plan_schedule(recipe: Recipe, task: Task, device: torch.device) -> Plan:
             recipe = _apply(recipe, derive_optimizer(recipe, build_model(recipe, task)))
     times = measure_times(recipe, task, device) if is_timed else None
     steps_per_epoch = len(task.epoch_batches(0, recipe.seed))
-    derived = _keep_explicit(derive_schedule(recipe, steps_per_epoch=steps_per_epoch, times=times), request)
+    derived = derive_schedule(recipe, steps_per_epoch=steps_per_epoch, times=times)
+    if is_timed and request.follows_data and derived["training.steps"] < FEW_EPOCHS * steps_per_epoch:
+        derived |= _lower_dropout(recipe)
+    derived = _keep_explicit(derived, request)
     planned = replace(_apply(recipe, derived), plan=None)
     notes = [_describe_schedule(planned)]
     if times is not None:
@@ -200,6 +205,11 @@ def plan_schedule(recipe: Recipe, task: Task, device: torch.device) -> Plan:
             f"planned from {times.step:.3g} s for a step and {times.evaluation:.3g} s for an evaluation, as measured"
         )
     return Plan(planned, tuple(notes))
+
+
+def _lower_dropout(recipe: Recipe) -> Derived:
+    dropout = getattr(recipe.model.config, "dropout", 0.0)
+    return {"model.dropout": FEW_EPOCHS_DROPOUT} if dropout > FEW_EPOCHS_DROPOUT else {}
 
 
 def _describe_schedule(recipe: Recipe) -> str:
@@ -323,4 +333,25 @@ def prepare(recipe: Recipe, build_task: BuildTask, device: torch.device) -> tupl
     data = plan_data(recipe)
     task = build_task(data.recipe)
     schedule = plan_schedule(data.recipe, task, device)
+    batch_tokens = smaller_batches(data.recipe, steps=schedule.recipe.training.steps)
+    if batch_tokens is not None:
+        note = f"batches of {batch_tokens:,} tokens, so that training.minutes holds more steps"
+        data = Plan(_apply(data.recipe, {"data.max_batch_tokens": batch_tokens}), (*data.notes, note))
+        task = build_task(data.recipe)
+        schedule = plan_schedule(data.recipe, task, device)
     return Plan(schedule.recipe, (*data.notes, *schedule.notes)), task
+
+
+def smaller_batches(recipe: Recipe, *, steps: int | None) -> int | None:
+    """Recipe and planned steps -> tokens of a batch of which training.minutes holds more steps; None: no change.
+
+    On 10,000 sentence pairs in half a minute, batches of 4,096 tokens left 29 steps and chrF 1.7; settings by hand with
+    1,024 tokens had chrF 10.3.
+    """
+    request, tokens = recipe.plan, getattr(recipe.task.config, "max_batch_tokens", None)
+    if request is None or not request.follows_data or "data.max_batch_tokens" in request.explicit:
+        return None
+    if tokens is None or steps is None or recipe.training.steps is not None or steps >= MIN_PLANNED_STEPS:
+        return None
+    fitting = _power_of_two(tokens * steps / MIN_PLANNED_STEPS, MIN_BATCH_TOKENS, tokens)
+    return fitting if fitting < tokens else None

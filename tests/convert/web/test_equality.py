@@ -74,7 +74,7 @@ def shipped(request, engine, tmp_path_factory):
 
 def input_of(parts, text):
     """The input of a request of the page: a text, or the content of a file."""
-    if not parts.task.input_suffixes:
+    if not text.endswith(parts.task.input_suffixes or "\0"):
         return {"text": text}
     path = Path(text)
     return {"text": path.name, "upload": {"name": path.name, "file": base64.b64encode(path.read_bytes()).decode()}}
@@ -92,7 +92,7 @@ def images(tmp_path_factory):
 def test_inspections_are_equal(shipped, engine, images):
     task, parts = shipped
     files = {"image_classification": images, "captioning": images[:1], "detection": images[:1]}.get(task, [])
-    for text in [*(files if parts.task.input_suffixes else TEXTS[task]), *parts.task.examples[:1]]:
+    for text in [*files, *TEXTS[task], *parts.task.examples[:1]]:
         page = engine.evaluate("request => regard.inspect(request)", input_of(parts, text))
         difference = compare(inspect_quickly(target_of(parts), text), page)
         assert difference.is_equal, (text, difference)

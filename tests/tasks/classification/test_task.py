@@ -44,7 +44,7 @@ def model(task):
 
 
 def test_built_in_reviews_are_learned_and_attention_is_on_the_evidence():
-    task = classification.build(Config(examples=1500, batch_size=16))
+    task = classification.build(Config(examples=2000, batch_size=16))
     torch.manual_seed(1)
     model = hierarchical.build(hierarchical.Config(embedding=50, dim=24), task.spec)
     train(task, model, epochs=4, lr=6e-3)

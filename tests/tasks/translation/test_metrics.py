@@ -112,12 +112,12 @@ def test_an_untrained_model_has_a_high_error_rate(task, true_links):
 def test_attention_to_the_true_words_has_no_error(task, true_links, monkeypatch):
     remaining = iter(true_links)
 
-    def predict_links(model, pairs, vocabularies, special_tokens):
+    def predict_links(model, pairs, source, vocabularies, special_tokens):
         batch = [next(remaining) for _ in pairs]
         first_sources = [{t: min(s for s, target in links if target == t) for _, t in links} for links in batch]
         return {"cross_attn": [frozenset((s, t) for t, s in sources.items()) for sources in first_sources]}
 
-    monkeypatch.setattr(metrics, "_predict_links", predict_links)
+    monkeypatch.setattr(metrics, "predict_links", predict_links)
     assert error_rates(task, build(task, bahdanau), true_links, count=50) == {"cross_attn": 0.0}
 
 

@@ -333,7 +333,7 @@ def test_a_corpus_beyond_the_memory_limit_is_mapped_with_the_same_batches(copy_t
 
 
 def test_the_targets_of_similar_pairs_follow_the_source(tmp_path):
-    config = replace(SMALL, joint=True, memory=2, max_length=60)
+    config = replace(SMALL, joint=True, similar_pairs=2, max_length=60)
     task = translation.build(config)
     task.save(tmp_path)
     eos, loaded = task.special_tokens.eos, translation.load(config, tmp_path)
@@ -353,8 +353,8 @@ def test_the_targets_of_similar_pairs_follow_the_source(tmp_path):
 
 
 def test_a_memory_needs_one_vocabulary():
-    with pytest.raises(ConfigError, match=r"memory=1 appends target texts to the sources; set data\.joint=true"):
-        Config(memory=1)
+    with pytest.raises(ConfigError, match=r"similar_pairs=1 appends target texts to the sources; set data\.joint=true"):
+        Config(similar_pairs=1)
 
 
 def test_alignments_follow_the_translation(task):

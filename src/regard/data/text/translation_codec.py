@@ -90,6 +90,6 @@ class TranslationCodec:
 
 def load(data: Mapping[str, Any], folder: Path) -> TranslationCodec:
     """[data] section of a recipe and the run folder -> the codec; a source with a translation memory has none."""
-    if data.get("memory"):
-        raise ConfigError("data.memory: a source with a translation memory is encoded by the task")
+    if data.get("similar_pairs"):
+        raise ConfigError("data.similar_pairs: a source with a translation memory is encoded by the task")
     return TranslationCodec(*load_tokenizers(folder, joint=data["joint"]), data["max_length"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from regard.core.config import check_fields
 from regard.core.errors import ConfigError
@@ -21,22 +21,33 @@ MAX_NGRAM = 4
 
 
 @dataclass(frozen=True)
-class Config(sample.Config):
-    """Samples of the model; the default temperature is that of its distribution."""
+class Config:
+    """Settings of the samples, and the number of hypotheses."""
 
+    temperature: float = 1.0  # divides log probabilities; 1: the distribution of the model
+    top_k: int = 0  # sample from the k most likely tokens; 0: all
+    top_p: float = 1.0  # sample from the most likely tokens with this share of the probability
     num_samples: int = 16  # samples per input, which are candidates and references
     nbest: int = 1  # hypotheses returned, highest expected utility first
+    seed: int = 1  # seed of the random numbers
+    min_length: int = 0  # minimum number of tokens before EOS
+    no_repeat_ngram_size: int = 0  # n-grams of this size do not occur twice; 0: no restriction
+    suppress_tokens: tuple[int, ...] = ()  # ids of tokens that are never generated
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        self.sampling()  # checks the settings of the samples
         check_fields(self, at_least_1=("nbest",))
         if self.nbest > self.num_samples:
             raise ConfigError(f"nbest={self.nbest} must be at most num_samples={self.num_samples}")
 
+    def sampling(self) -> sample.Config:
+        """Return the settings of the samples."""
+        return sample.Config(**{field.name: getattr(self, field.name) for field in fields(sample.Config)})
+
 
 def build(config: Config) -> StrategySpec:
     """Return the `nbest` samples with the highest expected utility, which is their rank score."""
-    return replace(sample.build(config), rerank=lambda samples: rank_by_utility(samples)[: config.nbest])
+    return replace(sample.build(config.sampling()), rerank=lambda samples: rank_by_utility(samples)[: config.nbest])
 
 
 def rank_by_utility(samples: Sequence[Hypothesis]) -> list[Hypothesis]:

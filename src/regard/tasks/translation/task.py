@@ -80,7 +80,7 @@ class Config:
     max_batch_tokens: int = 4096  # padded tokens in a batch, on its larger side
     max_length: int = 256  # maximum tokens of a sentence, end token included; longer pairs are left out and counted
     smoothing: float = 0.1  # label smoothing: share of the probability that is spread over all tokens
-    memory: int = 0  # similar training pairs whose targets follow each source; the run stores the training pairs
+    similar_pairs: int = 0  # similar training pairs whose targets follow each source; the run stores the training pairs
     max_memory_mb: int = 256  # training text up to this size is encoded in memory; more is mapped from the cache folder
     seed: int = 1  # of generated splits and of the built-in data
 
@@ -88,11 +88,13 @@ class Config:
         check_fields(
             self,
             at_least_1=("pairs", "vocab_size", "min_frequency", "max_batch_tokens", "max_length"),
-            at_least_0=("memory",),
+            at_least_0=("similar_pairs",),
             probability=("smoothing",),
         )
-        if self.memory and not self.joint:
-            raise ConfigError(f"memory={self.memory} appends target texts to the sources; set data.joint=true")
+        if self.similar_pairs and not self.joint:
+            raise ConfigError(
+                f"similar_pairs={self.similar_pairs} appends target texts to the sources; set data.joint=true"
+            )
         if self.source == self.target:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
 
@@ -206,7 +208,7 @@ class Translation(Task):
     def _memory_rows(self, texts: Sequence[str], *, exclude_same: bool = False) -> list[list[list[int]]]:
         """Texts -> the tokens of the targets of the most similar training pairs of each."""
         assert self.memory is not None
-        similar = self.memory.targets(texts, count=self.config.memory, exclude_same=exclude_same)
+        similar = self.memory.targets(texts, count=self.config.similar_pairs, exclude_same=exclude_same)
         flat = iter(self.vocabularies.target.encode([target for targets in similar for target in targets]))
         return [[next(flat) for _ in targets] for targets in similar]
 
@@ -454,7 +456,7 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     vocabularies = TokenizerPair(tokenizers[0], tokenizers[-1])
     check_length_limit(pairs["valid"], vocabularies, max_length=config.max_length)
     examples = example_sources(pairs["valid"], vocabularies.source, max_length=config.max_length)
-    memory = TranslationMemory(list(pairs["train"])) if config.memory else None
+    memory = TranslationMemory(list(pairs["train"])) if config.similar_pairs else None
     return Translation(
         config, vocabularies, examples=examples[:NUM_EXAMPLES], comparison_inputs=examples, memory=memory
     )
@@ -467,7 +469,7 @@ def load(config: Config, folder: Path) -> Translation:
         TokenizerPair(*translation_codec.load_tokenizers(folder, joint=config.joint)),
         examples=text_corpus.read_examples(folder),
         comparison_inputs=text_corpus.read_examples(folder, "probes.json"),
-        memory=translation_memory.load(folder) if config.memory else None,
+        memory=translation_memory.load(folder) if config.similar_pairs else None,
     )
 
 
