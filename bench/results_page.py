@@ -196,7 +196,7 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
         if task not in ("translation", "music"):
             parts += [TITLES.get(task, f"## {task.replace('_', ' ').capitalize()}\n"), held_out(figures, task)]
             parts += [text for text in [baselines(stored(BASELINES), task)] if text]
-        if task == "images":
+        if task == "image_generation":
             parts += images_page.sections()
     if all(record["task"] != "captioning" for record in figures.values()):
         parts.append(TITLES["captioning"] + "\n" + NO_CAPTIONS)
@@ -264,7 +264,7 @@ tutorial style: the same weights, one image per caption, beam search image by im
 policy gradient of hard attention.
 """
 TITLES = {
-    "images": """## Images
+    "image_generation": """## Images
 
 Bits per dimension and nats per image, and the bits of a histogram of the training levels. A dimension is one channel of
 a pixel with the levels of the recipe: 17 for digits, 2 if binarized, else 256. For upscaling: PSNR and SSIM of the most
