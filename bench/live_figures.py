@@ -84,7 +84,7 @@ FIGURES |= {
         text="The film lasts 62 [MASK]. It is [MASK] an old sailor.",
     ),
 }
-SHIPPED = {"soft": "captioning"}  # shipped runs that describe the same image; hard attention follows when its run ships
+SHIPPED = {"soft": "captioning", "hard": "captioning-hard"}  # shipped runs that describe the same image
 MAX_SCENES = 60  # among which one is searched that all of them describe correctly
 COMPARED = {"lineage": ("bahdanau", "luong", "transformer")}
 
