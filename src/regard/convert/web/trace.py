@@ -1,7 +1,7 @@
 """Programs of a model for the browser: a graph of tensor operations for inputs of any length, with constants.
 
 A program is traced once with symbolic sizes, so that the model's own code defines it. Attention and recurrent networks
-remain single operations (leaves.py): the page records attention maps and applies interventions there.
+remain single operations (atomic_layers.py): the page records attention maps and applies interventions there.
 
 A program is JSON. `nodes` is a list of `[operation, arguments, keyword arguments]`; an argument `{"n": i}` is the
 result of node i, and `{"c": name}` a constant. The first nodes are the inputs.
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from regard.convert.web.leaves import traceable_leaves
+from regard.convert.web.atomic_layers import with_atomic_layers
 
 Function = Callable[..., Sequence[Tensor]]
 SYMBOLIC = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.mod: "%",
@@ -44,7 +44,7 @@ class Constants:
 def trace(model: nn.Module, function: Function, inputs: Sequence[Tensor], constants: Constants) -> dict[str, Any]:
     """Function of tensors, and example inputs -> its program. Sizes of the inputs above 1 are symbolic."""
     with (
-        traceable_leaves(model),
+        with_atomic_layers(model),
         torch.no_grad(),
         patch.object(torch.compiler, "_is_compiling_flag", new=True),
         patch.object(torch.compiler, "_is_exporting_flag", new=True),

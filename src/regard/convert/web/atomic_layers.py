@@ -49,7 +49,7 @@ LIBRARY.impl("attend", _attend, "Meta")
 LIBRARY.impl("rnn", _rnn, "Meta")
 
 
-class AttendLeaf:
+class AtomicAttend:
     """Forward pass of an `Attend` as one operation after the scores."""
 
     def __init__(self, name: str, attend: Attend) -> None:
@@ -64,18 +64,18 @@ class AttendLeaf:
         return output
 
 
-class EncoderLeaf:
+class AtomicEncoder:
     """Forward pass of a `RecurrentEncoder` over one unpadded sequence per row."""
 
     def __init__(self, net: nn.RNNBase) -> None:
-        self.run = RecurrentLeaf(net)
+        self.run = AtomicRecurrent(net)
 
     def __call__(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, RNNState]:
         out, after = self.run(x)
         return out, from_torch(after)
 
 
-class RecurrentLeaf:
+class AtomicRecurrent:
     """Forward pass of a recurrent network of PyTorch over unpadded sequences."""
 
     def __init__(self, net: nn.RNNBase) -> None:
@@ -96,14 +96,14 @@ class RecurrentLeaf:
 
 
 @contextmanager
-def traceable_leaves(model: nn.Module) -> Iterator[None]:
-    """Replace the forward passes of the leaves inside the block."""
+def with_atomic_layers(model: nn.Module) -> Iterator[None]:
+    """Replace the forward passes of these layers inside the block."""
     with ExitStack() as stack:
         for name, attend in attention_modules(model).items():
-            stack.enter_context(patch.object(attend, "forward", AttendLeaf(name, attend)))
+            stack.enter_context(patch.object(attend, "forward", AtomicAttend(name, attend)))
         for module in model.modules():
             if isinstance(module, RecurrentEncoder):
-                stack.enter_context(patch.object(module, "forward", EncoderLeaf(module.net)))
+                stack.enter_context(patch.object(module, "forward", AtomicEncoder(module.net)))
             if isinstance(module, nn.RNNBase):
-                stack.enter_context(patch.object(module, "forward", RecurrentLeaf(module)))
+                stack.enter_context(patch.object(module, "forward", AtomicRecurrent(module)))
         yield
