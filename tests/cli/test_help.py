@@ -75,6 +75,14 @@ def test_sections_of_a_run(tmp_path):
     assert help.run_sections(["nothing", "here"]) == []
 
 
+def test_a_verb_that_sets_an_option_lists_neither_options_nor_decoding(tmp_path):
+    (section,) = help.verb_sections("score")
+    assert section == help.Section("score with a run of language has no options.")
+    (tmp_path / "config.json").write_text(json.dumps({"task": "language", "decoding": {"name": "sample"}}))
+    assert help.run_sections([str(tmp_path)], "score") == [section]
+    assert [len(part.rows) > 0 for part in help.run_sections([str(tmp_path)], "generate")] == [True, True]
+
+
 def test_sections_of_a_verb():
     (section,) = help.verb_sections("translate")
     assert section == help.options_section("translation")

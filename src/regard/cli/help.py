@@ -75,11 +75,18 @@ def of_file(path: Path, name: str) -> Section:
     return _section(path, f"{name}: {summary(path)}")
 
 
-def options_section(task: str) -> Section:
-    """Return the request options of a task."""
+def options_section(task: str, verb: str = "") -> Section:
+    """Return the request options of a task for a verb."""
+    if _sets_options(task, verb):
+        return Section(f"{verb} with a run of {task} has no options.")
     rows = tuple(of_class(source_path("regard.tasks", task), "Options"))
     title = f"Options of {task}, as key=value or --key value:" if rows else f"{task} has no options."
     return Section(title, rows)
+
+
+def _sets_options(task: str, verb: str) -> bool:
+    """Return True for a verb that sets an option itself, such as score: it reads no other option and no decoding."""
+    return verb in (read_constant(source_path("regard.tasks", task), "VERB_OPTIONS") or {})
 
 
 def of_decoding(name: str) -> Section:
@@ -87,9 +94,13 @@ def of_decoding(name: str) -> Section:
     return _section(source_path("regard.decoding.strategies", name), f"Decoding, {name}.", prefix="decoding.")
 
 
-def run_sections(args: Sequence[str]) -> list[Section]:
-    """Return the options of the run among the arguments; empty if there is none."""
-    return _of_run(args, lambda task: [options_section(task)])
+def run_sections(args: Sequence[str], verb: str = "") -> list[Section]:
+    """Return the options of the run among the arguments for a verb; empty if there is no run."""
+
+    def sections_of(task: str, decoding: list[Section]) -> list[Section]:
+        return [options_section(task, verb), *([] if _sets_options(task, verb) else decoding)]
+
+    return _of_run(args, sections_of)
 
 
 def evaluation_sections(args: Sequence[str]) -> list[Section]:
@@ -102,20 +113,20 @@ def evaluation_sections(args: Sequence[str]) -> list[Section]:
         qualified = tuple((f"data.{row[0]}" if row[0] in locations else row[0], *row[1:]) for row in rows)
         return [Section(f"Evaluation options of {task}, as key=value or --key value:", qualified)] if qualified else []
 
-    return _of_run(args, evaluation_of) or [
+    return _of_run(args, lambda task, decoding: [*evaluation_of(task), *decoding]) or [
         section for task in registered_names("regard.tasks") for section in evaluation_of(task)
     ]
 
 
-def _of_run(args: Sequence[str], sections_of: Callable[[str], list[Section]]) -> list[Section]:
-    """Return sections for the task and the decoding strategy of the run among the arguments."""
+def _of_run(args: Sequence[str], sections_of: Callable[[str, list[Section]], list[Section]]) -> list[Section]:
+    """Return sections for the task and the sections of the decoding strategy of the run among the arguments."""
     try:
         path = next(path for path in (Path(arg) / "config.json" for arg in args) if path.is_file())
         table = json.loads(path.read_text(encoding="utf-8"))
         decoding = table.get("decoding")
         if trust.external_modules(path.parent) and not ("--trust" in args or trust.is_trusted(path.parent)):
             return []  # to locate a module, Python imports its parent package
-        return [*sections_of(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
+        return sections_of(table["task"], [of_decoding(decoding["name"])] if decoding else [])
     except (StopIteration, OSError, ValueError, LookupError, TypeError, AttributeError, RegardError):
         return []
 
@@ -124,7 +135,7 @@ def verb_sections(verb: str) -> list[Section]:
     """Return the options of every built-in task with this verb."""
     files = {task: source_path("regard.tasks", task) for task in registered_names("regard.tasks")}
     verbs = {task: (read_constant(path, "VERB"), *(read_constant(path, "VERBS") or ())) for task, path in files.items()}
-    return [options_section(task) for task in files if verb in verbs[task]]
+    return [options_section(task, verb) for task in files if verb in verbs[task]]
 
 
 def task_sections(task: str, model: str | None = None) -> list[Section]:

@@ -70,7 +70,8 @@ class PredictCommand(SettingsCommand):
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
         """Return the options of the task of the run, or of all tasks with this verb."""
-        return help.run_sections(args) or help.verb_sections(self.name or "")
+        verb = self.name or ""
+        return help.run_sections(args, verb) or help.verb_sections(verb)
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
         return {row[0] for section in self.sections(args) for row in section.rows if row[2] == "bool"}

@@ -17,10 +17,12 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.config import check_fields
+from regard.core.data_specs import DocumentSpec
 from regard.core.errors import ConfigError
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
+from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
 from regard.layers.multihead import HeadDims, MultiHeadAttention
@@ -61,6 +63,18 @@ class Config:
 
 
 TINY_CONFIG = Config(embedding=8, dim=6, attention_dim=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
+
+
+def build_embedding(config: Config, sizes: DocumentSpec) -> WordDropoutEmbedding:
+    """Return the word embedding of a document model."""
+    return WordDropoutEmbedding(
+        sizes.vocab_size,
+        config.embedding,
+        special_tokens=sizes.special_tokens,
+        dropout=config.dropout,
+        word_dropout=config.word_dropout,
+        ngrams=config.ngrams,
+    )
 
 
 class PackedFeatures(NamedTuple):

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from regard.core.data_specs import DocumentSpec
 from regard.layers.document_batch import SentenceBatch, concat_sentences
-from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.readout import make_readout
-from regard.models._hierarchical_encoder import TINY_CONFIG, Config, HierarchyLevel, pack
+from regard.models._hierarchical_encoder import TINY_CONFIG, Config, HierarchyLevel, build_embedding, pack
 
 PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
 TINY = TINY_CONFIG
@@ -25,14 +24,7 @@ class FlatAttention(nn.Module):
 
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
-        self.embedding = WordDropoutEmbedding(
-            sizes.vocab_size,
-            config.embedding,
-            special_tokens=sizes.special_tokens,
-            dropout=config.dropout,
-            word_dropout=config.word_dropout,
-            ngrams=config.ngrams,
-        )
+        self.embedding = build_embedding(config, sizes)
         self.words = HierarchyLevel(
             config.embedding, config, encoder=config.encoder, max_length=sizes.max_length, axis="document"
         )

@@ -42,7 +42,7 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.unknown_words import find_unknown_words
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
-from regard.tasks._shared.vectors import vector_prediction
+from regard.tasks._shared.text_vectors import vector_prediction
 from regard.tasks.classification import baselines, calibration, inspect, metrics
 from regard.tasks.classification.baselines import LabelledTexts
 from regard.tasks.classification.inspect import ClassifiedDocument, DocumentModel

@@ -31,7 +31,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks._shared.tokens import token_name
-from regard.tasks.language import inspect, kneser_ney, reading
+from regard.tasks.language import inspect, kneser_ney, scoring
 from regard.tasks.language.generate import (
     Continuation,
     TokenIds,
@@ -205,7 +205,7 @@ class Language(Task):
     ) -> list[list[Prediction]]:
         """Texts -> `options.n` texts that begin with each of them, most likely first; or their scores or vectors."""
         if options.score or options.embed:
-            read = reading.score_texts if options.score else reading.embed_texts
+            read = scoring.score_texts if options.score else scoring.embed_texts
             with eval_mode(model) as device:
                 return [[prediction] for prediction in read(model, inputs, self.tokenizer, self.spec, device)]
         prompts = [self._prompt(text, options) for text in inputs]

@@ -1,4 +1,4 @@
-"""Reading texts with a language model: the log probability of every token, and a vector of the text."""
+"""Score texts with a language model: the log probability of every token; and a vector of each text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.core.task import Prediction
 from regard.data.text.token_stream import evaluation_windows
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.unknown_words import find_unknown_words
-from regard.tasks._shared.vectors import vector_prediction
+from regard.tasks._shared.text_vectors import vector_prediction
 from regard.tasks.language.generate import empty_source, start_tokens, token_nats
 
 
