@@ -113,7 +113,6 @@ def verdict(figures: Figures) -> ClaimResult:
     details = "; ".join(
         f"{kind} {nats[TRAINED][kind]:.3f} and {nats[TWICE][kind]:.3f} ({increase[kind]:+.3f})" for kind in VARIANTS
     )
-    trained, twice = by_length
     absolute = [kind for kind in VARIANTS if kind != "relative"]
     conditions = {
         "at both lengths every seed of relative positions has fewer nats than every seed of the others": all(
@@ -121,11 +120,11 @@ def verdict(figures: Figures) -> ClaimResult:
         ),
         "relative positions have the smallest increase": min(increase, key=lambda kind: increase[kind]) == "relative",
     }
-    best = min(absolute, key=lambda kind: nats[TWICE][kind])
-    effects = [
-        difference(f"nats per note at the {name}, relative minus {best}", values["relative"], values[best], form="+.3f")
-        for name, values in zip(LENGTHS, (trained, twice), strict=True)
-    ]
+    effects = []
+    for name, values in zip(LENGTHS, by_length, strict=True):
+        best = min(absolute, key=nats[name].__getitem__)
+        title = f"nats per note at {name}, relative minus the best absolute ({best.removeprefix('absolute, ')})"
+        effects.append(difference(title, values["relative"], values[best], form="+.3f"))
     return decide(
         f"Nats per note in windows of {CROP} tokens, as in training, and of {2 * CROP}: {details}."
         f" {describe_seeds(figures)}.",
