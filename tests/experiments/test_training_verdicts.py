@@ -150,7 +150,7 @@ CASES = {  # figures that support the claim; and a cell, a figure and a value th
     "scores": (
         lambda: rows(["additive", "concat", "cosine", "dot", "general", "scaled_dot"], **{
             "BLEU": 30.0, "loss": 1.0, "parameters of the score": 10,
-            "milliseconds per step": dict.fromkeys(["cosine", "dot", "general", "scaled_dot"], 9)
+            "milliseconds of the attention": dict.fromkeys(["cosine", "dot", "general", "scaled_dot"], 9)
             | dict.fromkeys(["additive", "concat"], 20),
         }),
         ("dot, seed 1", "BLEU", 3.0),
