@@ -43,7 +43,8 @@ LEARNING_RATES = (0.001, 0.003, 0.01)  # each variant is trained with its best o
 PILOT_FRACTION = 0.25  # of the steps, to choose the learning rate
 CURVE = "validation loss"
 RESOLUTION = 0.02  # nats; smaller differences do not matter
-DEPTHS = (2, 6, 12)
+DEPTHS, MORE_DEPTHS = (2, 12), (2, 6, 12)  # of a quick and of a longer measurement
+SHALLOW_FACTOR = 2  # shallow stacks improve for longer, so that they get twice as many steps
 NATS, SIMILARITY = "nats per token", "similarity of positions at initialization"
 RATE = "learning rate"
 Wrapper = Literal["both", "no residual", "no norm", "neither"]
@@ -106,12 +107,16 @@ def _build_wrapper(kind: Wrapper, default: PreNorm) -> nn.Module:
 def cells(effort: float) -> list[Cell]:
     """Return each variant at each depth."""
     steps, seeds = budget(effort, STEPS)
-    depths = DEPTHS if effort >= 1 else DEPTHS[:2]
+    depths = MORE_DEPTHS if effort >= 4 else DEPTHS
     return [
         cell
         for kind in VARIANTS
         for depth in depths
-        for cell in cells_per_seed(f"{kind}, {depth} layers", seeds, partial(_measure, kind, depth, effort, steps))
+        for cell in cells_per_seed(
+            f"{kind}, {depth} layers",
+            seeds,
+            partial(_measure, kind, depth, effort, SHALLOW_FACTOR * steps if depth == min(depths) else steps),
+        )
     ]
 
 
