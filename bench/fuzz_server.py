@@ -24,7 +24,7 @@ from pathlib import Path
 
 from fuzz_cases.served import HERE, Maker
 from page_sections import put
-from serve import memory, processes, used
+from serve import cpu_seconds_of, memory, processes
 
 from regard.core import config as configs
 from regard.core.registry import find, registered_names
@@ -193,9 +193,9 @@ def main() -> None:
                 kind, content = maker.make(args.one)
                 print(kind, content[:3000], asyncio.run(send((HERE, port), content))[:3000], sep="\n")
                 return print(log.read_text())
-            started_at, before = time.monotonic(), used(server.pid)
+            started_at, before = time.monotonic(), cpu_seconds_of(server.pid)
             results = asyncio.run(attack(maker, args.requests, server.pid))
-            seconds, cpu = time.monotonic() - started_at, used(server.pid) - before
+            seconds, cpu = time.monotonic() - started_at, cpu_seconds_of(server.pid) - before
         finally:
             server.terminate()
             code = server.wait(60)

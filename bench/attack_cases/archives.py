@@ -13,7 +13,7 @@ from typing import Any
 
 from attack_cases.outcome import Outcome
 from regard.core.errors import RegardError
-from regard.data.checks.detect_layout import check as check_data
+from regard.data.checks.report import examine
 from regard.data.files import archives, text_files
 from regard.data.images.listing import list_images
 from regard.data.text import plain_text
@@ -67,7 +67,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "images": _read_images,
     "plain text": _read_plain,
     "lines": _read_lines,
-    "data check": check_data,
+    "data check": examine,
 }
 
 
