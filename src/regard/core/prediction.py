@@ -40,10 +40,10 @@ class Prediction:
         return plain | ({"remarks": list(self.remarks)} if self.remarks else {})
 
     def with_unknown_tokens(self, words: Sequence[str]) -> Prediction:
-        """Return the prediction with the input words that the training data did not contain, and a remark on them."""
+        """Return the prediction with the input words that are not in the vocabulary, and a remark on them."""
         if not words:
             return self
-        remark = f"not in the training data, or very rare: {', '.join(words)}"
+        remark = f"not in the vocabulary, or spelled out in characters: {', '.join(words)}"
         data = {**self.data, "unknown_tokens": list(words)}
         return replace(self, remarks=(*self.remarks, remark), data=data)
 

@@ -2,7 +2,11 @@
 
 import json
 
+import pytest
+
+from regard.core.errors import RegardError
 from regard.data.checks import report
+from regard.data.checks.detect_layout import LAYOUTS
 
 
 def test_a_folder_of_several_tables_says_so(tmp_path):
@@ -66,3 +70,34 @@ def test_cells_that_look_quoted_are_a_warning(tmp_path):
     assert [str(finding) for finding in report.examine(path).findings] == [
         f"{path}:2: warning: a cell looks quoted, but quotation marks are read as text; other cells are not quoted"
     ]
+
+
+ODD_FILES = {
+    "empty": "",
+    "blank lines": "\n \r\n\n",
+    "byte order mark": "\ufeff",
+    "header of pairs": "en,ko\n",
+    "header of documents": "text,label\r\n",
+    "header of ratings": "user;item;rating;time\n",
+    "one row": "text,label\nGood,pos\n",
+    "one cell": "x",
+    "equal names": "text,text,label\n" + "a film,b film,x\nc film,d film,y\n" * 20,
+    "ragged rows": "en,ko\na\nb,c,d\n\n,,,\n",
+    "JSON of another kind": "[1, 2]\nnull\n3\n",
+    "JSON without texts": '{"a": 1}\n{}\n{"en": null, "ko": []}\n',
+    "JSON with another translation": '{"translation": 3}\n{"translation": {"en": "a"}}\n',
+    "no words": '"\n\t\t\n;;;\n',
+}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "txt"])
+@pytest.mark.parametrize("content", ODD_FILES.values(), ids=ODD_FILES)
+def test_every_odd_file_has_a_report_or_an_error_of_one_line(tmp_path, content, suffix):
+    path = tmp_path / f"odd file.{suffix}"
+    path.write_bytes(content.encode())
+    for layout in ("auto", *LAYOUTS):
+        try:
+            messages = [str(finding) for finding in report.examine(path, layout).findings]
+        except RegardError as error:
+            messages = [str(error)]
+        assert all("\n" not in message for message in messages), layout

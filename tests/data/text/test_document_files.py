@@ -122,6 +122,11 @@ def test_an_archive_by_class_with_a_fixed_fold(tmp_path):
             '{"text": "x", "label": ["a"]}',
             r"which is not a label; set data\.separator if documents have several",
         ),
+        (
+            "a.csv",
+            "text,Text,label\na,b,x\n",
+            r"a\.csv: 2 columns are named 'text'; rename all but one, or delete them$",
+        ),
         ("a.xml", "x", r"a\.xml: unknown file type; expected \.tsv, \.csv, \.xlsx or \.jsonl"),
     ],
 )

@@ -349,6 +349,18 @@ def test_only_blank_lines_are_an_error(tmp_path):
         read_train(tmp_path / "x.tsv")
 
 
+def test_a_column_whose_name_occurs_twice_is_an_error(tmp_path):
+    (tmp_path / "x.csv").write_text("en,ko,ko\na,b,c\n")
+    with pytest.raises(DataError, match=r"x\.csv: 2 columns are named 'ko'; rename all but one, or delete them$"):
+        read_train(tmp_path / "x.csv")
+
+
+def test_a_header_with_equal_names_is_no_pair(tmp_path):
+    (tmp_path / "x.csv").write_text("text,text,label\na film,b film,x\n" * 3)
+    with pytest.raises(DataError, match=r"is its first line, 'text', 'text', 'label', a header\?"):
+        read_train(tmp_path / "x.csv")
+
+
 IDS = [("0", "a cat", "고양이"), ("1", "a dog", "개"), ("2", "a cow", "소")]
 ID_COLUMN_ERROR = (
     r"x\.tsv: which of its 3 columns are en and ko\? There is no header, and column 1 holds only numbers or ids "

@@ -43,5 +43,5 @@ def test_a_prediction_names_unknown_tokens_in_a_remark_and_in_json():
         "ranking_score": None,
         "entities": [],
         "unknown_tokens": ["zzz", "qqq"],
-        "remarks": ["first", "not in the training data, or very rare: zzz, qqq"],
+        "remarks": ["first", "not in the vocabulary, or spelled out in characters: zzz, qqq"],
     }

@@ -116,7 +116,7 @@ def test_the_prompt_is_returned_unchanged(task, model):
     ((answer,),) = task.predict(model, ["THE cat 🎬"], Options(tokens=4, n=1), SAMPLE)
     assert answer.text.startswith("THE cat 🎬")
     assert answer.data["unknown_tokens"] == ["THE", "🎬"]
-    assert answer.remarks == ("not in the training data, or very rare: THE, 🎬",)
+    assert answer.remarks == ("not in the vocabulary, or spelled out in characters: THE, 🎬",)
 
 
 def test_a_strategy_without_the_settings_is_replaced_by_sampling(task, model):

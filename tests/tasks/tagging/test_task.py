@@ -188,7 +188,7 @@ def test_words_that_training_did_not_have_are_named():
     model = tagger.build(tagger.TINY, task.spec).eval()
     ((prediction,),) = task.predict(model, ["Qwertz met Anna in Paris."], Options(), None)
     assert prediction.data["unknown_tokens"] == ["Qwertz"]
-    assert prediction.remarks == ("not in the training data, or very rare: Qwertz",)
+    assert prediction.remarks == ("not in the vocabulary, or spelled out in characters: Qwertz",)
 
 
 @pytest.mark.parametrize("output", ["crf", "softmax"])

@@ -66,7 +66,9 @@ def describe(path: Path, layout: Layout | None = None) -> list[str]:
     layout = layout or guess_layout(path)
     splits = document_files.read(path, layout)
     train = splits.get("train") or next(iter(splits.values()))
-    first = next(iter(train))
+    first = next(iter(train), None)
+    if first is None:
+        return []
     text = " ".join(first.text.split())
     excerpt = text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 2]} …"
     lines = [f"first document: {excerpt} -> {', '.join(first.labels) or 'no label'}"]
@@ -91,7 +93,8 @@ def guess_layout(path: Path) -> Layout:
         path = next(iter(files.values()))[0]
     if archives.is_archive(path) or examples.strip_compression(path).suffix == ".jsonl":
         return Layout()
-    records = [record.cells for record in islice(tables.read_records(path), document_files.SNIFF_RECORDS)]
+    head = tables.take_head(tables.read_records(path), document_files.SNIFF_RECORDS, path)
+    records = [record.cells for record in head]
     try:
         document_files.find_columns(records[0], records[1:], Layout(), path)
         return Layout()

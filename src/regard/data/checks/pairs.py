@@ -109,17 +109,17 @@ def describe(path: Path, languages: Languages | None = None) -> list[str]:
 def _column_lines(file: Path, languages: Languages) -> list[str]:
     """Return a line with the columns of source and target, if a header names them."""
     if strip_compression(file).suffix == ".jsonl":
-        record: Any = next((record for _, record in tables.read_jsonl(file)), {})
-        texts = record.get("translation", record)
+        texts = _texts_of_first_record(file)
         names = pair_files.record_keys(texts, languages)
         if not set(names) <= set(texts):
             return []
     else:
-        head = [record.cells for record in islice(tables.read_records(file), pair_files.SNIFF_RECORDS + 1)]
-        columns = pair_files.find_columns(head[0], head[1:], languages, file)
+        head = tables.take_head(tables.read_records(file), pair_files.SNIFF_RECORDS + 1, file)
+        top = head[0].cells
+        columns = pair_files.find_columns(top, [record.cells for record in head[1:]], languages, file)
         if not columns.header:
             return []
-        names = head[0][columns.source].strip(), head[0][columns.target].strip()
+        names = top[columns.source].strip(), top[columns.target].strip()
     return [f"columns: {names[0]} -> {names[1]}"]
 
 
@@ -174,9 +174,14 @@ def _column_names(file: Path) -> list[str]:
     """Return the first record of a table, which may contain column names; for JSONL the keys of the texts."""
     if strip_compression(file).suffix != ".jsonl":
         return next((record.cells for record in tables.read_records(file)), [])
+    return [name for name, value in _texts_of_first_record(file).items() if isinstance(value, str)]
+
+
+def _texts_of_first_record(file: Path) -> dict[str, Any]:
+    """Return the first object of a JSONL file, or the one under its key "translation"; {} if it is not an object."""
     record: Any = next((record for _, record in tables.read_jsonl(file)), {})
     inner = record.get("translation", record) if isinstance(record, dict) else {}
-    return [name for name, value in inner.items() if isinstance(value, str)] if isinstance(inner, dict) else []
+    return inner if isinstance(inner, dict) else {}
 
 
 def _read_aligned(group: Group, findings: list[Finding]) -> Iterator[Row]:

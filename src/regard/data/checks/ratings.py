@@ -78,6 +78,8 @@ def _is_rating_table(path: Path) -> bool:
         records = tables.read_head(path, SNIFF_RECORDS)
     except (DataError, UnicodeError):
         return False
+    if not records:
+        return False
     complete = [cells for cells in records if len(cells) == len(records[0])]
     columns = list(zip(*complete[1:], strict=True))
     are_times = [parse_timestamp(column[0]) is not None and tables.are_timestamps(column) for column in columns]

@@ -58,7 +58,9 @@ def describe(path: Path) -> list[str]:
     """Return lines with the number of sentences and files, and the first sentence with its entities."""
     splits = tagged_files.read(path)
     train = splits.get("train") or next(iter(splits.values()))
-    first = next(iter(train))
+    first = next(iter(train), None)
+    if first is None:
+        return []
     entities = [f"{first.text[start:stop]} ({kind})" for start, stop, kind in tagged_files.entity_spans(first)]
     lines = [f"first sentence: {first.text[:100]} -> {', '.join(entities) or 'no entity'}"]
     if any("joined" in remark for remark in train.remarks):

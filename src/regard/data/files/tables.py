@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -48,6 +48,25 @@ def read_records(path: Path) -> Iterator[Record]:
     for line_number, line in enumerate(read_lines(path), start=1):
         if line.strip(" "):
             yield Record(line_number, line.split("\t"))
+
+
+def take_head(records: Iterator[Record], count: int, path: Path) -> list[Record]:
+    """Take the first records of a table, at least one; a table without a record is an error."""
+    head = list(islice(records, count))
+    if not head:
+        raise DataError(f"{path}: contains only blank lines")
+    return head
+
+
+def check_unique(top: Sequence[str], indices: Iterable[int], path: Path) -> None:
+    """Refuse a header in which a column that is read has the name of another column."""
+    names = [cell.strip().casefold() for cell in top]
+    for index in indices:
+        if index < len(names) and names[index] and names.count(names[index]) > 1:
+            raise DataError(
+                f"{path}: {names.count(names[index])} columns are named {top[index].strip()!r}; rename all but one, or "
+                "delete them"
+            )
 
 
 def is_spreadsheet(path: Path) -> bool:
@@ -164,7 +183,8 @@ def read_jsonl(path: Path) -> Iterator[tuple[str, Any]]:
 def is_likely_header(top: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
     """Return True if the first record looks like column names and unlike the other records."""
     names = [cell.strip() for cell in top]
-    if len(set(names)) < len(names) or not all(map(_is_possible_name, names)):
+    is_pair_of_equal_words = len(names) == 2 and names[0] == names[1]
+    if is_pair_of_equal_words or not all(map(_is_possible_name, names)):
         return False
     if any(name.casefold() in COMMON_COLUMN_NAMES for name in names):
         return True

@@ -106,6 +106,8 @@ def read(path: Path, names: Sequence[str] | ColumnNamer = ()) -> Table:
     if suffix not in (*SEPARATORS, spreadsheets.SUFFIX):
         raise DataError(f"{path}: unknown kind of table; expected {', '.join(SUFFIXES)} (also .gz, .xz)")
     records, encoding = _read_records(path, suffix)
+    if not records:
+        raise DataError(f"{path}: contains only blank lines")
     fixed_names = names(path, [record.cells for record in records[:SNIFF_RECORDS]]) if callable(names) else names
     header = list(fixed_names) or records[0].cells
     if len(set(header)) < len(header):
@@ -266,6 +268,13 @@ def _decode(path: Path, max_bytes: int = -1) -> tuple[str, str]:
         raise DataError(f"{path}: the file is empty")
     if len(raw) == max_bytes and b"\n" in raw:
         raw = raw[: raw.rindex(b"\n") + 1]
+    text, encoding = _decode_bytes(raw)
+    if not text.strip():  # a byte order mark alone
+        raise DataError(f"{path}: the file is empty")
+    return text, encoding
+
+
+def _decode_bytes(raw: bytes) -> tuple[str, str]:
     if raw.startswith(UTF16_BOMS):  # "Unicode text" of Excel
         return raw.decode("utf-16", errors="replace"), "UTF-16"
     try:

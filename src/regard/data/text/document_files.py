@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,6 +116,9 @@ def find_columns(
             )
         return int(layout.label) - 1, int(layout.text) - 1, bool(layout.header)
     label, text = (_column(name, top, records, path) for name in (layout.label, layout.text))
+    tables.check_unique(
+        top, [i for i, name in ((label, layout.label), (text, layout.text)) if not name.isdigit()], path
+    )
     return label, text, True if layout.header is None else layout.header
 
 
@@ -154,9 +157,7 @@ def guess_columns(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
 
 def _from_cells(path: Path, layout: Layout) -> Iterator[Document]:
     stream = tables.read_records(path)
-    head = list(islice(stream, SNIFF_RECORDS))
-    if not head:
-        raise DataError(f"{path}: contains only blank lines")
+    head = tables.take_head(stream, SNIFF_RECORDS, path)
     label, text, header = find_columns(head[0].cells, [record.cells for record in head[1:]], layout, path)
     for line, cells in chain(head[1:] if header else head, stream):
         if len(cells) <= max(label, text):

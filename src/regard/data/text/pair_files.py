@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,9 +94,7 @@ def read_table(path: Path, languages: Languages) -> Pairs:
 
     def read() -> Iterator[Pair]:
         stream = tables.read_records(path)
-        head = list(islice(stream, SNIFF_RECORDS + 1))
-        if not head:
-            raise DataError(f"{path}: contains only blank lines")
+        head = tables.take_head(stream, SNIFF_RECORDS + 1, path)
         columns = find_columns(head[0].cells, [record.cells for record in head[1:]], languages, path)
         last = max(columns.source, columns.target)
         for line, cells in chain(head[1:] if columns.header else head, stream):
@@ -175,6 +173,7 @@ def find_columns(top: Sequence[str], records: Sequence[Sequence[str]], languages
         return PairColumns(source, target, bool(header))
     columns = None if languages.header is False else columns_by_name(top, languages)
     if columns is not None:
+        tables.check_unique(top, columns[:2], path)
         if not _has_codes(top, languages):
             _check_scripts([record for record in records if record], columns, languages, path)
         return columns

@@ -96,7 +96,7 @@ def read_sentences(path: Path, *, file_format: Format = "auto", scheme: Scheme |
 
 def detect_format(path: Path) -> Literal["conll", "klue", "klp"]:
     """File -> its format, detected by the first line."""
-    top = next(iter(read_lines(path)))
+    top = next(iter(read_lines(path)), "")
     if top.startswith("## "):
         return "klue"
     return "klp" if top.startswith(";") else "conll"
