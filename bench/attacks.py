@@ -3,7 +3,7 @@
     python bench/attacks.py --page docs/reliability.md
 
 Each case is a function in bench/attack_cases/. It tries one kind of attack a number of times and returns the number of
-trials and the broken guarantees. --only NAME runs one case.
+trials and the broken guarantees. --only NAME runs one case; the page keeps the rows of the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from attack_cases import archives, commands, processes, servers
 from attack_cases.outcome import Outcome
-from page_sections import put
+from page_sections import put, section, today
 
 CASES: dict[str, Callable[[Path], Outcome]] = {
     "archives: paths out of them, links, bombs": archives.hostile_archives,
@@ -49,23 +49,29 @@ def attempt(case: Callable[[Path], Outcome]) -> Outcome:
             return Outcome(1, [traceback.format_exc()])
 
 
+def merged_table(text: str, rows: dict[str, str]) -> str:
+    """Table of the page and new rows by case -> the table, in the order of the cases; rows of no case are dropped."""
+    old = {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines() if line.startswith("| ")}
+    lines = [(old | rows)[name] for name in CASES if name in old | rows]
+    return "\n".join(["| attack | trials | broken | measured | promise |", "|---|---|---|---|---|", *lines])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[], help="cases whose name contains one of these words")
     parser.add_argument("--page", type=Path, help="write the table between the markers of this page")
     args = parser.parse_args()
-    rows, broken = [], 0
+    rows, broken = dict[str, str](), 0
     for name, case in CASES.items():
         if args.only and not any(word in name for word in args.only):
             continue
         started_at = time.monotonic()
         outcome = attempt(case)
         broken += len(outcome.broken)
-        rows.append(f"| {name} | {outcome.trials:,} | {len(outcome.broken)} | {outcome.note} |")
-        print(rows[-1], f"{time.monotonic() - started_at:.0f} s", *outcome.broken, sep="\n  ", flush=True)
-    text = "\n".join(["| attack | trials | broken | promise |", "|---|---|---|---|", *rows, ""])
+        rows[name] = f"| {name} | {outcome.trials:,} | {len(outcome.broken)} | {today()} | {outcome.note} |"
+        print(rows[name], f"{time.monotonic() - started_at:.0f} s", *outcome.broken, sep="\n  ", flush=True)
     if args.page:
-        put(args.page, "attacks", text)
+        put(args.page, "attacks", merged_table(section(args.page, "attacks"), rows), command="python bench/attacks.py")
     if broken:
         raise SystemExit(f"{broken} promises broken")
 

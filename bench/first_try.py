@@ -373,7 +373,7 @@ def main() -> None:
         if not arguments.settings:
             measure(arguments.data, out, name, attempts=arguments.attempts, minutes=arguments.minutes)
     if arguments.page:
-        put(arguments.page, "first-try", table(out))
+        put(arguments.page, "first-try", table(out), command="python bench/first_try.py DATA OUT")
 
 
 if __name__ == "__main__":
