@@ -43,7 +43,7 @@ class NgramEmbedding(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        rows = torch.stack([self._rows(tokens, pattern, salt) for salt, pattern in enumerate(self.patterns)])
+        rows = hash_ngrams(tokens, self.patterns, self.table.num_embeddings, pad=self.pad)
         features: Tensor = self.dropout(self.table(rows)).sum(dim=0) * self.scale  # (n b t d) -> (b t d)
         return features
 
@@ -52,15 +52,21 @@ class NgramEmbedding(nn.Module):
         before = -min(min(pattern) for pattern in self.patterns)
         return tokens.new_full((len(tokens), before), self.pad)
 
-    def _rows(self, tokens: Tensor, pattern: Pattern, salt: int) -> Tensor:
-        """Return the table row (b t) of the n-gram at each token."""
-        hashed = reduce(
-            lambda state, offset: (state + shift(tokens, offset, self.pad)) * MULTIPLIER + 1,
-            pattern,
-            torch.full_like(tokens, salt),
-        )
-        # The high bits of a multiplicative hash are the well-mixed ones.
-        return (hashed >> 24).remainder(self.table.num_embeddings)
+
+def hash_ngrams(tokens: Tensor, patterns: tuple[Pattern, ...], num_rows: int, *, pad: int) -> Tensor:
+    """Tokens (b t) -> the table row of the n-gram of each pattern at each token (n b t)."""
+    return torch.stack([_hash(tokens, pattern, salt, pad=pad) for salt, pattern in enumerate(patterns)]).remainder(
+        num_rows
+    )
+
+
+def _hash(tokens: Tensor, pattern: Pattern, salt: int, *, pad: int) -> Tensor:
+    hashed = reduce(
+        lambda state, offset: (state + shift(tokens, offset, pad)) * MULTIPLIER + 1,
+        pattern,
+        torch.full_like(tokens, salt),
+    )
+    return hashed >> 24  # the high bits of a multiplicative hash are the well-mixed ones
 
 
 def shift(tokens: Tensor, offset: int, pad: int) -> Tensor:

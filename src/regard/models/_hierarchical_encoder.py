@@ -26,9 +26,11 @@ from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
 from regard.layers.multihead import HeadDims, MultiHeadAttention
+from regard.layers.ngram_votes import NgramVotes
 from regard.layers.norm import PreNorm
 from regard.layers.packed_rnn import BidirectionalRNN, Packing, make_packing
 from regard.layers.pooling import AttentionPooling
+from regard.layers.readout import MultiLabelReadout, Readout, make_readout
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,13 @@ class Config:
     dropout: float = 0.5  # dropout of embeddings and pooled features
     word_dropout: float = 0.1  # probability of replacing a word by UNK in training
     ngrams: int = 0  # rows of the hashed table of word n-grams; 0: no n-gram features
+    votes: int = 0  # rows of the hashed table of naive Bayes n-gram votes; 0: no votes
 
     def __post_init__(self) -> None:
         check_fields(
             self,
             at_least_1=("embedding", "dim", "attention_dim", "layers", "heads"),
-            at_least_0=("ngrams",),
+            at_least_0=("ngrams", "votes"),
             probability=("dropout", "word_dropout"),
         )
         if "blocks" in (self.encoder, self.sentence_encoder) and 2 * self.dim % self.heads:
@@ -75,6 +78,25 @@ def build_embedding(config: Config, sizes: DocumentSpec) -> WordDropoutEmbedding
         word_dropout=config.word_dropout,
         ngrams=config.ngrams,
     )
+
+
+def build_votes(config: Config, sizes: DocumentSpec) -> NgramVotes | None:
+    """Return the n-gram votes of a document model, if it has any."""
+    if not config.votes:
+        return None
+    pad = sizes.special_tokens.pad
+    return NgramVotes(config.votes, sizes.num_labels, multi_label=sizes.multi_label, pad=pad)
+
+
+def build_readout(
+    dim: int, votes: NgramVotes | None, sizes: DocumentSpec
+) -> Readout | MultiLabelReadout:
+    """Return the output layer for features of width `dim`, followed by the votes."""
+    if votes is None:
+        return make_readout(dim, sizes.num_labels, multi_label=sizes.multi_label)
+    readout = make_readout(dim + votes.columns, sizes.num_labels, multi_label=sizes.multi_label)
+    votes.connect(readout)
+    return readout
 
 
 class PackedFeatures(NamedTuple):

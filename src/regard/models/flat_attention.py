@@ -8,19 +8,19 @@ one level as many weights as both levels have.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from regard.core.data_specs import DocumentSpec
 from regard.layers.document_batch import SentenceBatch, concat_sentences
-from regard.layers.readout import make_readout
-from regard.models._hierarchical_encoder import TINY_CONFIG, Config, HierarchyLevel, build_embedding, pack
+from regard.models._hierarchical_encoder import TINY_CONFIG, Config, HierarchyLevel, build_embedding, build_readout, build_votes, pack
 
 PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
 TINY = TINY_CONFIG
 
 
 class FlatAttention(nn.Module):
-    """Documents -> features (b 2·dim), the input of `readout`."""
+    """Documents -> features (b 2·dim) and the n-gram votes, the input of `readout`."""
 
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
@@ -28,12 +28,13 @@ class FlatAttention(nn.Module):
         self.words = HierarchyLevel(
             config.embedding, config, encoder=config.encoder, max_length=sizes.max_length, axis="document"
         )
-        self.readout = make_readout(2 * config.dim, sizes.num_labels, multi_label=sizes.multi_label)
+        self.votes = build_votes(config, sizes)
+        self.readout = build_readout(2 * config.dim, self.votes, sizes)
 
     def forward(self, documents: SentenceBatch) -> Tensor:
         text = concat_sentences(documents)
         document: Tensor = self.words(pack(self.embedding(text.tokens), text.lengths))
-        return document
+        return document if self.votes is None else torch.cat([document, self.votes(documents)], dim=1)
 
 
 def build(config: Config, sizes: DocumentSpec) -> FlatAttention:

@@ -10,19 +10,19 @@ that attention may fall on any of them; with `sentence_encoder = "none"` it fall
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from regard.core.data_specs import DocumentSpec
 from regard.layers.document_batch import SentenceBatch, group_by_document
-from regard.layers.readout import make_readout
-from regard.models._hierarchical_encoder import TINY_CONFIG, Config, HierarchyLevel, build_embedding, pack
+from regard.models._hierarchical_encoder import TINY_CONFIG, Config, HierarchyLevel, build_embedding, build_readout, build_votes, pack
 
 PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
 TINY = TINY_CONFIG
 
 
 class Hierarchical(nn.Module):
-    """Documents -> features (b 2·dim), the input of `readout`."""
+    """Documents -> features (b 2·dim) and the n-gram votes, the input of `readout`."""
 
     def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
@@ -34,12 +34,13 @@ class Hierarchical(nn.Module):
         self.sentences = HierarchyLevel(
             2 * config.dim, config, encoder=sentence_encoder, max_length=sizes.max_sentences, axis="sentences"
         )
-        self.readout = make_readout(2 * config.dim, sizes.num_labels, multi_label=sizes.multi_label)
+        self.votes = build_votes(config, sizes)
+        self.readout = build_readout(2 * config.dim, self.votes, sizes)
 
     def forward(self, documents: SentenceBatch) -> Tensor:
         sentences = self.words(pack(self.embedding(documents.tokens), documents.lengths))  # (n 2·dim)
         document: Tensor = self.sentences(pack(group_by_document(sentences, documents.counts), documents.counts))
-        return document
+        return document if self.votes is None else torch.cat([document, self.votes(documents)], dim=1)
 
 
 def build(config: Config, sizes: DocumentSpec) -> Hierarchical:

@@ -40,6 +40,7 @@ from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.sentence_splitter import Splitter
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.unknown_words import find_unknown_words
+from regard.layers.ngram_votes import NgramVotes
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
 from regard.tasks._shared.text_vectors import vector_prediction
@@ -217,6 +218,16 @@ class Classification(Task):
         """Return the cross entropy of the labels, summed over the documents."""
         total = model.readout.loss(model(batch.documents), batch.labels, smoothing=self.config.smoothing)
         return Loss(total, len(batch.labels))
+
+    def initialize(self, model: DocumentModel) -> None:
+        """Count the n-grams of the training documents for the n-gram votes of a model."""
+        votes = getattr(model, "votes", None)
+        if isinstance(votes, NgramVotes):
+            encoded = self.training_documents
+            votes.fit(
+                encoded.batch(indices)
+                for indices in batching.batches_by_length(encoded.lengths(), budget=self._inference_budget)
+            )
 
     def evaluate(self, model: DocumentModel, split: str, decoding: Any) -> dict[str, float]:
         """Return `accuracy` (with several labels also micro `f1` and `f1_macro`) and the loss per document."""

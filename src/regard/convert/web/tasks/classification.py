@@ -23,6 +23,8 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
     model, task = parts.model, parts.task
     if not isinstance(model, Hierarchical):
         raise ConfigError(f"web: classification with {parts.recipe.model.name} is not supported; use hierarchical")
+    if model.votes is not None:
+        raise ConfigError("web: n-gram votes (model.votes) are not supported; train with model.votes=0")
     config: Any = parts.recipe.task.config
     if config.separator:
         raise ConfigError("web: documents with several labels are not supported; use a run with one label each")
