@@ -6,8 +6,8 @@ n-grams is stored.
 
 The votes are fitted once before training, by cross-fitting (Wolpert 1992): each of several NB-SVMs is trained without
 one fold of the documents. In training a document gets the votes of the NB-SVM that has not seen it. So the votes are as
-reliable in training as on new documents, whose votes are the mean of all NB-SVMs. The fold follows from the document
-itself.
+reliable in training as on new documents, which get the votes of an NB-SVM of all folds. The fold follows from the
+document itself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from regard.layers import nb_svm
 from regard.layers.document_batch import SentenceBatch
@@ -25,7 +26,7 @@ from regard.layers.ngram_embedding import Pattern, hash_ngrams
 PATTERNS: tuple[Pattern, ...] = ((0,), (-1, 0), (-2, -1, 0))  # one to three tokens
 FOLDS = 4
 COSTS = (0.03, 0.1, 0.3)  # values of C, chosen on the documents that each NB-SVM has not seen
-HIDDEN = 0.5  # share of the documents whose votes are zero in training, so that the network learns without them
+SCALES = tuple(2 ** (n / 4) for n in range(-8, 21))  # factors that turn margins into log odds
 
 
 class NgramVotes(nn.Module):
@@ -36,15 +37,14 @@ class NgramVotes(nn.Module):
         self.pad, self.num_labels, self.rows = pad, num_labels, rows
         self.columns = 1 if num_labels == 2 and not multi_label else num_labels
         self.tables: Tensor
-        self.register_buffer("tables", torch.zeros(FOLDS, rows, self.columns))
+        self.register_buffer("tables", torch.zeros(FOLDS + 1, rows, self.columns))
 
     def forward(self, documents: SentenceBatch) -> Tensor:
         owner, row = self._distinct(documents)
         zeros = self.tables.new_zeros(len(documents.counts), self.columns)
         if not self.training:
-            return zeros.index_add(0, owner, self.tables[:, row].mean(dim=0))
-        votes = zeros.index_add(0, owner, self.tables[self._fold(documents)[owner], row])
-        return votes * (torch.rand(len(votes), 1, device=votes.device) >= HIDDEN)
+            return zeros.index_add(0, owner, self.tables[FOLDS, row])
+        return zeros.index_add(0, owner, self.tables[self._fold(documents)[owner], row])
 
     def connect(self, readout: nn.Linear) -> None:
         """Initialize the last weights of the output layer: each vote is added to the logit of its label."""
@@ -87,16 +87,23 @@ def _owners(documents: SentenceBatch) -> Tensor:
 
 
 def _cross_fit(features: BinaryFeatures, is_positive: Tensor, folds: Tensor) -> Tensor:
-    """Return the weights (folds f c) of NB-SVMs that are each trained without one fold, with the best C."""
-    matrix = features.matrix()
-    best, best_errors = None, float("inf")
+    """Return the weights (folds + 1, f c) of NB-SVMs that are each trained without one fold, and of one of all folds.
+
+    C and the scale of the weights are those with the smallest logistic loss on the documents not trained on.
+    """
+    matrix, documents = features.matrix(), torch.arange(len(folds))
+    trials = []
     for cost in COSTS:
-        weights = torch.stack(
-            [nb_svm.fit(features, is_positive, folds != fold, cost) for fold in range(FOLDS)]
-        )
-        margins = torch.stack([matrix @ table for table in weights])[folds, torch.arange(len(folds))]
-        errors = float(((margins > 0) != is_positive.bool()).sum())
-        if errors < best_errors:
-            best, best_errors = weights, errors
-    assert best is not None
-    return best
+        weights = [nb_svm.fit(features, is_positive, folds != fold, cost) for fold in range(FOLDS)]
+        margins = torch.stack([matrix @ table for table in weights])[folds, documents]
+        scale, loss = _fit_scale(margins, is_positive)
+        trials.append((loss, cost, scale, weights))
+    _, cost, scale, weights = min(trials, key=lambda trial: trial[0])
+    return torch.stack([*weights, nb_svm.fit(features, is_positive, folds >= 0, cost)]) * scale
+
+
+def _fit_scale(margins: Tensor, is_positive: Tensor) -> tuple[float, float]:
+    """Margins and labels (n c) -> the scale of SCALES with the smallest logistic loss, and that loss (Platt 1999)."""
+    losses = [float(binary_cross_entropy_with_logits(scale * margins, is_positive.float())) for scale in SCALES]
+    best = min(range(len(SCALES)), key=losses.__getitem__)
+    return SCALES[best], losses[best]
