@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
 from regard.core.config import check_fields
@@ -28,6 +29,7 @@ class Config:
     """Width of the vectors."""
 
     dim: int = 100  # width of the vectors
+    sparse: bool = False  # gradients of the words of a batch only, for small batches; requires training.optimizer sgd
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("dim",))
@@ -40,9 +42,10 @@ TINY = Config(dim=8)  # for tests
 class SkipGram(nn.Module):
     """Words -> vectors; `contexts` are the vectors of the same words as context words, only used in training."""
 
-    def __init__(self, vocab_size: int, dim: int) -> None:
+    def __init__(self, vocab_size: int, dim: int, *, sparse: bool) -> None:
         super().__init__()
-        self.vectors, self.contexts = nn.Embedding(vocab_size, dim), nn.Embedding(vocab_size, dim)
+        self.vectors = nn.Embedding(vocab_size, dim, sparse=sparse)
+        self.contexts = nn.Embedding(vocab_size, dim, sparse=sparse)
         nn.init.uniform_(self.vectors.weight, -0.5 / dim, 0.5 / dim)
         nn.init.zeros_(self.contexts.weight)
 
@@ -56,7 +59,7 @@ class SkipGram(nn.Module):
     ) -> tuple[Tensor, int]:
         """Rows of words (r t), the window of each (r t), 0 for padding, and negative words (r k) -> the loss summed
         over all pairs of word and context word, and the number of pairs."""
-        apply: Any = _plain if is_transforming() else _Loss.apply
+        apply: Any = _plain if is_transforming() else _SparseLoss.apply if self.vectors.sparse else _Loss.apply
         with torch.autocast(
             tokens.device.type, enabled=False
         ):  # the products are too small to gain from half precision
@@ -68,7 +71,7 @@ class SkipGram(nn.Module):
 
 def build(config: Config, sizes: EmbeddingSpec) -> SkipGram:
     """Return a model for the given settings and data spec."""
-    return SkipGram(sizes.vocab_size, config.dim)
+    return SkipGram(sizes.vocab_size, config.dim, sparse=config.sparse)
 
 
 def _context_mask(window: Tensor) -> Tensor:
@@ -99,29 +102,16 @@ def _plain(vectors: Tensor, contexts: Tensor, tokens: Tensor, *sampling: Any) ->
 
 
 class _Loss(torch.autograd.Function):
+    """The loss with dense gradients of both tables."""
+
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        vectors, contexts, tokens, window, negatives, negatives_per_pair = inputs
-        word_vectors, context_vectors, negative_vectors = (
-            embedding(tokens, vectors),
-            embedding(tokens, contexts),
-            embedding(negatives, contexts),
-        )
-        gradient_buffers = [torch.empty_like(x) for x in (word_vectors, context_vectors, negative_vectors)]
-        total: Tensor = vectors.new_zeros(())
-        size = max(1, CHUNK_SCORES // max(1, tokens.shape[1] * (tokens.shape[1] + negatives.shape[1])))
-        for low in range(0, len(tokens), size):
-            part = slice(low, low + size)
-            chunk = word_vectors[part], context_vectors[part], negative_vectors[part]
-            gradients = [buffer[part] for buffer in gradient_buffers]
-            total += _chunk(
-                *chunk, is_context=_context_mask(window[part]), negatives_per_pair=negatives_per_pair, into=gradients
-            )
-        d_vectors = torch.zeros_like(vectors).index_add_(0, tokens.flatten(), gradient_buffers[0].flatten(0, 1))
-        d_contexts = torch.zeros_like(contexts).index_add_(0, tokens.flatten(), gradient_buffers[1].flatten(0, 1))
-        d_contexts.index_add_(0, negatives.flatten(), gradient_buffers[2].flatten(0, 1))
+        vectors, contexts, tokens, _, negatives, ctx.negatives_per_pair = inputs
+        total, (word_gradients, context_gradients, negative_gradients) = _loss_and_gradients(*inputs)
+        d_vectors = torch.zeros_like(vectors).index_add_(0, tokens.flatten(), word_gradients)
+        d_contexts = torch.zeros_like(contexts).index_add_(0, tokens.flatten(), context_gradients)
+        d_contexts.index_add_(0, negatives.flatten(), negative_gradients)
         ctx.save_for_backward(d_vectors, d_contexts, *inputs[:5])
-        ctx.negatives_per_pair = negatives_per_pair
         return total
 
     @staticmethod
@@ -131,6 +121,52 @@ class _Loss(torch.autograd.Function):
             double_backward = gradients(lambda *x: _plain(*x, *inputs[2:], ctx.negatives_per_pair), inputs[:2], grad)
             return (*double_backward, None, None, None, None)
         return d_vectors * grad, d_contexts * grad, None, None, None, None
+
+
+class _SparseLoss(torch.autograd.Function):
+    """The loss with sparse gradients: a step costs as much as its words, not as much as the vocabulary."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        total, parts = _loss_and_gradients(*inputs)
+        ctx.save_for_backward(inputs[2], inputs[4], *parts)
+        ctx.table_size = inputs[0].shape
+        return total
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        tokens, negatives, word_gradients, context_gradients, negative_gradients = ctx.saved_tensors
+        both = torch.cat([tokens.flatten(), negatives.flatten()])
+        d_vectors = _sparse_rows(tokens.flatten(), word_gradients * grad, ctx.table_size)
+        d_contexts = _sparse_rows(both, torch.cat([context_gradients, negative_gradients]) * grad, ctx.table_size)
+        return d_vectors, d_contexts, None, None, None, None
+
+
+def _sparse_rows(rows: Tensor, values: Tensor, size: torch.Size) -> Tensor:
+    return torch.sparse_coo_tensor(rows[None], values, size, check_invariants=False)
+
+
+def _loss_and_gradients(
+    vectors: Tensor, contexts: Tensor, tokens: Tensor, window: Tensor, negatives: Tensor, negatives_per_pair: float
+) -> tuple[Tensor, list[Tensor]]:
+    """Return the loss, and its gradients (n d) at each word, each context word and each negative word of the rows."""
+    parts = embedding(tokens, vectors), embedding(tokens, contexts), embedding(negatives, contexts)
+    gradient_buffers = [torch.empty_like(x) for x in parts]
+    total: Tensor = vectors.new_zeros(())
+    size = max(1, CHUNK_SCORES // max(1, tokens.shape[1] * (tokens.shape[1] + negatives.shape[1])))
+    for low in range(0, len(tokens), size):
+        rows = slice(low, low + size)
+        word_vectors, context_vectors, negative_vectors = (x[rows] for x in parts)
+        total += _chunk(
+            word_vectors,
+            context_vectors,
+            negative_vectors,
+            is_context=_context_mask(window[rows]),
+            negatives_per_pair=negatives_per_pair,
+            into=[buffer[rows] for buffer in gradient_buffers],
+        )
+    return total, [buffer.flatten(0, 1) for buffer in gradient_buffers]
 
 
 def _chunk(

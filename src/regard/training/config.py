@@ -15,8 +15,9 @@ BUDGET_SETTINGS = ("steps", "epochs", "minutes")  # training ends at the first l
 class Optimizer:
     """Optimizer of [training.optimizer]."""
 
-    name: Literal["adam", "adamw", "adagrad", "muon"] = (
+    name: Literal["adam", "adamw", "adagrad", "muon", "sgd"] = (
         "adam"  # adamw: decoupled weight decay; adagrad: larger steps for rare words; muon: fewer steps for matrices
+        # sgd: sparse gradients
     )
     lr: float = 1e-3  # learning rate; multiplied by the schedule's factor
     betas: tuple[float, float] = (0.9, 0.98)  # decay rates of Adam's averages of the gradient and its square

@@ -1,4 +1,4 @@
-"""Optimizers (PyTorch's Adam, AdamW, Adagrad and Muon, fused if the device supports it) and learning rate schedules.
+"""Optimizers (PyTorch's Adam, AdamW, Adagrad, Muon and SGD, fused if the device supports it) and learning rate schedules.
 
 Schedules are pure functions of the step, so that they have no state to save.
 """
@@ -22,6 +22,7 @@ LRFactor = Callable[[int], float]
 
 def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
     """Build the optimizer of all trainable parameters; gains and biases (fewer than two axes) have no weight decay."""
+    check_sparse(config, model)
     if config.name == "muon":
         return MuonWithAdamW(config, model)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -29,12 +30,15 @@ def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
         {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in trainable if p.dim() < 2], "weight_decay": 0.0},
     ]
+    groups = [group for group in groups if group["params"]]
+    if config.name == "sgd":
+        return torch.optim.SGD(groups, lr=config.lr)
     optimizer_class: Any = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad}[
         config.name
     ]
     betas = {} if config.name == "adagrad" else {"betas": config.betas}
     optimizer: torch.optim.Optimizer = optimizer_class(
-        [group for group in groups if group["params"]],
+        groups,
         lr=config.lr,
         eps=config.eps,
         fused=_can_fuse(trainable),
@@ -109,6 +113,17 @@ def check_weight_decay(config: Optimizer) -> None:
         raise ConfigError(
             f"training.optimizer: weight_decay={config.weight_decay} with name='adam' is far stronger than the value "
             "suggests; set name='adamw', which decouples the decay from the gradient"
+        )
+
+
+def check_sparse(config: Optimizer, model: nn.Module) -> None:
+    """Raise a ConfigError for an optimizer other than SGD if the gradients of a table are sparse."""
+    tables = (name for name, module in model.named_modules() if isinstance(module, nn.Embedding) and module.sparse)
+    name = next(tables, None)
+    if name is not None and config.name != "sgd":
+        raise ConfigError(
+            f"training.optimizer: name={config.name!r} needs dense gradients, those of {name} are sparse; set "
+            "name='sgd' or model.sparse=false"
         )
 
 

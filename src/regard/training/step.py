@@ -155,7 +155,7 @@ class Stepper:
 
     def _update(self, *, scale: float, lr: float, is_finite: bool) -> float:
         """Scale and clip the gradients and update the weights, if all is finite; return the gradient norm."""
-        gradients = [p.grad for p in self.engine.model.parameters() if p.grad is not None]
+        gradients = [_values(p) for p in self.engine.model.parameters() if p.grad is not None]
         norm = _total_norm(gradients) * scale
         if is_finite and math.isfinite(norm):
             max_norm = self.config.max_grad_norm
@@ -165,6 +165,15 @@ class Stepper:
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
+
+
+def _values(parameter: nn.Parameter) -> Tensor:
+    """Return the gradient of a parameter, or its values if the gradient is sparse: every row is in it once."""
+    assert parameter.grad is not None
+    if not parameter.grad.is_sparse:
+        return parameter.grad
+    parameter.grad = parameter.grad.coalesce()
+    return parameter.grad.values()
 
 
 def _total_norm(gradients: list[Tensor]) -> float:
