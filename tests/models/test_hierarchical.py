@@ -12,7 +12,7 @@ from regard.layers.document_batch import SentenceBatch
 from regard.models import flat_attention, hierarchical
 
 VARIANTS = [
-    *({}, {"sentence_encoder": "none"}, {"encoder": "blocks"}, {"score": "general"}),
+    *({}, {"sentence_encoder": "none"}, {"encoder": "blocks"}, {"score": "general"}, {"votes": 40}),
     {"encoder": "blocks", "position": "relative", "layers": 2},
 ]
 MODELS = [(module, change) for module in (hierarchical, flat_attention) for change in VARIANTS]

@@ -57,6 +57,16 @@ def test_loss_and_gradient_equal_the_definition(model, monkeypatch, chunk):
         torch.testing.assert_close(fast, slow, atol=1e-5, rtol=1e-4)
 
 
+def test_sparse_gradients_equal_the_dense_ones(model):
+    sparse = skipgram.build(skipgram.Config(dim=8, sparse=True), SIZES)
+    sparse.load_state_dict(model.state_dict())
+    for net in (model, sparse):
+        net.loss(*examples(), negatives_per_pair=5)[0].mul(3).backward()
+    for name, weight in sparse.named_parameters():
+        assert weight.grad.is_sparse
+        torch.testing.assert_close(weight.grad.to_dense(), model.get_parameter(name).grad)
+
+
 def test_padding_has_no_effect(model):
     tokens, window, negatives = examples()
     wider = torch.nn.functional.pad(tokens, (0, 3)), torch.nn.functional.pad(window, (0, 3)), negatives

@@ -17,7 +17,10 @@ from regard.training.optimizer import build, check_weight_decay, constant, cosin
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW), ("adagrad", torch.optim.Adagrad)],
+    [
+        *[("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW), ("adagrad", torch.optim.Adagrad)],
+        ("sgd", torch.optim.SGD),
+    ],
 )
 def test_it_is_pytorchs_own_and_covers_every_trainable_weight(name, kind):
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
@@ -47,6 +50,17 @@ def test_decay_that_does_what_it_says_is_taken(name, decay):
 def test_decay_within_the_gradient_of_adam_is_refused():
     with pytest.raises(ConfigError, match=r"weight_decay=0.01 with name='adam' is far stronger.*set name='adamw'"):
         check_weight_decay(Optimizer(weight_decay=0.01))
+
+
+@pytest.mark.parametrize("setting", [{"name": "adamw"}, {"name": "sgd", "weight_decay": 0.1}])
+def test_sparse_gradients_need_sgd_without_decay(setting):
+    model = nn.Sequential(nn.Embedding(5, 2, sparse=True))
+    build(Optimizer(name="sgd"), model)
+    remedy = r"those of 0 are sparse; set name='sgd' and weight_decay=0, or model.sparse=false"
+    with pytest.raises(
+        ConfigError, match=rf"training.optimizer: name='{setting['name']}' with weight_decay=.*{remedy}"
+    ):
+        build(Optimizer(**setting), model)
 
 
 class Tied(nn.Module):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.core.errors import ConfigError
-from regard.training import log, optimizer
+from regard.training import log, optimizer, step
 from regard.training.distributed import Processes, wrap_model
 from regard.training.load_run import build_model, load_run
 from regard.training.optimizer import schedule
@@ -164,3 +164,10 @@ def test_a_batch_as_plain_values():
         "image": {"shape": [30_000], "least": 0.0, "greatest": 29_999.0},
         "what": "{1}",
     }
+
+
+def test_a_sparse_gradient_is_scaled_with_every_row_once():
+    table = torch.nn.Embedding(6, 2, sparse=True)
+    table(torch.tensor([1, 1, 4])).sum().backward()
+    step._values(table.weight).mul_(3)
+    assert table.weight.grad.to_dense().tolist() == [[0, 0], [6, 6], [0, 0], [0, 0], [3, 3], [0, 0]]

@@ -83,5 +83,5 @@ def fit(features: BinaryFeatures, is_positive: Tensor, chosen: Tensor, cost: flo
         weights.grad = weights - 2 * cost * ratios * (transposed @ (signs * slack))
         return weights.square().sum() / 2 + cost * slack.square().sum()
 
-    optimizer.step(closure)  # type: ignore[arg-type]
+    optimizer.step(closure)
     return ratios * weights

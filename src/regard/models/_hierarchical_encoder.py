@@ -88,9 +88,7 @@ def build_votes(config: Config, sizes: DocumentSpec) -> NgramVotes | None:
     return NgramVotes(config.votes, sizes.num_labels, multi_label=sizes.multi_label, pad=pad)
 
 
-def build_readout(
-    dim: int, votes: NgramVotes | None, sizes: DocumentSpec
-) -> Readout | MultiLabelReadout:
+def build_readout(dim: int, votes: NgramVotes | None, sizes: DocumentSpec) -> Readout | MultiLabelReadout:
     """Return the output layer for features of width `dim`, followed by the votes."""
     if votes is None:
         return make_readout(dim, sizes.num_labels, multi_label=sizes.multi_label)

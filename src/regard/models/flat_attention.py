@@ -13,7 +13,15 @@ from torch import Tensor, nn
 
 from regard.core.data_specs import DocumentSpec
 from regard.layers.document_batch import SentenceBatch, concat_sentences
-from regard.models._hierarchical_encoder import TINY_CONFIG, Config, HierarchyLevel, build_embedding, build_readout, build_votes, pack
+from regard.models._hierarchical_encoder import (
+    TINY_CONFIG,
+    Config,
+    HierarchyLevel,
+    build_embedding,
+    build_readout,
+    build_votes,
+    pack,
+)
 
 PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
 TINY = TINY_CONFIG

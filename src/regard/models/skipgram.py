@@ -107,7 +107,7 @@ class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         vectors, contexts, tokens, _, negatives, ctx.negatives_per_pair = inputs
-        total, (word_gradients, context_gradients, negative_gradients) = _loss_and_gradients(*inputs)
+        total, (word_gradients, context_gradients, negative_gradients) = _loss_and_gradients(inputs)
         d_vectors = torch.zeros_like(vectors).index_add_(0, tokens.flatten(), word_gradients)
         d_contexts = torch.zeros_like(contexts).index_add_(0, tokens.flatten(), context_gradients)
         d_contexts.index_add_(0, negatives.flatten(), negative_gradients)
@@ -128,13 +128,13 @@ class _SparseLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        total, parts = _loss_and_gradients(*inputs)
+        total, parts = _loss_and_gradients(inputs)
         ctx.save_for_backward(inputs[2], inputs[4], *parts)
         ctx.table_size = inputs[0].shape
         return total
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         tokens, negatives, word_gradients, context_gradients, negative_gradients = ctx.saved_tensors
         both = torch.cat([tokens.flatten(), negatives.flatten()])
@@ -147,10 +147,9 @@ def _sparse_rows(rows: Tensor, values: Tensor, size: torch.Size) -> Tensor:
     return torch.sparse_coo_tensor(rows[None], values, size, check_invariants=False)
 
 
-def _loss_and_gradients(
-    vectors: Tensor, contexts: Tensor, tokens: Tensor, window: Tensor, negatives: Tensor, negatives_per_pair: float
-) -> tuple[Tensor, list[Tensor]]:
+def _loss_and_gradients(inputs: tuple[Any, ...]) -> tuple[Tensor, list[Tensor]]:
     """Return the loss, and its gradients (n d) at each word, each context word and each negative word of the rows."""
+    vectors, contexts, tokens, window, negatives, negatives_per_pair = inputs
     parts = embedding(tokens, vectors), embedding(tokens, contexts), embedding(negatives, contexts)
     gradient_buffers = [torch.empty_like(x) for x in parts]
     total: Tensor = vectors.new_zeros(())

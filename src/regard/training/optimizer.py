@@ -1,4 +1,5 @@
-"""Optimizers (PyTorch's Adam, AdamW, Adagrad, Muon and SGD, fused if the device supports it) and learning rate schedules.
+"""Optimizers (PyTorch's Adam, AdamW, Adagrad, Muon and SGD, fused if the device supports it) and
+learning rate schedules.
 
 Schedules are pure functions of the step, so that they have no state to save.
 """
@@ -117,14 +118,16 @@ def check_weight_decay(config: Optimizer) -> None:
 
 
 def check_sparse(config: Optimizer, model: nn.Module) -> None:
-    """Raise a ConfigError for an optimizer other than SGD if the gradients of a table are sparse."""
+    """Raise a ConfigError for an optimizer other than SGD without weight decay if the gradients of a table are
+    sparse."""
     tables = (name for name, module in model.named_modules() if isinstance(module, nn.Embedding) and module.sparse)
     name = next(tables, None)
-    if name is not None and config.name != "sgd":
-        raise ConfigError(
-            f"training.optimizer: name={config.name!r} needs dense gradients, those of {name} are sparse; set "
-            "name='sgd' or model.sparse=false"
-        )
+    if name is None or (config.name == "sgd" and not config.weight_decay):
+        return
+    raise ConfigError(
+        f"training.optimizer: name={config.name!r} with weight_decay={config.weight_decay} needs dense gradients, "
+        f"those of {name} are sparse; set name='sgd' and weight_decay=0, or model.sparse=false"
+    )
 
 
 def _can_fuse(parameters: list[nn.Parameter]) -> bool:
