@@ -68,7 +68,7 @@ def killed_experiment(work: Path) -> Outcome:
 
 def _commands(work: Path) -> dict[str, Work]:
     reliability.make_data(work / "data")
-    settings = [*reliability.SETTINGS, f"data.path={work / 'data'}", "training.epochs=1", "data.joint=true"]
+    settings = [*reliability.SETTINGS, f"data.path={work / 'data'}", "data.joint=true"]
     recipe = recipes.read("translation", settings=settings)
     hub = work / "hub"
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
 
 import pytest
 from toys import summing
 
+from regard.core import files
 from regard.core.errors import CheckpointError, ConfigError, DataError, FileError, MissingExtra
 from regard.training import recipe as recipes
 from regard.training import run_folder
 from regard.training.console import SilentConsole
 from regard.training.load_run import load_run
-from regard.training.run_folder import RunFolder, check_available, create_run_folder, lock_folder
+from regard.training.run_folder import RunFolder, check_available, create_export_folder, create_run_folder, lock_folder
 from regard.training.train import train
 
 
@@ -123,6 +125,37 @@ def test_what_a_killed_start_left_is_removed_unless_it_is_still_at_work(tmp_path
     assert busy.path.exists()  # it belongs to another run
     run_folder._remove_stale_drafts(tmp_path / "run")
     assert not busy.path.exists()
+
+
+def test_an_export_is_moved_into_place_and_drafts_of_killed_exports_are_removed(tmp_path):
+    killed, running = tmp_path / ".out.killed.part", tmp_path / ".out.running.part"
+    for folder in (killed, running, tmp_path / "out"):
+        folder.mkdir()
+    (killed / "model.bin").touch()
+    for folder in (killed, running):
+        os.utime(folder, (0, 0))
+
+    def write(draft):
+        (draft / "model.bin").write_text("weights", encoding="utf-8")
+        assert not killed.exists() and not (tmp_path / "out" / "model.bin").exists()
+
+    with files.lock_draft(running):
+        create_export_folder(tmp_path / "out", write)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["model.bin"]
+    assert {path.name for path in tmp_path.iterdir()} == {"out", running.name}
+    with pytest.raises(CheckpointError, match=r"out is not empty and not a run \(it contains model\.bin\)"):
+        create_export_folder(tmp_path / "out", write)
+
+
+def test_the_draft_of_a_run_is_not_taken_for_that_of_a_killed_export(tmp_path):
+    def write(draft):
+        os.utime(draft.path, (0, 0))
+        with files.atomic_folder(tmp_path / "run"):
+            assert draft.path.exists()
+        shutil.rmtree(tmp_path / "run")
+
+    create_run_folder(tmp_path / "run", write)
+    assert (tmp_path / "run").exists()
 
 
 def test_the_lock_of_a_draft_is_on_the_disk_before_any_file(tmp_path, monkeypatch):

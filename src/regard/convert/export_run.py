@@ -19,7 +19,7 @@ from regard.engines.ctranslate2 import search as ct2_search
 from regard.engines.ctranslate2.export import export as to_spec
 from regard.engines.select import find_difference
 from regard.training.load_run import LoadedRun, load_run
-from regard.training.run_folder import check_available, create_run_folder
+from regard.training.run_folder import check_available, create_export_folder
 
 
 def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:
@@ -37,14 +37,21 @@ def _huggingface(parts: LoadedRun, out: Path) -> list[str]:
 
 def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
     require("ctranslate2", extra="ctranslate2")
-    folder = out.with_name(f".{out.name}.part")
-    try:
-        to_spec(parts.model, parts.task.spec, folder, key=file_sha256(parts.folder / "model.safetensors"))
-        count = _compare_engines(parts)
-        create_run_folder(out, lambda draft: _copy(folder, draft.path, parts.folder))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    counts: list[int] = []
+
+    def write_files(draft: Path) -> None:
+        export = draft / "export"
+        to_spec(parts.model, parts.task.spec, export, key=file_sha256(parts.folder / "model.safetensors"))
+        counts.append(_compare_engines(parts))
+        for path in export.iterdir():
+            path.rename(draft / path.name)
+        export.rmdir()
+        for path in parts.folder.glob("tokenizer*.json"):
+            shutil.copyfile(path, draft / path.name)
+
+    create_export_folder(out, write_files)
     how = "predictions are equal" if parts.recipe.decoding is None else "greedy search gives equal results"
+    (count,) = counts
     return [f"{out}: for CTranslate2, with token ids; {how} for {count} texts"]
 
 
@@ -65,13 +72,6 @@ def _compare_engines(parts: LoadedRun) -> int:
     if difference := find_difference(texts, native, external):
         raise CheckpointError(f"{parts.folder}: {difference}; nothing was written")
     return len(texts)
-
-
-def _copy(export: Path, draft: Path, run: Path) -> None:
-    """Copy the export and the vocabularies of the run."""
-    shutil.rmtree(draft / "state")
-    for path in (*export.iterdir(), *run.glob("tokenizer*.json")):
-        shutil.copyfile(path, draft / path.name)
 
 
 def _onnx(parts: LoadedRun, out: Path) -> list[str]:

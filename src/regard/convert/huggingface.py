@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from regard.core.seed import preserve_rng_state
 from regard.data.text import tokenizer
 from regard.training.data_paths import has_user_data
 from regard.training.load_run import LoadedRun
-from regard.training.run_folder import create_run_folder
+from regard.training.run_folder import create_export_folder
 
 LAYOUTS = "regard.convert.architectures"
 LOGIT_TOLERANCE = 1e-3  # maximum absolute difference of logits
@@ -99,7 +98,7 @@ def export(parts: LoadedRun, out: Path) -> tuple[str, int]:
             counts.append(checked.num_inputs)
 
         counts: list[int] = []
-        _create(out, fill)
+        create_export_folder(out, fill)
     return type(huggingface_model).__name__, counts[-1]
 
 
@@ -112,14 +111,6 @@ def _set_generation(huggingface_model: Any, sizes: Any) -> None:
     config.suppress_tokens = [special_tokens.pad, special_tokens.bos]
     if not huggingface_model.config.is_encoder_decoder:
         config.suppress_tokens.append(special_tokens.unk)
-
-
-def _create(out: Path, fill: Callable[[Path], None]) -> None:
-    def write(draft: Any) -> None:
-        fill(draft.path)
-        shutil.rmtree(draft.state)
-
-    create_run_folder(out, write)
 
 
 def _fill(huggingface_model: nn.Module, tensors: weight_map.Tensors) -> None:

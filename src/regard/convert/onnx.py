@@ -36,7 +36,7 @@ from regard.models.speech_transformer import SpeechTransformer
 from regard.models.transformer import Transformer
 from regard.models.vit import VisionTransformer
 from regard.training.load_run import LoadedRun
-from regard.training.run_folder import create_run_folder
+from regard.training.run_folder import create_export_folder
 
 LOGIT_TOLERANCE = 1e-3  # maximum absolute difference of logits
 EXPORT_BATCH_SIZE, EXPORT_LENGTH = 2, 6  # of the example inputs; verified on others
@@ -58,15 +58,14 @@ def export(parts: LoadedRun, out: Path) -> list[str]:
     require("onnxscript", extra="onnx")
     runtime = require("onnxruntime", extra="onnx")
 
-    def fill(draft: Any) -> None:
-        shutil.rmtree(draft.state)
+    def fill(draft: Path) -> None:
         for name, program in programs.items():
-            write(program, draft.path / f"{name}.onnx")
-            verify(program, draft.path / f"{name}.onnx", runtime, max_length=_max_length(parts))
+            write(program, draft / f"{name}.onnx")
+            verify(program, draft / f"{name}.onnx", runtime, max_length=_max_length(parts))
         for path in parts.folder.glob("tokenizer*.json"):
-            shutil.copyfile(path, draft.path / path.name)
+            shutil.copyfile(path, draft / path.name)
 
-    create_run_folder(out, fill)
+    create_export_folder(out, fill)
     signatures = [f"{name}.onnx: {', '.join(p.names)} -> {', '.join(p.outputs)}" for name, p in programs.items()]
     return [f"{out}: for onnxruntime, verified on other batch sizes and lengths than exported", *signatures]
 

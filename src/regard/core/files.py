@@ -53,7 +53,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     part = _draft_path(path)
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666))
-        with _draft_lock(part):
+        with lock_draft(part):
             yield part
             fsync(part)
             os.replace(part, path)
@@ -73,13 +73,10 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     All files are flushed to the disk before the move. If another process has created `path` in the meantime, its folder
     stays, unless `replace` is set.
     """
-    draft = _draft_path(path)
     try:
-        draft.mkdir(parents=True)
-        with _draft_lock(draft):
+        with draft_folder(path) as draft:
             yield draft
-            for inner in (*draft.rglob("*"), draft):
-                fsync(inner)
+            flush_folder(draft)
             if replace:
                 shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
@@ -88,8 +85,27 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
         fsync(path.parent)
     except OSError as error:
         raise FileError(f"{path}: could not be written ({error.strerror or error})") from error
+
+
+@contextmanager
+def draft_folder(path: Path) -> Iterator[Path]:
+    """Yield a new, locked folder next to `path`; it is removed at the end, unless it was moved.
+
+    If the process is killed, the next process that creates `path` removes it.
+    """
+    draft = _draft_path(path)
+    try:
+        draft.mkdir(parents=True)
+        with lock_draft(draft):
+            yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush all files and lists of names of a folder to the disk."""
+    for path in (*folder.rglob("*"), folder):
+        fsync(path)
 
 
 def _draft_path(path: Path) -> Path:
@@ -103,7 +119,7 @@ def _draft_path(path: Path) -> Path:
 
 
 @contextmanager
-def _draft_lock(draft: Path) -> Iterator[None]:
+def lock_draft(draft: Path) -> Iterator[None]:
     """Lock a draft. The system releases the lock when the process ends, so that a draft without one is abandoned."""
     if sys.platform == "win32":  # without flock, abandoned drafts remain
         yield

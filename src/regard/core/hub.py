@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError, HubError, RegardError, TrustError
 from regard.core.extras import require
-from regard.core.files import cache_folder
+from regard.core.files import cache_folder, draft_folder, flush_folder
 
 PREFIX = "hf:"
 FOLDER = "hub"  # in the cache folder
@@ -80,18 +79,15 @@ def download(text: str) -> Path:
 
 def _download(hub: Any, repository: str, commit: str, *, files: list[str], target: Path) -> None:
     """Download a commit next to its place, then rename the folder; another process may be faster."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=target.parent))
-    try:
+    with draft_folder(target) as draft:
         patterns = [file for file in files if file not in HUB_FILES]
         hub.snapshot_download(repository, revision=commit, local_dir=draft, allow_patterns=patterns)
         shutil.rmtree(draft / ".cache", ignore_errors=True)  # bookkeeping of huggingface_hub
+        flush_folder(draft)
         with suppress(OSError):
             draft.rename(target)
         if not target.is_dir():
             raise HubError(f"{target}: cannot be created; set REGARD_CACHE to a folder that can be written")
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def hub_folder() -> Path:

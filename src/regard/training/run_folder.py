@@ -22,7 +22,7 @@ from regard.core import checksums
 from regard.core.checksummed_json import CorruptFile, read_json, write_json
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError, FileError
-from regard.core.files import file_sha256, fsync
+from regard.core.files import draft_folder, file_sha256, flush_folder, fsync, lock_draft
 from regard.training import recipe as recipes
 from regard.training import tensor_files
 from regard.training.migrations import CONFIG_VERSION, migrate, to_shares
@@ -285,29 +285,46 @@ def check_available(path: Path) -> None:
 
 def create_run_folder(path: Path, write_files: Callable[[RunFolder], None]) -> None:
     """Call `write_files` with a temporary folder next to `path`, then move that folder to `path`."""
+    with _created_parents(path) as target:
+        draft = RunFolder(target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part"))
+        _remove_stale_drafts(target)
+        try:
+            draft.mkdir()
+            with lock_folder(draft), lock_draft(draft.path):
+                for folder in (draft.state, draft.path):
+                    fsync(folder)  # after a power failure a draft with files also has its lock
+                write_files(draft)
+                flush_folder(draft.path)
+                _move(draft.path, target)
+        finally:
+            remove_path(draft.path)
+
+
+def create_export_folder(path: Path, write_files: Callable[[Path], None]) -> None:
+    """Call `write_files` with a temporary folder next to `path`, then move it to `path`, which is not a run.
+
+    A run has a lock file among its files, but an export has none, so the temporary folder itself is locked.
+    """
+    with _created_parents(path) as target, draft_folder(target) as draft:
+        write_files(draft)
+        flush_folder(draft)
+        _move(draft, target)
+
+
+@contextmanager
+def _created_parents(path: Path) -> Iterator[Path]:
+    """Yield the absolute path of a folder that can be created; its parents are created before and flushed after."""
     check_available(path)
     target = path.resolve()
-    draft = RunFolder(target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part"))
     try:
         created = _make_parents(target.parent)
-        _remove_stale_drafts(target)
-        draft.mkdir()
-        with lock_folder(draft):
-            for folder in (draft.state, draft.path):
-                fsync(folder)  # after a power failure a draft with files also has its lock
-            write_files(draft)
-            for inner in sorted(draft.path.rglob("*"), reverse=True):
-                fsync(inner)
-            fsync(draft.path)
-            _move(draft.path, target)
+        yield target
         for folder in (target.parent, *(parent.parent for parent in created)):
             fsync(folder)
     except OSError as error:
         raise FileError(
             f"{path}: could not be created ({error.strerror or error}); no files were left there"
         ) from error
-    finally:
-        remove_path(draft.path)
 
 
 def _make_parents(parent: Path) -> list[Path]:
