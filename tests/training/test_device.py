@@ -1,4 +1,4 @@
-"""Devices and precision; activation checkpointing and compilation do not change results."""
+"""Devices; activation checkpointing and compilation do not change results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from regard.tasks import compatible_models
 from regard.training import device
 from regard.training.device import (
     CompiledLoss,
-    autocast,
     enable_activation_checkpointing,
-    has_bfloat16,
-    resolve_dtype,
     select_device,
 )
 
@@ -47,36 +44,6 @@ def test_a_named_device_that_is_missing_is_refused(monkeypatch, name, messages):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(ConfigError, match=messages):
         select_device(name)
-
-
-def test_bfloat16_is_never_used_on_a_cpu_without_it(monkeypatch):
-    monkeypatch.setattr(device, "_cpu_flags", lambda: {"avx2"})
-    assert resolve_dtype("auto", CPU) == resolve_dtype("float32", CPU) == torch.float32
-    with pytest.raises(ConfigError, match=r"not supported natively by this cpu .* use 'float32'"):
-        resolve_dtype("bfloat16", CPU)
-
-
-def test_bfloat16_on_a_cpu_that_has_it_must_be_asked_for(monkeypatch):
-    monkeypatch.setattr(device, "_cpu_flags", lambda: {"avx512_bf16"})
-    assert resolve_dtype("auto", CPU) == torch.float32
-    assert resolve_dtype("bfloat16", CPU) == torch.bfloat16
-    with autocast(CPU, torch.bfloat16):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
-    with autocast(CPU, torch.float32):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
-
-
-def test_a_gpu_uses_it_where_it_is_native(monkeypatch):
-    gpu = torch.device("cuda")
-    for native in (True, False):
-        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, native=native: native)
-        assert has_bfloat16(gpu) == native
-        assert resolve_dtype("auto", gpu) == (torch.bfloat16 if native else torch.float32)
-    assert not has_bfloat16(torch.device("mps"))
-
-
-def test_the_processor_s_flags_are_words():
-    assert all(" " not in flag for flag in device._cpu_flags())
 
 
 def test_it_takes_on_glibc_and_does_nothing_elsewhere(monkeypatch):

@@ -72,7 +72,7 @@ def assert_same_run(first, second):
         assert all(
             row[key] == pytest.approx(second_row[key], rel=1e-4, abs=1e-6)
             for key in row
-            if key not in ("end", "run", "rule")
+            if key not in ("end", "run", "rule", "precision")
         )
         assert row.get("rule", "").partition(" (")[0] == second_row.get("rule", "").partition(" (")[0]
     (tensors, _), (second_values, _) = (

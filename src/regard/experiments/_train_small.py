@@ -63,6 +63,7 @@ def train_small(task: str, settings: Sequence[str], *, steps: int, seed: int) ->
         *settings,
         *(f"seed={seed}", f"training.steps={steps}", f"training.evaluation.every={-(-steps // NUM_EVALUATIONS)}"),
         *(f"training.files.log_every={steps}", "training.hardware.device=cpu"),
+        "training.hardware.precision=float32",
     ]
     with TemporaryDirectory(prefix="regard-experiment-") as folder:
         try:

@@ -15,7 +15,7 @@ from torch.nn import functional
 from regard.core.errors import ConfigError
 from regard.core.tracing import is_transforming
 
-INT64_MIN = -(2**63)
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 class Dropout(nn.Module):
@@ -53,7 +53,7 @@ class Dropout(nn.Module):
 
 def random_bytes(count: int) -> Tensor:
     """Return `count` uniformly distributed random bytes from torch's generator."""
-    words = torch.empty(-(-count // 8), dtype=torch.int64).random_(INT64_MIN, None)
+    words = torch.randint(INT64_MIN, INT64_MAX, (-(-count // 8),), dtype=torch.int64)
     return words.view(torch.uint8)[:count]
 
 

@@ -76,6 +76,7 @@ class Progress:
     run: str | None = None  # the id of the run
     ended: str | None = None  # reason why the run ended
     evaluations: int = 0  # completed evaluations
+    precision: str = ""  # number format of the steps so far; empty in runs of earlier versions
 
     @property
     def current_epoch(self) -> int:

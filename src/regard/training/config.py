@@ -62,7 +62,7 @@ class Hardware:
     """Device and memory settings. None of them changes the mathematics."""
 
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # auto: a GPU if available
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU that supports it
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where it is faster and the losses agree
     compile: bool = False  # use torch.compile if it works
     checkpoint_activations: bool = False  # recompute each block in the backward pass: less memory, more time
     shard: Literal["none", "full"] = "none"  # full = shard the weights over the processes (FSDP)

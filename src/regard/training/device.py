@@ -1,4 +1,4 @@
-"""Device selection, mixed precision, compilation, activation checkpointing and memory settings of the process.
+"""Device selection, compilation, activation checkpointing and memory settings of the process.
 
 None of these changes the mathematics of a step.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 import ctypes
 import platform
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -32,40 +30,6 @@ def select_device(name: str, *, local_rank: int = 0) -> torch.device:
     if name == "mps" and not torch.backends.mps.is_available():
         raise ConfigError("device='mps': PyTorch does not find an Apple GPU; use device='auto' or 'cpu'")
     return torch.device("cuda", local_rank % torch.cuda.device_count()) if name == "cuda" else torch.device(name)
-
-
-def resolve_dtype(name: str, device: torch.device) -> torch.dtype:
-    """Resolve 'auto' to bfloat16 on GPUs that support it, else float32. Refuse bfloat16 if the device emulates it."""
-    native = has_bfloat16(device)
-    if name == "bfloat16" and not native:
-        raise ConfigError(
-            f"precision='bfloat16': not supported natively by this {device.type} (measured 8 times slower); use "
-            "'float32'"
-        )
-    gpu = device.type == "cuda"
-    return torch.bfloat16 if name == "bfloat16" or (name == "auto" and gpu and native) else torch.float32
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Return True if the device supports bfloat16 matrix products natively."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if device.type == "cpu":
-        return bool({"avx512_bf16", "amx_bf16", "bf16"} & _cpu_flags())
-    return False
-
-
-def _cpu_flags() -> set[str]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return set()
-    return {word for line in lines if line.startswith(("flags", "Features")) for word in line.split()}
-
-
-def autocast(device: torch.device, dtype: torch.dtype) -> AbstractContextManager[object]:
-    """Return the autocast context of a forward pass."""
-    return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype=dtype)
 
 
 def keep_freed_memory() -> bool:

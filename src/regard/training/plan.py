@@ -23,8 +23,8 @@ from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.training import optimizer
 from regard.training.config import BUDGET_SETTINGS
-from regard.training.device import autocast, resolve_dtype
 from regard.training.load_run import build_model
+from regard.training.precision import autocast, resolve_dtype
 from regard.training.recipe import PlanRequest, Recipe
 from regard.training.step import move_to_device
 
@@ -248,7 +248,7 @@ def _time_step(recipe: Recipe, task: Task, *, model: nn.Module, limit_s: float) 
     update = optimizer.build(recipe.training.optimizer, model)
     optimizer.set_lr(update, 0.0)  # the full rate without a warm-up could make the weights infinite
     device = next(model.parameters()).device
-    dtype = resolve_dtype(recipe.training.hardware.precision, device)
+    dtype = resolve_dtype(recipe.training.hardware.precision, device, model)
     started_at, seconds = time.monotonic(), list[float]()
     model.train()
     for step, examples in enumerate(task.epoch_batches(0, recipe.seed)[: MEASURED_STEPS + 1]):

@@ -24,15 +24,19 @@ from regard.core.state_tree import map_tensors
 from regard.core.strict_json import to_strict_json
 from regard.core.task import Task
 from regard.training.checkpoint import Progress
-from regard.training.device import LossFunction, autocast, resolve_dtype
+from regard.training.device import LossFunction
 from regard.training.distributed import Processes, TrainingEngine
 from regard.training.optimizer import LRFactor, set_lr
+from regard.training.precision import CHECKED_STEPS, agrees, autocast
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder
 
 _MAX_LISTED_ELEMENTS = 20_000  # nonfinite.json contains only shape and range of larger tensors
 # columns of the log; the parts of the loss are added to them
-LOG_COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "rule", "average", "end", "run")
+LOG_COLUMNS = (
+    *("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "rule", "average", "end", "run"),
+    "precision",
+)
 
 
 class Diverged(RegardError):
@@ -97,26 +101,52 @@ class Stepper:
         lr_factor: LRFactor,
         processes: Processes,
         loss: LossFunction,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         self.seed, self.config, self.task = recipe.seed, recipe.training.optimizer, task
         self.engine, self.optimizer, self.lr_factor, self.processes = engine, optimizer, lr_factor, processes
         self.loss = loss
-        self.dtype = resolve_dtype(recipe.training.hardware.precision, processes.device)
+        self.dtype, self.is_checked = dtype, recipe.training.hardware.precision == "auto"
         self._part_names = engine.loss_parts
 
     def __call__(self, examples: Indices, *, step: int, flags: Callable[[], tuple[bool, ...]]) -> StepResult:
         """Take step `step` (from 1); `flags` are read after the backward pass and combined over all processes."""
         processes = self.processes
-        seed_all(self.seed, step, processes.rank)
         self.engine.model.train()
-        sums = self._forward_and_backward(examples)
-        loss, tokens, *rest = processes.all_reduce_sum(
-            [sums.loss, sums.tokens, *sums.parts.values(), *map(float, flags())]
-        )
-        parts = dict(zip(sums.parts, rest, strict=False))
+        names, (loss, tokens, *rest) = self._checked_sums(examples, step=step, flags=flags)
+        parts = dict(zip(names, rest, strict=False))
         lr = self.config.lr * self.lr_factor(step)
         norm = self._update(scale=processes.world_size / max(1.0, tokens), lr=lr, is_finite=math.isfinite(loss))
         return StepResult(loss, parts, int(tokens), norm, lr, tuple(flag > 0 for flag in rest[len(parts) :]))
+
+    def _checked_sums(
+        self, examples: Indices, *, step: int, flags: Callable[[], tuple[bool, ...]]
+    ) -> tuple[list[str], list[float]]:
+        """Accumulate the gradients in `dtype`; return the names of the loss parts, and loss, tokens, parts and flags
+        summed over the processes. If the loss differs from the one in float32, continue in float32 from this step."""
+        if self.dtype == torch.float32 or not self.is_checked or step not in CHECKED_STEPS:
+            return self._sums(examples, step=step, flags=flags)
+        dtype, buffers = self.dtype, [(buffer, buffer.clone()) for buffer in self.engine.model.buffers()]
+        self.dtype = torch.float32
+        with torch.no_grad():
+            _, (reference, *_) = self._sums(examples, step=step, flags=tuple)
+        self.dtype = dtype
+        _restore(buffers)
+        names, sums = self._sums(examples, step=step, flags=flags)
+        if agrees(sums[0], reference, count=int(sums[1])):
+            return names, sums
+        self.dtype = torch.float32
+        self.optimizer.zero_grad(set_to_none=True)
+        _restore(buffers)
+        return self._sums(examples, step=step, flags=flags)
+
+    def _sums(
+        self, examples: Indices, *, step: int, flags: Callable[[], tuple[bool, ...]]
+    ) -> tuple[list[str], list[float]]:
+        seed_all(self.seed, step, self.processes.rank)
+        sums = self._forward_and_backward(examples)
+        values = [sums.loss, sums.tokens, *sums.parts.values(), *map(float, flags())]
+        return list(sums.parts), self.processes.all_reduce_sum(values)
 
     def _forward_and_backward(self, examples: Indices) -> LossSums:
         """Accumulate the gradients of this process's micro-batches; return the sums of their losses."""
@@ -132,7 +162,8 @@ class Stepper:
         for index, (micro_batch, weight) in enumerate(batches, start=1):
             with self.engine.gradient_sync(index == len(batches)):
                 loss = self._forward(micro_batch)
-                (loss.total * weight if weight != 1.0 else loss.total).backward()
+                if torch.is_grad_enabled():
+                    (loss.total * weight if weight != 1.0 else loss.total).backward()
             sums.add(loss, weight)
         return sums
 
@@ -174,6 +205,12 @@ def _values(parameter: nn.Parameter) -> Tensor:
         return parameter.grad
     parameter.grad = parameter.grad.coalesce()
     return parameter.grad.values()
+
+
+def _restore(buffers: list[tuple[Tensor, Tensor]]) -> None:
+    with torch.no_grad():
+        for buffer, value in buffers:
+            buffer.copy_(value)
 
 
 def _total_norm(gradients: list[Tensor]) -> float:

@@ -13,13 +13,19 @@ from regard.core.errors import pluralize
 from regard.core.protocols import Indices
 from regard.core.task import Task
 from regard.training.config import Config
-from regard.training.device import resolve_dtype
 from regard.training.distributed import Processes
+from regard.training.precision import format_dtype
 from regard.training.recipe import Recipe
 
 
 def describe_run(
-    recipe: Recipe, task: Task, *, model: nn.Module, batches: Sequence[Indices], processes: Processes
+    recipe: Recipe,
+    task: Task,
+    *,
+    model: nn.Module,
+    batches: Sequence[Indices],
+    processes: Processes,
+    dtype: torch.dtype,
 ) -> Iterator[str]:
     """Yield a description of the run, line by line."""
     yield from task.data_summary()
@@ -30,7 +36,7 @@ def describe_run(
     frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
     yield f"{recipe.model.name} with {parameters:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
     yield from _loss_differences(recipe)
-    yield _device(recipe, processes)
+    yield _device(processes, dtype)
     yield f"training ends after {_budget(recipe.training)}"
 
 
@@ -48,13 +54,12 @@ def _loss_differences(recipe: Recipe) -> Iterator[str]:
         yield f"the training loss has {' and '.join(used)}, the validation loss has {without}"
 
 
-def _device(recipe: Recipe, processes: Processes) -> str:
+def _device(processes: Processes, dtype: torch.dtype) -> str:
     device = processes.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     threads = f", {pluralize(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
     world_size = f", {processes.world_size} processes" if processes.world_size > 1 else ""
-    dtype = str(resolve_dtype(recipe.training.hardware.precision, device)).removeprefix("torch.")
-    return f"on {name}{threads}{world_size}, {dtype}"
+    return f"on {name}{threads}{world_size}, {format_dtype(dtype)}"
 
 
 def _budget(config: Config) -> str:

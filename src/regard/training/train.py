@@ -29,10 +29,11 @@ from regard.training import (
 )
 from regard.training.checkpoint import Tensors
 from regard.training.console import Console, SilentConsole, open_console
-from regard.training.device import enable_activation_checkpointing, keep_freed_memory, resolve_dtype
+from regard.training.device import enable_activation_checkpointing, keep_freed_memory
 from regard.training.distributed import Processes, TrainingEngine, distributed_context, wrap_model
 from regard.training.evaluator import selection_metric
 from regard.training.load_run import build_model, change_recipe, load_run
+from regard.training.precision import resolve_dtype
 from regard.training.preflight import check_decoding, check_imports
 from regard.training.pretrained import PretrainedReport
 from regard.training.recipe import Recipe, Settings
@@ -104,11 +105,11 @@ def _create_folder(recipe: Recipe, folder: RunFolder, *, task: Task, processes: 
 
 def _dry_run(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[PretrainedReport | None, Tensors]:
     """Build everything and compute the loss of one example; return the report and tensors of the pretrained weights."""
-    resolve_dtype(recipe.training.hardware.precision, device)
     optimizer.check_weight_decay(recipe.training.optimizer)
     selection_metric(recipe, task)
     check_imports(recipe)
     model = build_model(recipe, task)
+    resolve_dtype(recipe.training.hardware.precision, device, model)
     report: PretrainedReport | None = None
     tensors: Tensors = {}
     if recipe.pretrained is not None:
@@ -229,7 +230,7 @@ def _fit(
         trainer.restore(saved[-1] if saved else None, identity=identity, new_log=new_log)
         report = None if saved else pretrained.read_report(folder.path)
         description = summary.describe_run(
-            recipe, task, model=trainer.engine.model, batches=trainer.batches, processes=processes
+            recipe, task, model=trainer.engine.model, batches=trainer.batches, processes=processes, dtype=trainer.dtype
         )
         for line in [*notes, *description]:
             output.print_line(line)

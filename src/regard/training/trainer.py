@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import torch
 from torch import nn
 
 from regard.core.errors import DataError
@@ -23,6 +24,7 @@ from regard.training.distributed import Processes, TrainingEngine
 from regard.training.evaluator import Evaluator
 from regard.training.log import NullReporter, Reporter, TensorBoardWriter, Throughput, move_aside
 from regard.training.optimizer import schedule
+from regard.training.precision import format_dtype, resolve_dtype, resume_dtype
 from regard.training.recipe import Recipe
 from regard.training.run_folder import RunFolder, RunIdentity
 from regard.training.step import Diverged, Stepper, StepResult, explain_nonfinite, write_nonfinite
@@ -58,7 +60,7 @@ class Trainer:
         self.config = recipe.training
         self.optimizer = optimizer.build(self.config.optimizer, engine.model)
         self.evaluator = Evaluator(recipe, task, engine=engine, folder=folder, processes=processes, console=console)
-        self.progress = Progress()
+        self.progress, self.dtype = Progress(), torch.float32
         self.batches: Sequence[Indices] = ()
         self.reporter: Reporter | NullReporter = NullReporter()
         self._throughput = Throughput()
@@ -94,6 +96,7 @@ class Trainer:
             )
             if not self.progress.log["bytes"] and self.progress.run is not None:
                 self.reporter.log_only({"step": self.progress.step, "run": self.progress.run})
+        self._use(self._resolve_dtype())
 
     def fit(self, stop: StopRequest) -> Progress:
         """Train until a limit is reached. Raise Interrupted, after saving, if a stop was requested."""
@@ -103,6 +106,7 @@ class Trainer:
         while progress.ended is None:
             started_at, examples = time.monotonic(), self.batches[progress.index]
             result = stepper(examples, step=progress.step + 1, flags=lambda: (bool(stop), self._time_used()))
+            self._use(stepper.dtype)
             self._throughput.seconds += time.monotonic() - started_at
             self._throughput.count += result.tokens
             epoch_ended = self._advance(result, examples)
@@ -154,8 +158,25 @@ class Trainer:
             optimizer=self.optimizer,
             lr_factor=factor,
             processes=self.processes,
+            dtype=self.dtype,
             loss=CompiledLoss(loss, self.console.print_line) if self.config.hardware.compile else loss,
         )
+
+    def _resolve_dtype(self) -> torch.dtype:
+        name, device, model = self.config.hardware.precision, self.processes.device, self.engine.model
+        if not self.progress.step:
+            return resolve_dtype(name, device, model)
+        return resume_dtype(name, device, model, used=self.progress.precision)
+
+    def _use(self, dtype: torch.dtype) -> None:
+        """Log the number format of the steps after `progress.step` if it is new; say so if others preceded."""
+        self.dtype, name, previous = dtype, format_dtype(dtype), self.progress.precision
+        if name == previous:
+            return
+        self.progress.precision = name
+        self.reporter.log_only({"step": self.progress.step, "precision": name})
+        if previous:
+            self.console.print_line(f"from step {self.progress.step + 1} in {name}, before in {previous}")
 
     def _read_batches(self) -> None:
         """Read the batches of this epoch; raise a DataError if they differ from those trained on so far."""
