@@ -43,6 +43,16 @@ def test_a_verb_predicts_as_the_run_does(name: str, served_runs: dict[str, Serve
         assert fields["score"] == pytest.approx(prediction.score, abs=1e-4) and set(prediction.data) <= set(fields)
 
 
+@pytest.mark.parametrize(("name", "suffix"), [("language", ".txt"), ("music", ".mid")])
+def test_samples_of_a_request_differ(
+    name: str, suffix: str, served_runs: dict[str, ServedRun], client: TestClient
+) -> None:
+    options = {**SHORT_OPTIONS[name], "n": 3, "seed": 1}
+    response = send(client, served_runs[name], options=options, files=[suffix])
+    (row,) = response.json()["predictions"]
+    assert len({fields["files"][suffix] for fields in row}) == 3
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_partial_outputs_are_streamed_before_the_predictions(
     name: str, served_runs: dict[str, ServedRun], client: TestClient
