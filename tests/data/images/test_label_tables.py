@@ -38,7 +38,16 @@ def test_labels_are_read_from_a_table(photos, monkeypatch, tmp_path_factory):
     collection = load(photos)
     assert collection.classes == ("개", "고양이", "새")
     assert any("not in labels.csv; skipped" in remark for remark in collection.remarks)
-    assert any("1 of 6 names have no readable image" in remark for remark in collection.remarks)
+    assert any("1 of 6 names have no readable image: '77'" in remark for remark in collection.remarks)
+
+
+def test_names_may_differ_in_case_and_those_without_an_image_are_named(photos):
+    rows = [f"{i}.PNG,{'개' if i % 2 else '고양이'}" for i in range(12)] + ["12.png,개", "../13.png,개"]
+    (photos / "labels.csv").write_text("\n".join(["파일,종류", *rows]) + "\n", encoding="utf-8")
+    result = report.examine(photos)
+    assert result.lines[1] == "12 images, 2 classes: 개, 고양이"
+    assert [finding.text for finding in result.findings] == ["2 of 14 names have no readable image: '12.png' …"]
+    assert label_tables.find_table(photos).find("0.png").label == "고양이"
 
 
 def test_the_check_proposes_a_command_with_the_size(photos):

@@ -117,8 +117,8 @@ def _label_findings(images: list[CheckedImage], table: LabelTable) -> Iterator[F
         first = next(iter(table.labels), "")
         text = f"none of its images exists ({first!r} …); write the names of the files"
         yield Finding("error", "missing", table.file, 0, text)
-    elif labeled < len(table.labels):
-        text = f"{len(table.labels) - labeled:,} of {len(table.labels):,} names have no readable image"
+    elif missing := table.missing_names(item.entry.where for item in images if item.entry.label is not None):
+        text = label_tables.describe_missing(missing, len(table.labels))
         yield Finding("warning", "missing", table.file, 0, text)
 
 

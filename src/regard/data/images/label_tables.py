@@ -7,7 +7,8 @@ photos/1.jpg,cat           names are relative paths, file names, or file names w
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -44,12 +45,25 @@ class LabelTable(NamedTuple):
 
     file: Path
     labels: dict[str, Label]
+    names_by_lower: dict[str, str]  # names that differ in more than case
 
     def find(self, inner: str) -> Label | None:
         """Relative path of an image -> its label by the path, the file name, or the name without its suffix."""
+        name = self._name_of(inner)
+        return None if name is None else self.labels[name]
+
+    def missing_names(self, images: Iterable[str]) -> list[str]:
+        """Paths of images -> the names in the table that none of them has."""
+        found = {self._name_of(Path(image).relative_to(self.file.parent).as_posix()) for image in images}
+        return [name for name in self.labels if name not in found]
+
+    def _name_of(self, inner: str) -> str | None:
+        """Return the name in the table; upper and lower case are equal if no name has the case of the file."""
         path = PurePosixPath(normalize_name(inner))
         candidates = (str(path), path.name, str(path.with_suffix("")), path.stem)
-        return next((self.labels[name] for name in candidates if name in self.labels), None)
+        exact = next((name for name in candidates if name in self.labels), None)
+        lower = (self.names_by_lower.get(name.casefold()) for name in candidates)
+        return exact if exact is not None else next((name for name in lower if name is not None), None)
 
 
 class LabelColumns(NamedTuple):
@@ -94,7 +108,8 @@ def read(file: Path) -> LabelTable:
         previous = labels.setdefault(name, Label(label, SPLIT_ALIASES.get(split)))
         if previous.label != label:
             raise DataError(f"{file}:{line}: {name!r} is labeled {label!r} here and {previous.label!r} above; keep one")
-    return LabelTable(file, labels)
+    counts = Counter(name.casefold() for name in labels)
+    return LabelTable(file, labels, {name.casefold(): name for name in labels if counts[name.casefold()] == 1})
 
 
 def find_columns(records: Sequence[Sequence[str]]) -> LabelColumns | None:
@@ -117,6 +132,13 @@ def find_columns(records: Sequence[Sequence[str]]) -> LabelColumns | None:
         return None
     candidates = [i for i in range(len(columns)) if i not in (image, split) and _are_labels(columns[i])]
     return LabelColumns(image, candidates[0], split, has_header) if len(candidates) == 1 else None
+
+
+def describe_missing(missing: Sequence[str], total: int) -> str:
+    """Names without an image, number of all names -> the remark on them."""
+    return f"{len(missing):,} of {total:,} names have no readable image: {missing[0]!r}" + (
+        " …" if len(missing) > 1 else ""
+    )
 
 
 def normalize_name(name: str) -> str:

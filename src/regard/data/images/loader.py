@@ -14,7 +14,7 @@ import numpy as np
 
 from regard.core.errors import DataError, pluralize
 from regard.data import huggingface
-from regard.data.images import arrays, listing
+from regard.data.images import arrays, label_tables, listing
 from regard.data.images.arrays import Block
 from regard.data.images.image_files import Pixels, open_image, to_image
 from regard.data.images.resize import Fit, ImageShape, Resample
@@ -123,6 +123,7 @@ class ImageReader:
 
     def _read_files(self, path: Path) -> Iterator[Record]:
         errors: list[str] = []
+        readable: list[str] = []
         count = 0
         entries, table = listing.list_labeled_images(path)
         for entry in entries:
@@ -135,6 +136,8 @@ class ImageReader:
                 errors.append(str(error))
                 continue
             count += 1
+            if table is not None:
+                readable.append(entry.where)
             for remark in opened.remarks:
                 self.remarks.add(remark, entry.where)
             yield Record(entry.split, entry.label, self.to_pixels(opened.image, entry.where))
@@ -145,9 +148,8 @@ class ImageReader:
         if table is not None and not count:
             first = next(iter(table.labels), "")
             raise DataError(f"{table.file}: none of its images exists ({first!r} …); write the names of the files")
-        if table is not None and count < len(table.labels):
-            missing = f"{len(table.labels) - count:,} of {len(table.labels):,} names"
-            self.remarks.add(f"{missing} have no readable image", str(table.file))
+        if table is not None and (missing := table.missing_names(readable)):
+            self.remarks.add(label_tables.describe_missing(missing, len(table.labels)), str(table.file))
         if not count:
             raise DataError(
                 f"{path}: contains no images; give PNG, JPEG, PGM …, idx or .npz files, or archives of images"
