@@ -27,7 +27,7 @@ from regard.experiments._experiment import Cell
 from regard.training import recipe as recipes
 from regard.training.average import average
 
-POINTS = 4  # operations of each command at which it is struck
+POINTS = 12  # operations of each command at which it is struck
 Work = Callable[[Path], object]  # folder with run/ -> what the command does
 
 
