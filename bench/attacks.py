@@ -71,7 +71,8 @@ def main() -> None:
         rows[name] = f"| {name} | {outcome.trials:,} | {len(outcome.broken)} | {today()} | {outcome.note} |"
         print(rows[name], f"{time.monotonic() - started_at:.0f} s", *outcome.broken, sep="\n  ", flush=True)
     if args.page:
-        put(args.page, "attacks", merged_table(section(args.page, "attacks"), rows), command="python bench/attacks.py")
+        table = merged_table(section(args.page, "attacks"), rows)
+        put(args.page, "attacks", table, command="python bench/attacks.py", has_dates=True)
     if broken:
         raise SystemExit(f"{broken} promises broken")
 

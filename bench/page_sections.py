@@ -11,10 +11,14 @@ from pathlib import Path
 PATH_OPTIONS = ("--page", "--folder", "--report", "--work")  # have no influence on the figures
 
 
-def put(page: Path, name: str, text: str, *, command: str = "") -> None:
-    """Replace the text between the markers, which the page must have, and state the command and the date."""
+def put(page: Path, name: str, text: str, *, command: str = "", has_dates: bool = False) -> None:
+    """Replace the text between the markers, which the page must have, and state the command and the date.
+
+    `has_dates` True: the text has the dates of its figures.
+    """
     before, _, after = _parts(page, name)
-    measured = f"Measured on {today()} with `{command or shown_command(sys.argv)}`."
+    date = "" if has_dates else f"on {today()} "
+    measured = f"Measured {date}with `{command or shown_command(sys.argv)}`."
     marked = f"<!-- {name} -->\n\n{text.strip()}\n\n{measured}\n\n<!-- end {name} -->"
     page.write_text(f"{before}{marked}{after}", encoding="utf-8")
 
