@@ -132,19 +132,19 @@ class Results:
         print(f"{number:,}: {self.sizes[-1][1]:.0f} MB, {threads} threads, {files} files", flush=True)
 
 
-async def attack(maker: Maker, count: int, pid: int) -> Results:
-    """Send all requests, a few at a time, in this many parts."""
-    results, parts = Results(), 10
-    results.note(0, pid)
+async def attack(maker: Maker, numbers_of_requests: range, pid: int) -> Results:
+    """Send all requests, a few at a time, in ten parts."""
+    results, parts, count = Results(), 10, len(numbers_of_requests)
+    results.note(numbers_of_requests.start, pid)
     for part in range(parts):
-        numbers = iter(range(part * count // parts, (part + 1) * count // parts))
+        numbers = iter(numbers_of_requests[part * count // parts : (part + 1) * count // parts])
 
         async def client(numbers=numbers) -> None:
             for index in numbers:
                 await results.attempt(maker, index)
 
         await asyncio.gather(*(client() for _ in range(AT_ONCE)))
-        results.note((part + 1) * count // parts, pid)
+        results.note(numbers_of_requests.start + (part + 1) * count // parts, pid)
     return results
 
 
@@ -173,6 +173,7 @@ of CPU time in {seconds / 60:.0f} minutes, next to other work. Requests that fai
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first request: continues an earlier run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--folder", type=Path, help="folder of the runs, trained if missing; default: a temporary folder"
@@ -194,7 +195,7 @@ def main() -> None:
                 print(kind, content[:3000], asyncio.run(send((HERE, port), content))[:3000], sep="\n")
                 return print(log.read_text())
             started_at, before = time.monotonic(), cpu_seconds_of(server.pid)
-            results = asyncio.run(attack(maker, args.requests, server.pid))
+            results = asyncio.run(attack(maker, range(args.first, args.requests), server.pid))
             seconds, cpu = time.monotonic() - started_at, cpu_seconds_of(server.pid) - before
         finally:
             server.terminate()
