@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from regard.core.errors import CheckpointError, DataError, did_you_mean
+from regard.core.errors import CheckpointError, DataError, did_you_mean, pluralize
 from regard.core.files import cache_folder, write_text
 from regard.data.text import byte_bpe, plain_text, token_stream
 from regard.data.text import tokenizer as tokenizers
@@ -88,8 +88,8 @@ class Corpus:
         if len(stream.tokens) < context:
             where = self.documents("train").where
             raise DataError(
-                f"{where}: the training text has {len(stream.tokens)} tokens, fewer than data.context={context}; "
-                "give more text or a smaller context"
+                f"{where}: the training text has {pluralize(len(stream.tokens), 'token')}, fewer than "
+                f"data.context={context}; give more text or a smaller context"
             )
         return stream
 
