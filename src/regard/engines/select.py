@@ -15,7 +15,7 @@ import torch
 
 from regard.core import config as configs
 from regard.core import trust as trusts
-from regard.core.errors import MissingExtra, RegardError
+from regard.core.errors import ConfigError, MissingExtra, RegardError
 from regard.core.extras import require
 from regard.core.prediction import Prediction
 from regard.core.task import Task
@@ -147,6 +147,8 @@ class EngineSelector:
             torch.set_num_threads(1)  # so that processes can be forked afterwards
             inputs = [task.parse_input(text) for text in texts]
             native, external = (task.predict(model, inputs, request, search) for model, search in handles)
+        except ConfigError as error:  # a request that CTranslate2 does not support: a forced prefix
+            return str(error)
         finally:
             torch.set_num_threads(threads)
         return find_difference(texts, native, external)

@@ -369,6 +369,22 @@ def test_alignments_follow_the_translation(task):
         assert all(0 <= source < 6 for source, _ in links)
 
 
+@pytest.mark.parametrize("name", ["greedy", "beam", "sample"])
+def test_translations_start_with_the_prefix(task, name):
+    torch.manual_seed(0)
+    model = transformer.build(transformer.TINY, task.spec).eval()
+    prefix = next(iter(task.pairs["train"]))[1].split()[0]
+    predictions = task.predict(model, ["a book", ""], Options(prefix=prefix), build_strategy(name))
+    assert predictions[0][0].text.startswith(prefix) and predictions[1][0].text == ""
+
+
+def test_a_prefix_longer_than_any_translation_is_refused(task):
+    model = transformer.build(transformer.TINY, task.spec).eval()
+    limit = task.spec.max_length - 1
+    with pytest.raises(DataError, match=rf"prefix: it has \d+ tokens, the model generates up to {limit}"):
+        task.predict(model, ["a book"], Options(prefix="x " * 2 * limit), build_strategy("greedy"))
+
+
 def test_a_model_without_attention_has_no_alignments(task):
     model = seq2seq.build(seq2seq.TINY, task.spec).eval()
     with pytest.raises(ConfigError, match="alignments: the model has no attention from target to source"):

@@ -53,8 +53,8 @@ class TranslationCodec:
     special_tokens: SpecialTokens = field(default_factory=SpecialTokens)
 
     def search_settings(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the search settings, or None if the task computes the request: a wider search, alignments."""
-        if options.get("alignments"):
+        """Return the search settings; None if the task computes the request: a wider search, a prefix, alignments."""
+        if options.get("alignments") or options.get("prefix"):
             return None
         count = options["n"]
         if count == 1:

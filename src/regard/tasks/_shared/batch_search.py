@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.core.data_specs import SpecialTokens
 from regard.core.inference_mode import eval_mode
 from regard.core.progress import track
-from regard.core.protocols import Decoder, Hypothesis, Indices
+from regard.core.protocols import Decoder, Grammar, Hypothesis, Indices
 from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 
 MAX_HYPOTHESES = 640  # decoded together; more gain little and take memory
@@ -37,6 +37,7 @@ def search_batches(
     *,
     special_tokens: SpecialTokens,
     sample_indices: Sequence[int],
+    grammar: Grammar | None = None,
 ) -> list[list[Hypothesis]]:
     """Batches of input indices -> the hypotheses of each input, best first, in input order.
 
@@ -53,6 +54,7 @@ def search_batches(
                 special_tokens=special_tokens,
                 limits=limits,
                 sample_indices=torch.tensor([sample_indices[i] for i in indices], device=device),
+                grammar=grammar,
             )
             for i, result in zip(indices.tolist(), results, strict=True):
                 hypotheses[i] = result

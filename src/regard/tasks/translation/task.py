@@ -44,6 +44,7 @@ from regard.data.text.pair_files import Languages, Pair, Pairs
 from regard.data.text.tokenizer import Level, Tokenizer, TokenizerPair
 from regard.data.text.translation_memory import TranslationMemory
 from regard.data.text.unknown_words import find_unknown_words
+from regard.decoding.prefix_grammar import PrefixGrammar
 from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.batch_search import SearchBatch, max_batch_size, search_batches
@@ -113,6 +114,7 @@ class Options:
     """Options of a request; the search itself is set by the [decoding] section of the run."""
 
     n: int = 1  # number of translations of each text; the first does not depend on n, a beam is widened if necessary
+    prefix: str = ""  # start of every translation, which the model continues
     alignments: bool = False  # add the word alignment to each translation: ||| 0-0 1-2, source word - target word
 
     def __post_init__(self) -> None:
@@ -329,16 +331,32 @@ class Translation(Task):
         limits = translation_codec.MAX_LENGTH_RATIO * lengths + translation_codec.MAX_LENGTH_MARGIN
         return limits.clamp(max=self.spec.max_length - 1)
 
+    def _prefix_grammar(self, prefix: str) -> PrefixGrammar | None:
+        """Return the grammar of translations that start with a text; None if the text is empty."""
+        tokens = tuple(self.vocabularies.target.encode([prefix])[0]) if prefix.strip() else ()
+        if len(tokens) >= self.spec.max_length - 1:
+            raise DataError(
+                f"prefix: it has {len(tokens)} tokens, the model generates up to {self.spec.max_length - 1}"
+            )
+        return PrefixGrammar(tokens, self.spec.target_vocab_size) if tokens else None
+
     def search_translations(
-        self, model: Decoder, source: Padded, decoding: DecodingStrategy, *, sample_indices: Sequence[int]
+        self,
+        model: Decoder,
+        source: Padded,
+        decoding: DecodingStrategy,
+        *,
+        sample_indices: Sequence[int],
+        grammar: PrefixGrammar | None = None,
     ) -> list[list[Hypothesis]]:
         """Source rows -> the translations of each, best first. Rows of similar length are decoded together."""
+        min_limit = 0 if grammar is None else len(grammar.tokens)
 
         def load_batch(rows: Indices, device: torch.device) -> SearchBatch:
             lengths = source.lengths[rows]
             tokens = source.tokens[rows, : int(lengths.max())]
             batch = Padded(tokens.to(device), lengths.to(device))
-            return SearchBatch(batch, self.max_output_lengths(batch.lengths))
+            return SearchBatch(batch, self.max_output_lengths(batch.lengths).clamp(min=min_limit))
 
         batches = batching.batches_by_length(
             source.lengths.numpy(),
@@ -346,7 +364,13 @@ class Translation(Task):
             max_rows=max_batch_size(decoding, MAX_BATCH_SOURCES),
         )
         return search_batches(
-            model, decoding, batches, load_batch, special_tokens=self.special_tokens, sample_indices=sample_indices
+            model,
+            decoding,
+            batches,
+            load_batch,
+            special_tokens=self.special_tokens,
+            sample_indices=sample_indices,
+            grammar=grammar,
         )
 
     def predict(
@@ -357,7 +381,13 @@ class Translation(Task):
         predictions = [[translation_codec.EMPTY_PREDICTION] for _ in inputs]
         source = self.encode_sources([inputs[i] for i in nonblank])
         indices = decoding.sample_indices(len(inputs))
-        search = partial(self.search_translations, model, source, sample_indices=[indices[i] for i in nonblank])
+        search = partial(
+            self.search_translations,
+            model,
+            source,
+            sample_indices=[indices[i] for i in nonblank],
+            grammar=self._prefix_grammar(options.prefix),
+        )
         for i, hypotheses in zip(nonblank, n_best(search, decoding, count=options.n), strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             words = find_unknown_words(inputs[i], self.vocabularies.source)
@@ -398,10 +428,12 @@ class Translation(Task):
             raise DataError("there is no sentence to look at; give some text")
         with eval_mode(model) as device:
             source = map_tensors(self.encode_sources([parsed_input]), lambda x: x.to(device))
-            limits = self.max_output_lengths(source.lengths)
+            grammar = self._prefix_grammar(options.prefix)
+            limits = self.max_output_lengths(source.lengths).clamp(min=len(grammar.tokens) if grammar else 0)
 
             def search(strategy: DecodingStrategy) -> list[list[Hypothesis]]:
-                return strategy(model, model.start(source), special_tokens=self.special_tokens, limits=limits)
+                state, special_tokens = model.start(source), self.special_tokens
+                return strategy(model, state, special_tokens=special_tokens, limits=limits, grammar=grammar)
 
             started_at = time.perf_counter()
             (hypotheses,) = n_best(search, decoding, count=options.n)
