@@ -46,6 +46,11 @@ def test_too_many_hypotheses():
         build("beam", beam_width=3).with_nbest(1_000_000)
 
 
+def test_the_n_best_of_minimum_bayes_risk_are_samples():
+    wider = build("mbr", num_samples=4).with_nbest(6)
+    assert (wider.name, wider.config.num_samples, wider.config.nbest) == ("mbr", 6, 6)
+
+
 def test_n_best_starts_with_the_single_best():
     def search(decoding):
         tokens = {1: [2], 4: [3, 2, 4, 5]}[decoding.width]

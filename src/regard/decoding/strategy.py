@@ -112,13 +112,15 @@ class DecodingStrategy:
         return replace(self, config=replace(self.config, **settings))
 
     def with_nbest(self, count: int) -> DecodingStrategy:
-        """Return a strategy for the `count` best hypotheses: a beam that is at least as wide. For 1 it is unchanged."""
+        """Return a strategy for the `count` best hypotheses: a beam that is at least as wide, or minimum Bayes risk with
+        at least as many samples. For 1 it is unchanged."""
         if count == 1:
             return self
         if count > MAX_NBEST:
             raise ConfigError(f"nbest={count} is too large; request at most {MAX_NBEST}")
-        if self.has_setting("beam_width") and self.has_setting("nbest"):
-            return self.with_settings(beam_width=max(self.config.beam_width, count), nbest=count)
+        for width in ("beam_width", "num_samples"):
+            if self.has_setting(width) and self.has_setting("nbest"):
+                return self.with_settings(**{width: max(getattr(self.config, width), count)}, nbest=count)
         return self.as_strategy("beam", beam_width=max(5, count), nbest=count)
 
     def with_overrides(self, **settings: Any) -> DecodingStrategy:
