@@ -7,10 +7,7 @@ sampling    positions/s of one image of 32x32x3, one position per channel: local
             position (the mean of every 96th position: all would take an hour)
 memory      peak bytes of the KV cache while that image is generated: the window, and full attention
 
-python bench/images.py [vit sampling memory] [--rounds 3] [--quick]
-
-Systems alternate in every round, each in a separate process. Figures are stored in docs/images_speed.json, and the
-page docs/images_speed.md is generated from them.
+Run by bench/all.py.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from alternating_timing import Bench, Comparison, Systems, Work, training
+from comparisons import Bench, Systems, Work, named, regard_training, training, variants
 from torch import Tensor
 
 from regard.core.data_specs import ImageClassificationSpec, ImageGenerationSpec
@@ -39,15 +36,16 @@ def vit_training(quick: bool) -> Systems:
 
     def regard_work() -> Work:
         model = vit.build(vit.Config(**shape), ImageClassificationSpec(side, side, 3, 10))
-        return training(model, lambda: model.readout.loss(model.features(images), labels) / rows, rows, fused=True)
+        return regard_training(model, lambda: model.readout.loss(model.features(images), labels) / rows, rows)
 
-    def peer_work() -> Work:
+    def peer(dtype: torch.dtype, compiled: bool) -> Work:
         from systems.image_peers import timm_vit
 
         model = timm_vit(side, **shape)
-        return training(model, lambda: torch.nn.functional.cross_entropy(model(images), labels), rows, fused=False)
+        loss = lambda: torch.nn.functional.cross_entropy(model(images), labels)  # noqa: E731  # an argument
+        return training(model, loss, rows, dtype=dtype, compiled=compiled)
 
-    return {"regard": regard_work, "timm": peer_work}
+    return {"regard": regard_work, **variants("timm", peer)}
 
 
 def painter(quick: bool, attention: str) -> tuple[image_transformer.ImageTransformer, int]:
@@ -128,18 +126,8 @@ def memory(quick: bool) -> Systems:
     return {"regard": lambda: cache_bytes(quick, "local_2d"), "full attention": lambda: cache_bytes(quick, "full")}
 
 
-COMPARISON = Comparison(
-    script=__file__,
-    title="Speed of image models",
-    benches={
-        "vit": Bench(vit_training, 1, "images/s"),
-        "sampling": Bench(sampling, 2, "positions/s", warm=False),
-        "memory": Bench(memory, 1, "bytes", seconds=0),
-    },
-    figures="images_speed.json",
-    page="images_speed.md",
-    decimals=1,
-)
-
-if __name__ == "__main__":
-    COMPARISON.run(__doc__)
+BENCHES = {
+    "vit": Bench(vit_training, named("timm"), "images/s"),
+    "sampling": Bench(sampling, ("regard", "full attention, cached", "prefix recomputed"), "positions/s", warm=False),
+    "memory": Bench(memory, ("regard", "full attention"), "bytes", seconds=0),
+}

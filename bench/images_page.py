@@ -1,7 +1,6 @@
 """Parts of docs/results.md on images that are not scores of single runs: recognized samples, and costs.
 
-Figures are those of bench/image_samples.py (docs/image_samples.json), bench/image_cost.py (docs/image_cost.json) and
-bench/images.py (docs/images_speed.md).
+Figures are those of bench/image_samples.py (docs/image_samples.json) and bench/image_cost.py (docs/image_cost.json).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 import image_cost
 
 DOCS = Path(__file__).parents[1] / "docs"
-SAMPLES, COST, SPEED = DOCS / "image_samples.json", DOCS / "image_cost.json", DOCS / "images_speed.md"
+SAMPLES, COST = DOCS / "image_samples.json", DOCS / "image_cost.json"
 
 
 def recognised(figures: dict[str, Any]) -> str:
@@ -46,6 +45,5 @@ def sections() -> list[str]:
         parts.append(recognised(figures))
     if COST.exists():
         parts.append(cost(json.loads(COST.read_text())))
-    if SPEED.exists():
-        parts.append("Speed compared with timm's ViT, and of sampling: [images_speed.md](images_speed.md).\n")
+    parts.append("Speed compared with timm's ViT, and of sampling: [speed.md](speed.md).\n")
     return parts

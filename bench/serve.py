@@ -45,15 +45,15 @@ MORE = {"language": ["data.eval_tokens=2000", "training.steps=150"]}
 OPTIONS = {"language": {"tokens": 40}}  # of the requests, by task
 
 
-def train_runs(folder):
-    """Train the four runs that do not exist yet; return their folders."""
-    for name, words in RUNS.items():
-        if not (folder / name / "model.safetensors").is_file():
-            steps = next(word for word in [*words, *MORE.get(name, ())] if word.startswith("training.steps="))
-            every = steps.replace("training.steps", "training.evaluation.every")
-            command = [sys.executable, "-m", "regard", "train", *words, *MORE.get(name, ()), every]
-            subprocess.run([*command, "--out", str(folder / name)], check=True, stdout=subprocess.DEVNULL)
-    return [folder / name for name in RUNS]
+def train_run(folder, name):
+    """Train a run if it does not exist yet; return its folder."""
+    if not (folder / name / "model.safetensors").is_file():
+        words = [*RUNS[name], *MORE.get(name, ())]
+        steps = next(word for word in words if word.startswith("training.steps="))
+        every = steps.replace("training.steps", "training.evaluation.every")
+        command = [sys.executable, "-m", "regard", "train", *words, every]
+        subprocess.run([*command, "--out", str(folder / name)], check=True, stdout=subprocess.DEVNULL)
+    return folder / name
 
 
 def start_server(runs, workers):
@@ -226,7 +226,7 @@ def main():
     parser.add_argument("--page", type=Path, help="write the tables between the markers of this page")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        runs = args.runs or train_runs(args.folder or Path(temporary))
+        runs = args.runs or [train_run(args.folder or Path(temporary), name) for name in RUNS]
         server, address = start_server(runs, args.workers)
         try:
             subjects = [ServedRun(folder, address, seconds=args.seconds / 2) for folder in runs]

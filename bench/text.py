@@ -8,11 +8,8 @@ bert         tokens/s of training: regard's bert (readout of masked positions on
 hierarchical documents/s of training: regard's hierarchical and a plain loop over documents and sentences
 word2vec     words/s of one pass over Brown and IMDB: regard's skipgram and gensim (in C, two threads)
 
-python bench/text.py [gpt gpt_words generation exported bert hierarchical word2vec] [--rounds 3] [--quick]
-
-Systems alternate in every round, each in a separate process: regard with the memory settings of `regard train`, peers
-as in their own scripts. The table has the median and the range; figures are stored in docs/text.json, and the page
-docs/text_speed.md is generated from them.
+Run by bench/all.py: regard with the settings of `regard train` (precision auto, fused optimizer, freed memory is kept),
+peers as in their own scripts, also in bfloat16 and compiled.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from typing import Any
 
 import ctranslate2
 import torch
-from alternating_timing import Bench, Comparison, Systems, Work, training
+from comparisons import Bench, Systems, Work, named, regard_training, training, variants
 
 from regard.core.data_specs import DocumentSpec, LanguageSpec, MaskedLMSpec, SpecialTokens
 from regard.core.protocols.masked_lm import MaskedBatch
@@ -55,17 +52,18 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
             features, _ = model.features(read, model.start(source))
             return model.readout.loss(features.flatten(0, 1), following.flatten()) / units
 
-        return training(model, loss, units, fused=True)
+        return regard_training(model, loss, units)
 
-    def plain() -> Work:
+    def plain(dtype: torch.dtype, compiled: bool) -> Work:
         model = PlainGPT(shape)
-        return training(model, lambda: model.loss(read, following), units, fused=False)
+        return training(model, lambda: model.loss(read, following), units, dtype=dtype, compiled=compiled)
 
-    def peer_work() -> Work:
+    def peer(dtype: torch.dtype, compiled: bool) -> Work:
         model = hf_gpt(shape)
-        return training(model, lambda: model(input_ids=read, labels=read).loss, units, fused=False)
+        loss = lambda: model(input_ids=read, labels=read).loss  # noqa: E731  # an argument
+        return training(model, loss, units, dtype=dtype, compiled=compiled)
 
-    return {"regard": regard_work, "plain PyTorch (nanoGPT)": plain, "HF GPT-2": peer_work}
+    return {"regard": regard_work, **variants("nanoGPT", plain), **variants("HF GPT-2", peer)}
 
 
 def generation(quick: bool) -> Systems:
@@ -125,20 +123,16 @@ def bert_training(quick: bool) -> Systems:
         model = bert.build(config, MaskedLMSpec(shape.vocabulary, shape.context, SpecialTokens(mask=mask)))
         gaps = MaskedBatch(input_tokens, tokens, lengths, chosen, chosen.long(), torch.zeros_like(tokens))
         count = int(chosen.sum())
-        return training(
-            model, lambda: model.readout.loss(model(gaps).features, tokens[chosen]) / count, tokens.numel(), fused=True
+        return regard_training(
+            model, lambda: model.readout.loss(model(gaps).features, tokens[chosen]) / count, tokens.numel()
         )
 
-    def peer_work() -> Work:
+    def peer(dtype: torch.dtype, compiled: bool) -> Work:
         model, labels, present = hf_bert(shape), tokens.masked_fill(~chosen, -100), torch.ones_like(tokens)
-        return training(
-            model,
-            lambda: model(input_ids=input_tokens, attention_mask=present, labels=labels).loss,
-            tokens.numel(),
-            fused=False,
-        )
+        loss = lambda: model(input_ids=input_tokens, attention_mask=present, labels=labels).loss  # noqa: E731
+        return training(model, loss, tokens.numel(), dtype=dtype, compiled=compiled)
 
-    return {"regard": regard_work, "HF BERT": peer_work}
+    return {"regard": regard_work, **variants("HF BERT", peer)}
 
 
 def hierarchical_training(quick: bool) -> Systems:
@@ -151,15 +145,13 @@ def hierarchical_training(quick: bool) -> Systems:
     loop = PlainHierarchical(model)  # the same weights
     torch.testing.assert_close(model(documents), loop(documents), rtol=1e-3, atol=1e-4)
 
-    def step(chosen: torch.nn.Module, *, fused: bool) -> Work:
-        return training(
-            chosen,
-            lambda: torch.nn.functional.cross_entropy(model.readout(chosen(documents)), labels),
-            count,
-            fused=fused,
-        )
+    def loss(chosen: torch.nn.Module) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(model.readout(chosen(documents)), labels)
 
-    return {"regard": lambda: step(model, fused=True), "plain loop": lambda: step(loop, fused=False)}
+    return {
+        "regard": lambda: regard_training(model, lambda: loss(model), count),
+        "plain loop": lambda: training(loop, lambda: loss(loop), count, dtype=torch.float32),
+    }
 
 
 def word2vec(quick: bool) -> Systems:
@@ -199,21 +191,12 @@ def word2vec(quick: bool) -> Systems:
     return {"regard": regard_work, "gensim": peer_work}
 
 
-COMPARISON = Comparison(
-    script=__file__,
-    title="Speed of text models",
-    benches={
-        "gpt": Bench(gpt_training, 2, "tokens/s"),
-        "gpt_words": Bench(partial(gpt_training, vocabulary=8000), 2, "tokens/s"),
-        "generation": Bench(generation, 1, "tokens/s"),
-        "exported": Bench(exported_generation, 1, "tokens/s"),
-        "bert": Bench(bert_training, 1, "tokens/s"),
-        "hierarchical": Bench(hierarchical_training, 1, "documents/s"),
-        "word2vec": Bench(word2vec, 1, "words/s", seconds=0.1, warm=False),
-    },
-    figures="text.json",
-    page="text_speed.md",
-)
-
-if __name__ == "__main__":
-    COMPARISON.run(__doc__)
+BENCHES = {
+    "gpt": Bench(gpt_training, named("nanoGPT", "HF GPT-2"), "tokens/s"),
+    "gpt_words": Bench(partial(gpt_training, vocabulary=8000), named("nanoGPT", "HF GPT-2"), "tokens/s"),
+    "generation": Bench(generation, ("regard", "HF generate"), "tokens/s"),
+    "exported": Bench(exported_generation, ("regard", "HF generate"), "tokens/s"),
+    "bert": Bench(bert_training, named("HF BERT"), "tokens/s"),
+    "hierarchical": Bench(hierarchical_training, ("regard", "plain loop"), "documents/s"),
+    "word2vec": Bench(word2vec, ("regard", "gensim"), "words/s", seconds=0.1, warm=False),
+}

@@ -1,7 +1,7 @@
 """One measurement in a separate process: `python -m systems.measure WORK SYSTEM SECONDS FOLDER` -> JSON.
 
 FOLDER is the output of `systems.prepare`. A work is train-SHAPE, decode-SHAPE-SEARCH, single-SHAPE-SEARCH,
-corpus-tiny-SEARCH, text-KIND-SEARCH, startup-tiny or cost-SIZE.
+corpus-tiny-SEARCH, text-KIND-SEARCH, startup-tiny, cost-SIZE, clients-TASK, or a comparison of bench/comparisons.py.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+
+import comparisons
 
 from systems import workload
 
@@ -25,15 +27,11 @@ PASS = {"decode-tiny-beam": 8, "decode-base-greedy": 4, "decode-base-beam": 2}
 
 def measure(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, Any]:
     """Measure one system on one work."""
+    if task in comparisons.MODULES:
+        return comparisons.measure(comparisons.find(task), system)
     kind, shape, *rest = task.split("-")
-    if kind == "startup":
-        from systems import startup
-
-        return {"ready": startup.ready(system, folder)}
-    if kind == "text":
-        from systems import texts
-
-        return texts.measure(shape, system, width=WIDTHS[rest[0]], seconds=seconds, folder=folder)
+    if kind in ("startup", "text", "clients"):
+        return _measure_program(kind, shape, system, rest, seconds=seconds, folder=folder)
     sentences = workload.load(folder / "sentences.json")
     if kind == "cost":
         from systems import cost
@@ -49,6 +47,21 @@ def measure(task: str, system: str, *, seconds: float, folder: Path) -> dict[str
     return {"rate": decode(shape, system, groups, width=width, seconds=seconds, folder=folder)}
 
 
+def _measure_program(kind: str, shape: str, system: str, rest: list[str], **how: Any) -> dict[str, Any]:
+    """Measure a complete program: its start, texts to texts, or a server."""
+    if kind == "startup":
+        from systems import startup
+
+        return {"ready": startup.ready(system, how["folder"])}
+    if kind == "clients":
+        from systems import clients
+
+        return {"rate": clients.rate(shape, system, **how)}
+    from systems import texts
+
+    return texts.measure(shape, system, width=WIDTHS[rest[0]], **how)
+
+
 def train(shape: str, system: str, sentences: workload.Sentences, *, seconds: float) -> float:
     """Return target tokens per second."""
     import torch
@@ -56,15 +69,18 @@ def train(shape: str, system: str, sentences: workload.Sentences, *, seconds: fl
     torch.manual_seed(1)
     tokens = workload.SHAPES[shape].tokens if shape in workload.SHAPES else 2048
     batches = sentences.batches(tokens)
-    if system == "regard":
+    if system.startswith("regard"):
         from systems import regard_system
 
-        return workload.rate(regard_system.trainer(shape, batches), seconds=seconds, least=2)
+        precision = system.removeprefix("regard").strip() or "auto"
+        return workload.rate(regard_system.trainer(shape, batches, precision), seconds=seconds, least=2)
     from systems import marian, pytorch_baseline
 
-    net: Any = pytorch_baseline.model(shape) if system == "PyTorch loop" else marian.model(shape)
-    forward = net if system == "PyTorch loop" else marian.forward(net)
-    return workload.rate(pytorch_baseline.trainer(forward, net, batches), seconds=seconds, least=2)
+    name = system.removesuffix(comparisons.HALF)
+    dtype = torch.float32 if name == system else torch.bfloat16
+    net: Any = pytorch_baseline.model(shape) if name == "PyTorch loop" else marian.model(shape)
+    forward = net if name == "PyTorch loop" else marian.forward(net)
+    return workload.rate(pytorch_baseline.trainer(forward, net, batches, dtype), seconds=seconds, least=2)
 
 
 def decode(shape: str, system: str, groups: list[workload.Rows], **how: Any) -> float:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import statistics
 import textwrap
 from typing import Any
+
+import comparisons
 
 from systems import targets
 from systems.targets import Works
@@ -16,10 +19,15 @@ UNITS = {
     "single": "sentences/s",
     "corpus": "sentences/s",
     "text": "texts/s",
+    "clients": "inputs/s",
+    **{name: comparisons.find(name).unit for name in comparisons.MODULES},
 }
 MEANING = {
     "train": "Training steps; real target tokens are counted, not padding.",
     "decode": "Batches of 64 sentences, outputs of 15 tokens; regard uses two processes of one thread each.",
+    "clients": (
+        "One server process with 200 clients on the same machine, and the same engine on a corpus without a server."
+    ),
     "single": "One sentence at a time, outputs of 15 tokens, after a warm-up of 1.5 seconds.",
     "text": (
         "Texts to texts, tokenization included: `regard translate` with engine auto, and CTranslate2 called directly.\n"
@@ -58,8 +66,8 @@ def page(figures: dict[str, Any], notes: str) -> str:
     about = ", ".join(f"{name} {value}" for name, value in figures["machine"].items())
     parts = [
         "# Speed\n",
-        "Written by `python bench/translation.py`; all values are in [speed.json](speed.json).\n",
-        textwrap.fill(f"Measured on: {about}. {quiet(works)}", 120) + "\n",
+        "Written by `python bench/all.py`; all values are in [speed.json](speed.json).\n",
+        textwrap.fill(f"Measured {dates(works)} on: {about}. {quiet(works)}", 120) + "\n",
         "## Targets\n",
         "The ratio is regard's rate divided by the peer's at its fastest setting: median and range of the rounds.\n",
         *reached(works),
@@ -75,18 +83,27 @@ def page(figures: dict[str, Any], notes: str) -> str:
         "its largest child.",
     ]
     for task, systems in works.items():
-        if task.split("-")[0] in UNITS and any(systems.values()):
+        if task.split("-")[0] in UNITS and any(systems.values()) and "rate" in next(filter(None, systems.values()))[0]:
             parts += ["", *one_work(task, systems)]
-    return "\n".join(parts) + "\n\n" + notes
+    return "\n".join([*parts, *memory(works)]) + "\n\n" + notes
 
 
 def reached(works: Works) -> list[str]:
     """Return the table of targets."""
     rows = [targets.row(target, works) for target in targets.TARGETS]
+    rows += [[*cells[:3], cells[3], ""] for cells in targets.OPEN]
     measured = [f"{kind} {slope:.2f}" for kind, slope in exponents(works, "regard").items()]
     summary = f"exponents: {', '.join(measured)}" if measured else "not measured"
     rows.append(["cost against length, batch and corpus size", "–", "linear where expected", summary, "see below"])
     return table(["work", "compared with", "target", "measured", "met"], rows)
+
+
+def dates(works: Works) -> str:
+    """Return the day of the measurements, or the first and the last one."""
+    days = sorted(
+        {r["date"] for systems in works.values() for rounds in systems.values() for r in rounds if "date" in r}
+    )
+    return " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "never"
 
 
 def quiet(works: Works) -> str:
@@ -111,7 +128,27 @@ def one_work(task: str, systems: dict[str, list[dict[str, Any]]]) -> list[str]:
         memory = statistics.median(record["megabytes"] for record in rounds)
         cells = [name, f"{statistics.median(rates):,.1f}", f"{min(rates):,.1f} to {max(rates):,.1f}", *summary]
         rows.append([*cells, f"{memory:,.0f}", *_job(rounds, extra)])
-    return [f"### {task}\n", f"{MEANING[kind]}\n", *table(head, rows)]
+    return [f"### {task}\n", f"{MEANING.get(kind) or described(task)}\n", *table(head, rows)]
+
+
+def described(work: str) -> str:
+    """Return the line about a comparison from the docstring of its module."""
+    lines = iter((importlib.import_module(comparisons.MODULES[work]).__doc__ or "").splitlines())
+    text = next(line for line in lines if line.split(maxsplit=1)[:1] == [work]).removeprefix(work).strip()
+    for line in lines:
+        if not line.startswith(" "):
+            break
+        text += f" {line.strip()}"
+    return textwrap.fill(f"{text[0].upper()}{text[1:]}.", 120)
+
+
+def memory(works: Works) -> list[str]:
+    """Return the table of bytes, which are measured once."""
+    systems = {name: rounds for name, rounds in works.get("memory", {}).items() if rounds}
+    if not systems:
+        return []
+    rows = [[name, f"{rounds[0]['bytes']:,.0f}"] for name, rounds in systems.items()]
+    return ["", "### memory\n", f"{described('memory')}\n", *table(["system", "bytes"], rows)]
 
 
 def _job(rounds: list[dict[str, Any]], extra: list[str]) -> list[str]:

@@ -86,7 +86,9 @@ def model(name: str) -> nn.Module:
     return PlainRecurrent() if name == "bahdanau" else PlainTransformer(SHAPES[name])
 
 
-def trainer(forward: Callable[[Tensor, Tensor], Tensor], net: nn.Module, batches: Iterator) -> Callable[[], int]:
+def trainer(
+    forward: Callable[[Tensor, Tensor], Tensor], net: nn.Module, batches: Iterator, dtype: torch.dtype
+) -> Callable[[], int]:
     """Return a step of the tutorials' loop; a step returns the number of its target tokens."""
     optimizer = torch.optim.Adam(net.parameters(), lr=5e-4, betas=(0.9, 0.98))
     net.train()
@@ -94,8 +96,11 @@ def trainer(forward: Callable[[Tensor, Tensor], Tensor], net: nn.Module, batches
     def step() -> int:
         source, target = next(batches)
         labels = pad([[*row, END] for row in target])
-        logits = forward(pad([[*row, END] for row in source]), pad([[START, *row] for row in target]))
-        loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=0.1)
+        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+            logits = forward(pad([[*row, END] for row in source]), pad([[START, *row] for row in target]))
+        loss = functional.cross_entropy(
+            logits.float().flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=0.1
+        )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)

@@ -26,6 +26,7 @@ from regard.training import recipe as recipes
 from regard.training.device import keep_freed_memory
 from regard.training.distributed import distributed_context, wrap_model
 from regard.training.optimizer import build as build_optimizer
+from regard.training.precision import CHECKED_STEPS, resolve_dtype
 from regard.training.step import Stepper
 from systems import paths
 from systems.workload import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
@@ -77,10 +78,13 @@ class FixedBatchTask:
         )
 
 
-def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int]:
-    """Return the step of regard's trainer; a step returns the number of its target tokens."""
+def trainer(name: str, batches: Iterator[tuple[Rows, Rows]], precision: str) -> Callable[[], int]:
+    """Return the step of regard's trainer in this precision (the default is `auto`); a step returns the
+    number of its target tokens."""
     keep_freed_memory()
-    recipe = recipes.read("translation", settings=["training.optimizer.lr=5e-4"])
+    recipe = recipes.read(
+        "translation", settings=["training.optimizer.lr=5e-4", f"training.hardware.precision={precision}"]
+    )
     net, task = model(name), FixedBatchTask()
     processes = distributed_context("cpu").__enter__()
     stepper = Stepper(
@@ -91,8 +95,9 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
         lr_factor=lambda step: 1.0,
         processes=processes,
         loss=lambda net, batch: teacher_forcing_loss(net, batch, pad=0, smoothing=0.1),
+        dtype=resolve_dtype(precision, processes.device, net),
     )
-    steps = iter(range(1, 1_000_000))
+    steps = iter(range(1 + max(CHECKED_STEPS), 1_000_000))
 
     def step() -> int:
         task.rows = next(batches)

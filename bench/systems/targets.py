@@ -20,24 +20,38 @@ class Target:
     system: str = "regard"
 
 
+NO_RECIPE = "not measured: each peer needs its own recipe and hours of training"
+NO_BENCH = "not measured: no benchmark yet"
 TARGETS = (
-    Target("train TINY", "train-tiny", "transformers", 1.75),
-    Target("train BASE", "train-base", "transformers", 1.1),
-    Target("train bahdanau 512", "train-bahdanau", "PyTorch loop", 1.5),
-    Target("decode TINY greedy, exact", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
-    Target("decode TINY beam 5, exact", "decode-tiny-beam", "CTranslate2", 1.0),
-    Target("decode BASE greedy, int8", "decode-base-greedy", "CTranslate2 int8", 1.0, system="regard int8"),
-    Target("decode BASE beam 5, int8", "decode-base-beam", "CTranslate2 int8", 1.3, system="regard int8"),
-    Target("single sentence TINY greedy", "single-tiny-greedy", "transformers", 3.0),
-    Target("single sentence BASE greedy", "single-base-greedy", "transformers", 2.0),
-    Target("corpus of 10,000 lines, greedy, complete job", "corpus-tiny-greedy", "CTranslate2", 1.0),
-    Target("corpus of 10,000 lines, beam 5, complete job", "corpus-tiny-beam", "CTranslate2", 1.0),
-)
-TARGETS += (
+    Target("train TINY", "train-tiny", "transformers", 2.5),
+    Target("train BASE", "train-base", "transformers", 1.6),
+    Target("train bahdanau 512", "train-bahdanau", "PyTorch loop", 2.0),
+    Target("train GPT, characters", "gpt", "nanoGPT", 1.6),
+    Target("train GPT, 8,000 subwords", "gpt_words", "nanoGPT", 1.8),
+    Target("train BERT", "bert", "HF BERT", 2.5),
+    Target("train ViT", "vit", "timm", 1.5),
+    Target("train word2vec", "word2vec", "gensim", 1.0),
+    Target("train hierarchical attention", "hierarchical", "plain loop", 1.5),
+    Target("decode TINY greedy, native", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
+    Target("decode TINY beam 5, native", "decode-tiny-beam", "CTranslate2 float32", 1.0),
+    Target("single sentence TINY greedy, native", "single-tiny-greedy", "transformers", 3.0),
+    Target("single sentence BASE greedy, native", "single-base-greedy", "transformers", 2.0),
     Target("texts: 10,000 lines, greedy, engine auto", "text-corpus-greedy", "CTranslate2", 0.95, system="regard auto"),
     Target("texts: 10,000 lines, beam 5, engine auto", "text-corpus-beam", "patient", 0.95, system="regard auto"),
     Target("texts: batch of 64, greedy, engine auto", "text-batch-greedy", "CTranslate2", 0.95, system="regard auto"),
     Target("texts: one at a time, greedy, engine auto", "text-single-greedy", "CTranslate2", 0.9, system="regard auto"),
+    Target("start to first translation, engine auto", "startup-tiny", "CTranslate2", 0.5, system="regard auto"),
+    Target("language generation, native", "generation", "HF generate", 5.0),
+    Target("language generation, exported", "exported", "HF generate", 5.0),
+    Target("200 clients, translation, one process", "clients-translation", "own corpus", 0.8),
+    Target("200 clients, generation, one process", "clients-language", "own corpus", 0.8),
+)
+OPEN = (  # work, compared with, target, reason
+    ("minutes to 37 BLEU on Multi30k de-en", "transformers' Trainer", "≥ 2", NO_RECIPE),
+    ("minutes to 1.55 nats on tiny Shakespeare", "nanoGPT's script", "≥ 2", NO_RECIPE),
+    ("minutes to 75 % on CIFAR-10", "timm's script", "≥ 2", NO_RECIPE),
+    ("minutes to 0.90 on IMDB", "transformers' Trainer", "≥ 2", NO_RECIPE),
+    ("predict 10,000 inputs: captions, tags, documents, recommendation", "plain PyTorch loop", "≥ 1.5", NO_BENCH),
 )
 LIKE = (  # the same number format on both sides
     Target("decode TINY greedy, float32", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
@@ -55,8 +69,8 @@ LIKE = (  # the same number format on both sides
 
 
 def rates(rounds: list[dict[str, Any]]) -> list[float]:
-    """Return the rates of one system, round by round."""
-    return [record["rate"] for record in rounds]
+    """Return the rates of one system, round by round; that of a start is one divided by its seconds."""
+    return [record["rate"] if "rate" in record else 1 / record["ready"] for record in rounds]
 
 
 def ratios(system: list[dict[str, Any]], peer: list[dict[str, Any]]) -> list[float]:

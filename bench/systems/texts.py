@@ -91,7 +91,7 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     words = [f"decoding.beam_width={width}" if width > 1 else "decoding=greedy"]
     cache.EquivalenceCache(export_folder).put(f"bench {width}", {"why": "", "options": {"n": 1}, "decoding": decoding})
     cache.EquivalenceCache(export_folder).put_command(cache.command_key(run / "config.json", words), f"bench {width}")
-    verb, how = Verb("translate", "source", "translations"), PredictOptions()
+    verb, how = Verb("translate"), PredictOptions()
     predictor = predict_torch_free.find_torch_free(run, words, verb=verb, predict_options=how, few_inputs=few)
     if not isinstance(predictor, torch_free.TorchFreePredictor):
         raise SystemExit("regard: there is no torch-free predictor")

@@ -21,16 +21,6 @@ def test_bytes_are_counted_once():
     assert bench.size_of((buffer[:10], buffer[5:], torch.zeros(3))) == 412
 
 
-def test_the_page_says_how_many_times_better():
-    figures = {
-        "vit": {"threads": 2, "rates": {"regard": [30.0, 20.0], "timm": [10.0, 10.0]}},
-        "memory": {"threads": 2, "rates": {"regard": [100.0], "full attention": [700.0]}},
-    }
-    page = bench.COMPARISON.text(figures)
-    assert "| vit | timm | 10.0 images/s | 10.0 – 10.0 | 2.50 |" in page
-    assert "| memory | full attention | 700.0 bytes | 700.0 – 700.0 | 7.00 |" in page
-
-
 def test_exponents_and_the_crossover():
     full = {str(side): {"seconds": side**4 / 1e4, "megabytes": 1.0 * side} for side in image_cost.SIDES}
     local = {str(side): {"seconds": side**2 / 50, "megabytes": 1.0 * side} for side in image_cost.SIDES}

@@ -1,7 +1,7 @@
 """The benchmark of text models: every system of every bench works, and peers compute the same as regard."""
 
+import comparisons
 import pytest
-import text as bench
 import torch
 
 from regard.core.data_specs import DocumentSpec
@@ -20,13 +20,10 @@ def test_the_plain_loop_is_the_same_model():
 
 @pytest.mark.parametrize("name", ["gpt", "hierarchical"])
 def test_our_systems_work(name):
-    systems = bench.COMPARISON.benches[name].systems(True)
-    assert len(systems) == 1 + bench.COMPARISON.benches[name].peers
-    assert systems["regard"]()() > 0
+    comparison = comparisons.find(name)
+    assert tuple(comparison.systems(True)) == comparison.names
+    assert comparisons.measure(comparison, "regard", quick=True)["rate"] > 0
 
 
-def test_the_page_says_how_many_times_as_fast():
-    page = bench.COMPARISON.text(
-        {"gpt": {"threads": 2, "rates": {"regard": [30.0, 10.0, 20.0], "HF GPT-2": [5.0, 10.0, 15.0]}}}
-    )
-    assert "| gpt | HF GPT-2 | 10 tokens/s | 5 – 15 | 2.00 |" in page and "| gpt | regard | 20 tokens/s |" in page
+def test_a_peer_trains_in_bfloat16():
+    assert comparisons.measure(comparisons.find("gpt"), "nanoGPT bfloat16", quick=True)["rate"] > 0

@@ -59,7 +59,7 @@ def test_dropout_draws_a_word_for_eight_numbers():
     x = torch.randn(512, 512, requires_grad=True)
     drawn = {}
     for name, layer in (("regard", Dropout(0.3)), ("PyTorch's", nn.Dropout(0.3))):
-        drawn[name] = [size for kind, size in calls(lambda layer=layer: layer(x)) if kind in ("random_", "bernoulli_")]
+        drawn[name] = [size for kind, size in calls(lambda layer=layer: layer(x)) if kind in ("randint", "bernoulli_")]
     assert drawn == {"regard": [512 * 512 // 8], "PyTorch's": [512 * 512]}
 
 
@@ -116,8 +116,8 @@ def batches():
 def test_a_training_step_of_tiny_is_less_work_than_the_plain_loop():
     net = pytorch_baseline.model("tiny")
     regard_operations, baseline = (
-        operations(regard_system.trainer("tiny", batches())),
-        operations(pytorch_baseline.trainer(net, net, batches())),
+        operations(regard_system.trainer("tiny", batches(), "float32")),
+        operations(pytorch_baseline.trainer(net, net, batches(), torch.float32)),
     )
     assert regard_operations < 0.8 * baseline  # nothing is computed for padding
 

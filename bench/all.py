@@ -1,9 +1,9 @@
-"""Speed of regard, a plain PyTorch loop, Hugging Face transformers and CTranslate2, measured in one run.
+"""Speed of regard and its peers, measured in one run: training, decoding, single texts, generation, servers.
 
     pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt
-    python bench/translation.py                                   # everything, on an idle machine with two cores
-    python bench/translation.py --only train-tiny --only single   # parts, by a prefix of their names
-    python bench/translation.py --continue                        # only missing measurements; then write the page
+    python bench/all.py                                           # everything, on an idle machine with two cores
+    python bench/all.py --only train-tiny --only single # parts, by a prefix of their names
+    python bench/all.py --continue                                # only missing measurements; then write the page
 
 Figures are written to docs/speed.json after every measurement, so that an interrupted run can continue with --continue.
 docs/speed.md and docs/images/speed_cost.png are generated from them at the end. docs/speed_notes.md, written by hand,
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -23,27 +24,32 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
+
+import comparisons
 
 from systems import page, plot, workload
 from systems.targets import Works
 
 ROOT = Path(__file__).parents[1]
-TRAIN = ["regard", "PyTorch loop", "transformers"]
+SINGLE = ["regard", "PyTorch loop", "transformers"]
+TRAIN = [name for peer in SINGLE for name in (peer, f"{peer} {'float32' if peer == 'regard' else 'bfloat16'}")]
 WHOLE, TWO = "CTranslate2 float32 1x2", "CTranslate2 float32 2x1"
 TWO_INT8, WHOLE_INT8 = "CTranslate2 int8 2x1", "CTranslate2 int8 1x2"
 ONE_THREAD, ONE_THREAD_INT8 = "CTranslate2 float32 1x1", "CTranslate2 int8 1x1"
+PEERS = ("torch", "transformers", "ctranslate2", "timm", "gensim")
 INT8, AUTO = "regard int8", "regard auto"
 WORKS = {
     "train-tiny": TRAIN,
     "train-base": TRAIN,
-    "train-bahdanau": TRAIN[:2],
-    "decode-tiny-greedy": ["regard", INT8, *TRAIN[1:], WHOLE, TWO, TWO_INT8],
+    "train-bahdanau": TRAIN[:4],
+    "decode-tiny-greedy": ["regard", INT8, *SINGLE[1:], WHOLE, TWO, TWO_INT8],
     "decode-tiny-beam": ["regard", INT8, "transformers", WHOLE, TWO, TWO_INT8],
     "decode-base-greedy": ["regard", INT8, "transformers", TWO, WHOLE_INT8, TWO_INT8],
     "decode-base-beam": ["regard", INT8, "transformers", TWO, WHOLE_INT8, TWO_INT8],
-    "single-tiny-greedy": [*TRAIN, ONE_THREAD, WHOLE, ONE_THREAD_INT8],
+    "single-tiny-greedy": [*SINGLE, ONE_THREAD, WHOLE, ONE_THREAD_INT8],
     "single-tiny-beam": ["regard", "transformers", ONE_THREAD, ONE_THREAD_INT8],
     "single-base-greedy": ["regard", INT8, "transformers", ONE_THREAD, WHOLE, ONE_THREAD_INT8],
     "corpus-tiny-greedy": ["regard", INT8, TWO, TWO_INT8],
@@ -53,19 +59,22 @@ WORKS = {
     "text-batch-greedy": [AUTO, TWO, WHOLE],
     "text-single-greedy": [AUTO, ONE_THREAD, WHOLE],
     "startup-tiny": ["regard", AUTO, "transformers", ONE_THREAD],
+    **{name: list(comparisons.find(name).names) for name in comparisons.MODULES},
+    "clients-translation": ["regard", "own corpus"],
+    "clients-language": ["regard", "own corpus"],
     "cost-length": ["regard", ONE_THREAD],
     "cost-batch": ["regard", ONE_THREAD],
     "cost-corpus": ["regard", TWO],
 }
-ONCE = "cost-"  # curves of many points, measured in the first round only
+ONCE = ("cost-", "memory")  # curves of many points, and bytes, measured in the first round only
 
 
 def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, Any]:
     """Run one measurement in a new process; if it fails, print its output and return an empty dict."""
-    alone = system.startswith("regard") and not task.startswith(("train", "single"))
+    alone = system.startswith("regard") and task.startswith(("decode", "corpus", "text", "startup", "cost"))
     threads = "1" if alone else str(os.cpu_count())
     environment = os.environ | {"OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
-    environment |= {"REGARD_CACHE": str(folder / "cache")}
+    environment |= {"REGARD_CACHE": str(folder / "cache"), "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
     command = [sys.executable, "-m", "systems.measure", task, system, str(seconds), folder]
     before = _clocks()
     done = subprocess.run(command, cwd=ROOT / "bench", env=environment, capture_output=True, text=True, check=False)
@@ -73,7 +82,7 @@ def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, An
     for line in done.stdout.splitlines():
         if line.startswith("RESULT "):
             foreign = max(0.0, busy - children) / (wall * (os.cpu_count() or 1))
-            return {**json.loads(line.removeprefix("RESULT ")), "foreign": round(foreign, 3)}
+            return {**json.loads(line.removeprefix("RESULT ")), "foreign": round(foreign, 3), "date": str(date.today())}
     print(f"{task} by {system} failed:\n{done.stdout}{done.stderr}", flush=True)
     return {}
 
@@ -127,6 +136,8 @@ def prepare(folder: Path) -> None:
 def _format(record: dict[str, Any]) -> str:
     if "rate" in record:
         return f"{record['rate']:12.1f}/s, others {record['foreign']:.0%}"
+    if "bytes" in record:
+        return f"{record['bytes']:12,.0f} bytes"
     return f"{record['ready']:12.2f} s" if "ready" in record else " ".join(f"{x}:{y:.3f}" for x, y in record["points"])
 
 
@@ -134,7 +145,8 @@ def machine() -> dict[str, str]:
     """Describe the machine and the versions."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "ctranslate2")}
+    installed = [name for name in PEERS if importlib.util.find_spec(name)]
+    versions = {name: importlib.metadata.version(name) for name in installed}
     data = "Multi30k en -> de" if workload.has_multi30k() else "made, of the lengths of Multi30k"
     return {"processor": f"{len(names)} x {names[0]}", "python": platform.python_version(), **versions, "data": data}
 
