@@ -106,6 +106,7 @@ class Results:
         self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
         self.slowest: dict[str, float] = defaultdict(float)
         self.broken: list[str] = []
+        self.unavailable: list[int] = []  # requests with status 503: the server is busy, or 60 seconds are over
         self.sizes: list[tuple[int, float, int, int]] = []
 
     async def attempt(self, maker: Maker, number: int) -> None:
@@ -113,7 +114,11 @@ class Results:
         started_at = time.monotonic()
         patience = LEFT if kind == "bytes" else PATIENCE
         try:
-            outcome, why = judge(kind, await asyncio.wait_for(send((HERE, maker.port), content), patience))
+            response = await asyncio.wait_for(send((HERE, maker.port), content), patience)
+            outcome, why = judge(kind, response)
+            if response[9:12] == b"503":
+                self.unavailable.append(number)
+                print(f"{number} ({kind}): 503 after {time.monotonic() - started_at:.0f} s", flush=True)
         except TimeoutError:
             outcome, why = (REFUSED, "") if kind == "bytes" else (BROKEN, f"no answer within {PATIENCE:g} s")
         except (OSError, ValueError) as error:
@@ -164,6 +169,7 @@ def describe(results: Results, *, seed: int, seconds: float, cpu: float, failed:
     to = f"to a run of each of the {len(registered_names('regard.tasks'))} tasks"
     text = f"""{total:,} requests with seed {seed}, {AT_ONCE} at a time, {to}. The server used {cpu / 60:.0f} minutes
 of CPU time in {seconds / 60:.0f} minutes, next to other work. Requests that failed by a bug in regard: {failed}.
+Requests with status 503, because the server is busy or 60 seconds are over: {len(results.unavailable)}.
 
 | request | requests | answered | refused in one line | broken | slowest, s |
 |---|---|---|---|---|---|"""
