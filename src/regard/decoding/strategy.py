@@ -112,8 +112,8 @@ class DecodingStrategy:
         return replace(self, config=replace(self.config, **settings))
 
     def with_nbest(self, count: int) -> DecodingStrategy:
-        """Return a strategy for the `count` best hypotheses: a beam that is at least as wide, or minimum Bayes risk with
-        at least as many samples. For 1 it is unchanged."""
+        """Return a strategy for the `count` best hypotheses: a beam that is at least as wide, or minimum Bayes risk
+        with at least as many samples. For 1 it is unchanged."""
         if count == 1:
             return self
         if count > MAX_NBEST:
