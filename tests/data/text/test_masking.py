@@ -116,5 +116,7 @@ def test_a_masked_character_does_not_include_a_space():
 
 def test_a_text_without_a_mask_is_an_error():
     message = r"no \[MASK\] in 'the cats sat'; write \[MASK\] for each word to predict"
+    text = masking.parse_masked_text("the cats sat", masking.with_mask(train_tokenizer("word")))
+    assert len(text.tokens) == 3
     with pytest.raises(DataError, match=message):
-        masking.parse_masked_text("the cats sat", masking.with_mask(train_tokenizer("word")))
+        masking.check_has_mask(text)

@@ -95,8 +95,6 @@ def test_the_vocabulary_of_another_task_gets_a_mask_token(config, tmp_path):
 
 
 def test_invalid_texts_are_refused(task):
-    with pytest.raises(DataError, match=r"no \[MASK\] in 'the cat sat'"):
-        task.parse_input("the cat sat")
     message = "the text has 43 tokens, special tokens included; the model's context is 16; shorten the text"
     with pytest.raises(DataError, match=message):
         task.parse_input("the [MASK] " * 20)
@@ -143,3 +141,19 @@ def test_invalid_settings_are_refused(settings, message):
 def test_at_least_one_filling_is_requested():
     with pytest.raises(ConfigError, match="n=0 must be at least 1"):
         Options(n=0)
+
+
+@pytest.mark.parametrize("module", [bert, xlnet])
+def test_vectors_are_means_of_features_and_do_not_depend_on_other_texts(task, module):
+    model = build(module, task).eval()
+    texts = [task.parse_input(text) for text in ("the cat sat", "the dog")]
+    (first,), _ = task.predict(model, texts, Options(embed=True), None)
+    ((alone,),) = task.predict(model, texts[:1], Options(embed=True), None)
+    assert first.data == alone.data and len(first.data["vector"]) == 32
+    with pytest.raises(DataError, match="there is no text to read; give some text"):
+        task.predict(model, [task.parse_input("")], Options(embed=True), None)
+
+
+def test_a_text_without_a_mask_cannot_be_filled(task):
+    with pytest.raises(DataError, match=r"no \[MASK\] in 'the cat sat'; write \[MASK\] for each word to predict"):
+        task.predict(build(bert, task), [task.parse_input("the cat sat")], Options(), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
@@ -39,6 +40,10 @@ class MaskedLM(Protocol):
 
     @property
     def readout(self) -> Readout: ...
+
+    @property
+    def encoder(self) -> Callable[[Padded], Tensor]:
+        """Texts -> features (b t d) of each token, from the complete text."""
 
     @property
     def pairs(self) -> Readout | None:

@@ -97,16 +97,21 @@ class MaskedText(NamedTuple):
     mask_positions: tuple[int, ...]  # indices of the mask tokens
 
 
+def check_has_mask(text: MaskedText) -> None:
+    """Raise a DataError for a text without [MASK]."""
+    if not text.mask_positions:
+        raise DataError(f"no [MASK] in {_shorten(text.text)}; write [MASK] for each word to predict")
+
+
 def parse_masked_text(text: str, tokenizer: Tokenizer) -> MaskedText:
-    """Text with [MASK] -> its tokens. A mask token includes the space before it, like a word."""
+    """Text with or without [MASK] -> its tokens. A mask token includes the space before it, like a word."""
     special_tokens = special_tokens_of(tokenizer)
     first, *rest = MASK_PATTERN.split(text)
-    if not rest:
-        raise DataError(f"no [MASK] in {_shorten(text)}; write [MASK] for each word to predict")
     assert special_tokens.mask is not None
     regular_ids = range(special_tokens.first_regular_id, tokenizer.vocab_size)
     spaced = any(len(_raw(token, tokenizer)) > 1 for token in regular_ids)
-    tokens = list(tokenizer.encode([_without_last_space(first, spaced)])[0]) if first.strip() else []
+    before_mask = _without_last_space(first, spaced and bool(rest))
+    tokens = list(tokenizer.encode([before_mask])[0]) if first.strip() else []
     mask_positions = []
     for part in rest:
         mask_positions.append(len(tokens))

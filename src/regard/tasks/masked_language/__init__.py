@@ -10,6 +10,8 @@ from regard.tasks.masked_language.task import Config, MaskedLanguage, Options, b
 __all__ = ["Config", "MaskedLanguage", "Options", "build", "load"]
 
 VERB = "fill"
+VERBS = ("fill", "embed")
+VERB_OPTIONS = {"embed": {"embed": True}}
 SPEC = MaskedLMSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "bert"},

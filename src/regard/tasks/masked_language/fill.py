@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import CheckpointError
+from regard.core.protocols import Padded
 from regard.core.protocols.masked_lm import MaskedBatch, MaskedLM
 from regard.core.task import Prediction
 from regard.data import batching
@@ -54,6 +57,16 @@ def mask_log_probs(model: MaskedLM, batch: MaskedBatch, tokenizer: Tokenizer) ->
             "the logits of the masked tokens are not finite; the weights are damaged or training diverged"
         )
     return logits.index_fill(1, excluded_tokens(tokenizer).to(logits.device), -torch.inf).log_softmax(dim=-1)
+
+
+def mean_features(
+    model: MaskedLM, text: MaskedText, special_tokens: SpecialTokens, device: torch.device
+) -> NDArray[np.float32]:
+    """Text -> the mean (d) of the features of its tokens, without BOS and EOS."""
+    row = torch.tensor([[special_tokens.bos, *text.tokens, special_tokens.eos]], device=device)
+    features = model.encoder(Padded(row, torch.tensor([row.shape[1]], device=row.device)))
+    mean: NDArray[np.float32] = features[0, 1:-1].mean(dim=0).float().cpu().numpy()
+    return mean
 
 
 def predict_masks(

@@ -29,6 +29,7 @@ from regard.data.text.plain_text import PlainTextSource
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
+from regard.tasks._shared.text_vectors import vector_prediction
 from regard.tasks.masked_language import fill, inspect
 from regard.tasks.masked_language.masked_rows import MaskedRows, MaskedRowSpec
 
@@ -71,6 +72,7 @@ class Options:
     """Options of a request. The text has [MASK] in place of each word to predict."""
 
     n: int = 5  # number of ways to fill the masks, most likely first
+    embed: bool = False  # return the mean of the features of the text's tokens as a vector; fill no masks
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("n",))
@@ -205,7 +207,7 @@ class MaskedLanguage(Task):
         text_corpus.save(folder, self.tokenizer, self.examples)
 
     def parse_input(self, text: str) -> MaskedText:
-        """Encode a text that has at least one [MASK] and fits into the context."""
+        """Encode a text that fits into the context; without [MASK] it can only be embedded."""
         masked = masking.parse_masked_text(text, self.tokenizer)
         if len(masked.tokens) + 2 > self.spec.max_length:
             count = f"{len(masked.tokens) + 2} tokens, special tokens included"
@@ -215,8 +217,18 @@ class MaskedLanguage(Task):
     def predict(
         self, model: MaskedLM, inputs: Sequence[MaskedText], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
-        """Masked texts -> the most likely ways to fill all masks; `value` has the candidates of each mask."""
+        """Masked texts -> the most likely ways to fill all masks; `value` has the candidates of each mask. With `embed`
+        the vector of each text instead."""
+        for text in inputs:
+            if options.embed and not text.tokens:
+                raise DataError("there is no text to read; give some text")
+            if not options.embed:
+                masking.check_has_mask(text)
         with eval_mode(model) as device:
+            if options.embed:
+                return [
+                    [vector_prediction(fill.mean_features(model, text, self.special_tokens, device))] for text in inputs
+                ]
             groups = [inputs[i : i + self.config.batch_size] for i in range(0, len(inputs), self.config.batch_size)]
             return [
                 fill.to_predictions(text, scores, options.n, self.tokenizer)
@@ -225,6 +237,7 @@ class MaskedLanguage(Task):
             ]
 
     def inspect(self, model: MaskedLM, parsed_input: MaskedText, options: Options, decoding: Any) -> Inspectable:
+        masking.check_has_mask(parsed_input)
         with eval_mode(model) as device:
             return inspect.build_inspectable(model, parsed_input, options.n, tokenizer=self.tokenizer, device=device)
 
