@@ -56,6 +56,7 @@ def test_json_that_is_something_else(tmp_path, text, message):
 
 
 def test_a_folder_without_an_index_is_split_by_piece(tmp_path):
+    (tmp_path / "._0.mid").write_bytes(b"written by a Mac")
     for i in range(12):
         (tmp_path / f"{i}.mid").write_bytes(midi_bytes(50 + i))
     splits = load_collection(tmp_path, EventEncoding()).splits

@@ -58,6 +58,14 @@ def test_onsets_and_ends_are_exact_to_a_step(raw):
         assert abs(inside[0] * step - note.start) <= step or inside[0] * step < note.start
 
 
+@given(st.lists(st.tuples(st.floats(0, 8), st.sampled_from([0.0, 0.01, 0.3, 2.0]), st.integers(36, 81)), min_size=1))
+def test_notes_without_duration_are_part_of_the_grid(raw):
+    notes = [Note(start, start + length, pitch) for start, length, pitch in raw]
+    grid, _ = GRID.to_grid(notes)
+    onsets = GRID.onsets(grid, notes)
+    assert onsets.shape == grid.shape and onsets[round(max(note.start for note in notes) * GRID.resolution)].any()
+
+
 @pytest.mark.parametrize("first", [72, 60, 45])
 def test_a_single_melody_is_the_soprano_at_any_pitch(first):
     """Also if its notes overlap slightly, as in legato playing."""

@@ -75,6 +75,10 @@ def test_drums_are_ignored():
     [
         (b"", r"^x.mid: the file is empty; export it again as MIDI$"),
         (b"not music at all", r"^x.mid: not a MIDI file, which starts with MThd; export it again as MIDI$"),
+        (
+            HEADER[:12] + b"\xe7\x28" + HEADER[14:],
+            r"^x.mid: its times are SMPTE frames, not beats; export it with ticks per quarter$",
+        ),
         (HEADER[:9], r"^x.mid: a damaged or truncated MIDI file of 9 bytes; export it again$"),
         (HEADER, r"^x.mid: contains no notes"),
         (SILENT, r"^x.mid: contains no notes"),

@@ -263,6 +263,8 @@ def iter_files(path: Path, remarks: list[str]) -> Iterator[tuple[str, Path, byte
     """Yield name, path and (inside an archive) bytes of every piece below a folder, sorted by name."""
     for file in sorted(path.rglob("*")):
         name = str(file.relative_to(path))
+        if file.name.startswith("."):  # ._piece.mid of a Mac is not music
+            continue
         if file.suffix.lower() in SUFFIXES:
             yield name, file, None
         elif file.name.endswith((".tar", ".tar.xz", ".tar.gz")):

@@ -108,8 +108,10 @@ class GridEncoding:
         """Notes in quarters -> grid of four voices and remarks.
 
         Four parts become the voices, ordered from the highest to the lowest. One line is the soprano. Otherwise notes
-        are assigned by pitch.
+        are assigned by pitch. A note without duration lasts a step.
         """
+        step = 1 / self.resolution
+        notes = [note._replace(end=max(note.end, note.start + step)) for note in notes]
         if is_one_line(notes):
             line = self.melody_line(skyline(notes))
             silent = np.full((len(line), len(VOICE_NAMES) - 1), SILENT, dtype=np.int16)

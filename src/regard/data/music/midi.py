@@ -13,6 +13,7 @@ from regard.data.music.notes import Note, ParsedNotes, Pedal, resolve_overlaps, 
 
 Unit = Literal["second", "quarter"]
 TICKS_PER_QUARTER = 480  # of written files
+DIVISION = 12  # byte whose highest bit is set if times are SMPTE frames
 DEFAULT_TEMPO = 120.0  # quarters per minute of a file without a tempo, as the format specifies
 MAGIC = b"MThd"  # the first bytes of a MIDI file
 MAX_FILE_BYTES = 16 * 2**20  # an hour of piano music has a tenth of it
@@ -43,6 +44,10 @@ def parse(data: bytes, unit: Unit, *, where: str) -> ParsedNotes:
     except (RuntimeError, ValueError):  # the texts of the library do not help its users
         if not data.startswith(MAGIC):
             raise DataError(f"{where}: not a MIDI file, which starts with MThd; export it again as MIDI") from None
+        if len(data) > DIVISION and data[DIVISION] & 0x80:
+            raise DataError(
+                f"{where}: its times are SMPTE frames, not beats; export it with ticks per quarter"
+            ) from None
         raise DataError(f"{where}: a damaged or truncated MIDI file of {len(data):,} bytes; export it again") from None
     tracks = [track for track in timed.tracks if not track.is_drum and len(track.notes)]
     if not tracks:

@@ -111,7 +111,7 @@ class AudioIndex:
         self.folder = folder
         self._by_name: dict[str, list[Path]] = defaultdict(list)
         for path in sorted(folder.rglob("*")):
-            if path.suffix.lower() in SUFFIXES:
+            if path.suffix.lower() in SUFFIXES and not path.name.startswith("."):
                 self._by_name[path.name].append(path)
                 self._by_name[path.stem].append(path)
 
