@@ -112,6 +112,8 @@ def inspect_quickly(subject: InspectionTarget, raw_input: Any) -> Inspection:
     """Return only the output and its maps, which are stored for the probe input during training."""
     with eval_mode(subject.model):
         inspectable = subject.inspect(raw_input)
+        if not subject.has_attention:
+            return _without_maps(subject, raw_input, inspectable)
         with record(subject.model) as recorded:
             inspectable.replay()
     axes, maps = to_maps(recorded, inspectable)

@@ -3,6 +3,7 @@
 import { Captioning } from "./tasks/captioning.js";
 import { Classification } from "./tasks/classification.js";
 import { Detection } from "./tasks/detection.js";
+import { Embeddings } from "./tasks/embeddings.js";
 import { ImageClassification } from "./tasks/image_classification.js";
 import { Language } from "./tasks/language.js";
 import { MaskedLanguage } from "./tasks/masked_language.js";
@@ -10,4 +11,4 @@ import { Music } from "./tasks/music.js";
 import { Tagging } from "./tasks/tagging.js";
 import { Translation } from "./tasks/translation.js";
 
-export const TASKS = { captioning: Captioning, classification: Classification, detection: Detection, image_classification: ImageClassification, language: Language, masked_language: MaskedLanguage, music: Music, tagging: Tagging, translation: Translation };
+export const TASKS = { captioning: Captioning, classification: Classification, detection: Detection, embeddings: Embeddings, image_classification: ImageClassification, language: Language, masked_language: MaskedLanguage, music: Music, tagging: Tagging, translation: Translation };
