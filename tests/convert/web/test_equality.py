@@ -34,6 +34,7 @@ TEXTS = {
     "language": ["def f(self, x):\n    return", "한국 🍎"],
     "masked_language": ["def [MASK](self, x):\n    return [MASK] + 1", "[MASK]"],
     "music": [],
+    "speech_recognition": [],
     "tagging": ["Maria Kim doesn't live in Seoul 3.5% 한국 🍎", "a"],
     "translation": ["My father buys three apples in the market.", "Zoë eats\tan unknown fruit 🍎!", "a"],
 }
@@ -50,6 +51,7 @@ CHANGED = {
     "masked_language": (("encoder.layers.1.self_attn", 2), ("text", 5)),
     "music": (("layers.1.self_attn", 2), ("read", 3)),
     "image_classification": (("layers.1.self_attn", 2), ("patches", 5)),
+    "speech_recognition": (("cross_attn", 0), ("frames", 12)),
     "tagging": (("layers.1.self_attn", 2), ("sentence", 1)),
     "translation": (("decoder.layers.1.cross_attn", 2), ("source", 1)),
 }  # a head and an item
@@ -91,9 +93,32 @@ def images(tmp_path_factory):
     return [str(path) for path in sorted(folder.iterdir())]
 
 
-def test_inspections_are_equal(shipped, engine, images):
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """WAV files of rates, sample formats and channels that a model does not have."""
+    soundfile = pytest.importorskip("soundfile")
+    random, folder = np.random.default_rng(1), tmp_path_factory.mktemp("recordings")
+    paths = []
+    for rate, subtype, channels in (
+        (22050, "PCM_24", 2),
+        (16000, "FLOAT", 1),
+        (8000, "PCM_U8", 1),
+        (11025, "PCM_32", 1),
+    ):
+        samples = np.cumsum(random.normal(0, 0.02, (rate // 2, channels)), axis=0)
+        paths.append(str(folder / f"{subtype}.wav"))
+        soundfile.write(paths[-1], samples - samples.mean(axis=0), rate, subtype=subtype)
+    return paths
+
+
+def test_inspections_are_equal(shipped, engine, images, recordings):
     task, parts = shipped
-    files = {"image_classification": images, "captioning": images[:1], "detection": images[:1]}.get(task, [])
+    files = {
+        "image_classification": images,
+        "captioning": images[:1],
+        "detection": images[:1],
+        "speech_recognition": recordings,
+    }.get(task, [])
     for text in [*files, *TEXTS[task], *parts.task.examples[:1]]:
         page = engine.evaluate("request => regard.inspect(request)", input_of(parts, text))
         difference = compare(inspect_quickly(target_of(parts), text), page)

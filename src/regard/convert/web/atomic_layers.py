@@ -20,6 +20,7 @@ from regard.attention.masks import NO_MASK, Mask
 from regard.attention.normalizers import Softmax
 from regard.attention.record import attention_modules
 from regard.attention.score import ProjectedKeys
+from regard.layers.pyramid_encoder import PYRAMID_FACTOR, PyramidEncoder, join_adjacent
 from regard.layers.recurrent import RecurrentEncoder, RNNState, from_torch
 
 LIBRARY = torch.library.Library("regard_web", "DEF")
@@ -95,6 +96,21 @@ class AtomicRecurrent:
         return out, (hidden, cell) if isinstance(net, nn.LSTM) else hidden
 
 
+class AtomicPyramid:
+    """Forward pass of a `PyramidEncoder` over one unpadded recording."""
+
+    def __init__(self, encoder: PyramidEncoder) -> None:
+        self.encoder = encoder
+
+    def __call__(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        x, lengths = join_adjacent(frames, lengths, self.encoder.stack)
+        for index, layer in enumerate(self.encoder.layers):
+            if index:
+                x, lengths = join_adjacent(x, lengths, PYRAMID_FACTOR)
+            x, _ = AtomicRecurrent(layer.net)(x)  # type: ignore[arg-type]  # of a BidirectionalRNN
+        return x, lengths
+
+
 @contextmanager
 def with_atomic_layers(model: nn.Module) -> Iterator[None]:
     """Replace the forward passes of these layers inside the block."""
@@ -104,6 +120,8 @@ def with_atomic_layers(model: nn.Module) -> Iterator[None]:
         for module in model.modules():
             if isinstance(module, RecurrentEncoder):
                 stack.enter_context(patch.object(module, "forward", AtomicEncoder(module.net)))
+            if isinstance(module, PyramidEncoder):
+                stack.enter_context(patch.object(module, "forward", AtomicPyramid(module)))
             if isinstance(module, nn.RNNBase):
                 stack.enter_context(patch.object(module, "forward", AtomicRecurrent(module)))
         yield

@@ -8,7 +8,8 @@ import { ImageClassification } from "./tasks/image_classification.js";
 import { Language } from "./tasks/language.js";
 import { MaskedLanguage } from "./tasks/masked_language.js";
 import { Music } from "./tasks/music.js";
+import { SpeechRecognition } from "./tasks/speech_recognition.js";
 import { Tagging } from "./tasks/tagging.js";
 import { Translation } from "./tasks/translation.js";
 
-export const TASKS = { captioning: Captioning, classification: Classification, detection: Detection, embeddings: Embeddings, image_classification: ImageClassification, language: Language, masked_language: MaskedLanguage, music: Music, tagging: Tagging, translation: Translation };
+export const TASKS = { captioning: Captioning, classification: Classification, detection: Detection, embeddings: Embeddings, image_classification: ImageClassification, language: Language, masked_language: MaskedLanguage, music: Music, speech_recognition: SpeechRecognition, tagging: Tagging, translation: Translation };
