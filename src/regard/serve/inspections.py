@@ -93,8 +93,8 @@ class Session:
                 tables = ParameterTables(inspection.positions, inspection.embeddings)
                 self._target = replace(self._target, tables=tables)
             self._cache.put(inspection_id, inspection)
-            suffixes = {"opens": list(self.input_suffixes)} if self.input_suffixes else {}
-            page = {"server": self.base, "id": inspection_id, **suffixes}
+            files = {"opens": list(self.input_suffixes), "generates": "" in self._target.task.examples}
+            page = {"server": self.base, "id": inspection_id, **(files if self.input_suffixes else {})}
             return {**to_json(inspection, budget=Budget(TILE_BUDGET_CHARACTERS), max_step_numbers=0), **page}
 
     def get_inspection(self, inspection_id: str, cancel_check: CancelCheck = lambda: None) -> Inspection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from regard.core.registry import registered_names
 from regard.inspection.collect import inspect, inspect_quickly
 from regard.inspection.interventions import Interventions
 from regard.inspection.report import target_of
+from regard.tasks.image_generation.task import Options as ImageOptions
 from regard.training import recipe as recipes
 from regard.training.load_run import load_run
 from regard.training.train import train
@@ -29,6 +31,7 @@ TEXTS = {
         "one",
     ],
     "image_classification": [],
+    "image_generation": [],
     "detection": [],
     "embeddings": ["the", "Function - value + + object", "list list"],
     "language": ["def f(self, x):\n    return", "한국 🍎"],
@@ -52,6 +55,7 @@ CHANGED = {
     "music": (("layers.1.self_attn", 2), ("read", 3)),
     "image_classification": (("layers.1.self_attn", 2), ("patches", 5)),
     "speech_recognition": (("cross_attn", 0), ("frames", 12)),
+    "image_generation": (("layers.1.self_attn", 2), ("seen", 5)),
     "tagging": (("layers.1.self_attn", 2), ("sentence", 1)),
     "translation": (("decoder.layers.1.cross_attn", 2), ("source", 1)),
 }  # a head and an item
@@ -115,6 +119,7 @@ def test_inspections_are_equal(shipped, engine, images, recordings):
     task, parts = shipped
     files = {
         "image_classification": images,
+        "image_generation": images,
         "captioning": images[:1],
         "detection": images[:1],
         "speech_recognition": recordings,
@@ -136,6 +141,17 @@ def test_changes_of_the_attention_are_equal(shipped, engine):
     python = inspect(target_of(parts), text, interventions=Interventions((head,), (item,), 1.5))
     page = engine.evaluate("request => regard.inspect(request)", {**input_of(parts, text), "changes": changes})
     difference = compare(python, page)
+    assert difference.is_equal, difference
+
+
+@pytest.mark.parametrize("shipped", ["image_generation"], indirect=True)
+@pytest.mark.parametrize("label", ["", "3"])
+def test_the_most_likely_image_is_equal(shipped, engine, label):
+    _, parts = shipped
+    target = replace(target_of(parts), options=ImageOptions(class_=label, temperature=0.0, n=1))
+    options = {"temperature": 0} | ({"class": label} if label else {})
+    page = engine.evaluate("request => regard.inspect(request)", {"text": "", "options": options})
+    difference = compare(inspect_quickly(target, ""), page)
     assert difference.is_equal, difference
 
 

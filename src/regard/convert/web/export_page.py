@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 8_000_000  # of one HTML file; a larger page is a folder
 MAX_STEP_NUMBERS = 100_000  # values of the steps of the first inspection; the model computes the others
 # The worker is made from a text of the page. Nothing is loaded from anywhere.
 RULES = "img-src data: blob:; worker-src blob:"
-PAGE_FACTS = ("version", "model", "task", "positions", "embeddings", "probes", "hasModel", "opens", "options")
+PAGE_FACTS = ("version", "model", "task", "positions", "embeddings", "probes", "hasModel", "opens", "options", "generates")
 
 
 def export(parts: LoadedRun, out: Path) -> list[str]:
@@ -48,7 +48,7 @@ def page(parts: LoadedRun) -> str:
     """Return the HTML page of a run, with the inspection of its first example."""
     file = model_file(parts)
     first = _first_inspection(parts) | {"hasModel": True}
-    for name in ("opens", "options"):
+    for name in ("opens", "options", "generates"):
         if name in file:
             first[name] = file[name]
     file["page"] = {name: first[name] for name in PAGE_FACTS if name in first}

@@ -51,11 +51,12 @@ const MAX_INPUT_LINES = 6; // lines of the input that are visible at the same ti
 
 const errorMessage = (page) => (page.server.error ? make("p", { class: "wrong", role: "alert" }, page.server.error) : null);
 
-// If inputs are files, the user's file is uploaded completely; the server does not open files by name.
+// If inputs are files, the user's file is uploaded completely; the server does not open files by name. Some models also generate without one.
 function fileForm(page) {
   const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": t`Input`, "data-key": "ask", disabled: page.server.busy,
     onchange: () => { if (box.files.length) page.server.send(box.files[0]); } });
-  return make("form", { class: "asking" }, box, page.server.displayed.file ? make("span", { class: "quiet" }, t`shown: ${page.server.displayed.text}`) : null, errorMessage(page));
+  const generate = page.raw.generates ? make("button", { type: "button", class: "action", "data-key": "generate", disabled: page.server.busy, onclick: () => page.server.run("") }, t`Generate`) : null;
+  return make("form", { class: "asking" }, box, generate, page.server.displayed.file ? make("span", { class: "quiet" }, t`shown: ${page.server.displayed.text}`) : null, errorMessage(page));
 }
 
 // Typed text is kept until it has been inspected, even if the page is redrawn. Enter submits, Shift+Enter inserts a line break.

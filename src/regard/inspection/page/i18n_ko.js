@@ -60,6 +60,7 @@ export const KOREAN_SENTENCES = {
   "How far to trust this map": "이 맵을 얼마나 믿을 수 있는가",
   "Image": "이미지",
   "Image with {0} positions. Arrow keys move between positions in generation order.": "위치 {0}개로 된 이미지. 화살표 키로 생성 순서에 따라 이동합니다.",
+  "Generate": "생성",
   "Input": "입력",
   "Inside item": "안의 항목",
   "Inspect": "살펴보기",

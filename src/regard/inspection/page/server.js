@@ -77,7 +77,7 @@ export class Server {
   // a file. A file uploaded by this page is still available; otherwise the page's initial input is used and the address is updated.
   restore() {
     const { text = this.initialText, file, options, off = [], hide = [], temperature = 1 } = this.page.state;
-    const unavailable = file ? !this.files.has(file) : this.page.raw.opens && text !== this.initialText; // the server does not open files by name
+    const unavailable = file ? !this.files.has(file) : this.page.raw.opens && text !== this.initialText && !(text === "" && this.page.raw.generates); // the server does not open files by name
     if (unavailable) this.page.updateState(addressOf({ changes: noChanges() }));
     const input = unavailable ? { text: this.initialText } : file ? { text: this.files.get(file).name, file } : { text };
     const request = { ...input, options: optionsIn(options), changes: unavailable ? noChanges() : { disabled_heads: off, hidden_items: hide, temperature }, restored: true };

@@ -46,7 +46,7 @@ def build_inspectable(
     seconds = time.perf_counter() - start_time
     predicted_ids = labels[0].flatten()
     total = float(log_probs.gather(1, predicted_ids[:, None]).sum())
-    items = _items(order, levels[0], sizes)
+    items = position_items(order, levels[0], sizes)
     is_single_channel = labels.dim() == 2 or labels.shape[2] == 1
     output_tokens = (
         with_alternatives(predicted_ids.tolist(), log_probs, lambda token, _: str(token)) if is_single_channel else ()
@@ -80,7 +80,7 @@ def _channel_logits(model: ImageGenerator, features: Tensor, labels: Tensor) -> 
     return torch.stack(logits, dim=1).flatten(0, 1)
 
 
-def _items(order: Tensor, levels: Tensor, sizes: ImageGenerationSpec) -> tuple[Item, ...]:
+def position_items(order: Tensor, levels: Tensor, sizes: ImageGenerationSpec) -> tuple[Item, ...]:
     """Return an item per position, with its row, column, levels and box."""
     channel_names = ("",) if sizes.channels == 1 or order.dim() == 2 else ("r", "g", "b")
     items = []

@@ -60,7 +60,7 @@ export function randomNumbers(seed) {
 }
 
 // Draw a token from scores after temperature, top-k and top-p.
-function sampleToken(scores, { temperature = 1, top_k: topK = 0, top_p: topP = 1 }, random) {
+export function sampleToken(scores, { temperature = 1, top_k: topK = 0, top_p: topP = 1 }, random) {
   const order = topIndices(scores, topK || scores.length).filter((token) => scores[token] > -Infinity);
   const scaled = logSoftmax(order.map((token) => (scores[token] - scores[order[0]]) / temperature));
   let [mass, size] = [0, 0];
