@@ -3,13 +3,14 @@
 - CONTRIBUTING.md, CHANGELOG.md and the READMEs are pages of their own.
 - A link to a file of the repository becomes a link to a page with this file, so that the site is complete.
 - Formulas between lines of $$ become MathML, which browsers draw without a script.
-- Notebooks in docs/notebooks become pages. The data in docs/figures become explorer pages.
+- Notebooks in docs/notebooks become pages.
+- A link to live/NAME.html becomes the page of the shipped run NAME, which runs its model in the browser.
+  live/lineage.html shows one sentence in three of them.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import posixpath
 import re
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ REPOSITORY_PAGES = {  # file of the repository -> path on the site
     "README.ko.md": "readme.ko.md",
 }
 SOURCE = "source"  # the folder of the site for files of the repository
+LIVE, COMPARISON = "live", "lineage"  # the folder of the site for pages of models, and the page that compares three
+COMPARED = ("translation-bahdanau", "translation-luong", "translation")
 CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 MATH = re.compile(r"^\$\$\n(.+?)\n\$\$$", re.MULTILINE | re.DOTALL)
@@ -41,8 +44,9 @@ def on_files(files: Files, config: Any) -> Files:
         _add(files, config, site_path, (ROOT / name).read_text(encoding="utf-8"), in_nav=nav)
     for path in sorted((DOCS / "notebooks").glob("*.ipynb")):
         _add(files, config, f"notebooks/{path.stem}.md", page_of_notebook(path), in_nav=False)
-    for path in sorted((DOCS / "figures").glob("*.json")):
-        _add(files, config, f"figures/{path.stem}.html", page_of_figure(path), in_nav=False)
+    for name in sorted(live_pages()):
+        content = page_of_comparison() if name == COMPARISON else page_of_run(name)
+        _add(files, config, f"{LIVE}/{name}.html", content, in_nav=False)
     for target in sorted(linked_files()):
         _add(files, config, f"{SOURCE}/{_page_name(target)}", page_of_source(target), in_nav=False)
     return files
@@ -158,15 +162,29 @@ def page_of_notebook(path: Path) -> str:
     return "\n\n".join([*parts, f"[The notebook itself]({path.name}), to be opened with Jupyter."]) + "\n"
 
 
-def page_of_figure(path: Path) -> str:
-    """Return the explorer page of stored inspection data, created by the current code."""
-    from regard.inspection.html_bundle import bundle
-    from regard.inspection.json_format import VERSION
+def live_pages() -> set[str]:
+    """Return the names of the live pages in frames or links of the documentation."""
+    pattern = re.compile(rf"""["(/]{LIVE}/([\w-]+)\.html""")
+    pages = (path for path in DOCS.rglob("*.md") if not path.stem.endswith("_notes"))
+    return {name for path in pages for name in pattern.findall(path.read_text(encoding="utf-8"))}
 
-    data = json.loads(path.read_text(encoding="utf-8"))
-    versions = {run.get("version") for run in data.get("runs", [data])}
-    if versions != {VERSION}:
-        raise ValueError(
-            f"{os.path.relpath(path, ROOT)}: data of version {versions}; create it again: python bench/live_figures.py"
-        )
-    return bundle(data)
+
+def page_of_run(name: str) -> str:
+    """Return the page that runs the model of a shipped run in the browser."""
+    from regard.convert.web.export_page import page
+    from regard.core.pretrained_runs import PREFIX
+    from regard.training.load_run import load_run
+
+    return page(load_run(f"{PREFIX}{name}"))
+
+
+def page_of_comparison() -> str:
+    """Return the explorer page of one sentence in the shipped translators of COMPARED."""
+    import regard
+    from regard.core.pretrained_runs import PREFIX
+    from regard.inspection.compare import to_page
+    from regard.inspection.html_bundle import bundle
+
+    runs = [regard.load(f"{PREFIX}{name}") for name in COMPARED]
+    sentence = runs[0].task.examples[0]
+    return bundle(to_page([run.look(sentence).inspection for run in runs]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import http.server
-import json
 import os
 import re
 import subprocess
@@ -21,7 +20,6 @@ import site_hooks
 from browser import opened
 
 ROOT = Path(__file__).parents[2]
-FIGURES = sorted((ROOT / "docs" / "figures").glob("*.json"))
 ADDRESS = re.compile(
     r'<(?:script|img|iframe|source)[^>]+src="?(?:https?:)?//|<link[^>]+stylesheet[^>]+href="?https?:|url\(["\']?https?:'
 )
@@ -123,28 +121,13 @@ def test_no_page_with_a_figure_scrolls_by_itself(address, browser):
         context.close()
 
 
-def test_live_figures_open_with_a_map_that_they_have():
-    framed = re.compile(r'src="\.\./figures/(\w+)\.html#([^"]*)"')
-    pages = (ROOT / "docs" / "mechanisms").glob("*.md")
-    frames = [frame for page in pages for frame in framed.findall(page.read_text(encoding="utf-8"))]
-    assert len(frames) >= 9
-    for name, fragment in frames:
-        data = json.loads((ROOT / "docs" / "figures" / f"{name}.json").read_text(encoding="utf-8"))
-        maps = {map_["name"] for run in data.get("runs", [data]) for map_ in run["maps"]}
-        expected = dict(pair.split("=") for pair in fragment.split("&"))
-        assert expected.get("map", min(maps)) in maps, (name, fragment)
-
-
-@pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
-def test_the_data_of_a_figure_is_small_and_of_this_version(path, tmp_path):
-    assert path.stat().st_size < 300_000
-    data = json.loads(path.read_text(encoding="utf-8"))
-    assert site_hooks.page_of_figure(path).startswith("<!")
-    old = tmp_path / path.name
-    (data["runs"][0] if "runs" in data else data)["version"] = 0
-    old.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(ValueError, match="create it again: python bench/live_figures"):
-        site_hooks.page_of_figure(old)
+def test_a_reader_changes_the_input_of_a_live_figure(address, browser):
+    with opened(browser, f"{address}/live/translation.html", offline=False) as tab:
+        before = tab.locator(".spoken.output").inner_text()
+        tab.fill('[data-key="ask"]', "My child will laugh.")
+        tab.keyboard.press("Enter")
+        tab.wait_for_function("before => document.querySelector('.spoken.output')?.innerText !== before", arg=before)
+        assert "My child will laugh." in tab.locator(".spoken.input").inner_text()
 
 
 def test_links_to_files_of_the_repository_lead_to_their_pages():
