@@ -128,7 +128,7 @@ class Recommender(nn.Module):
     def gates(self, states: Tensor) -> Tensor:
         """(m d) -> log weights of the heads (m h)."""
         if self.gate is None:
-            return states.new_zeros(len(states), 1)
+            return states.new_zeros(states.shape[0], 1)
         gates: Tensor = self.gate(states).log_softmax(dim=-1)
         return gates
 
@@ -140,7 +140,7 @@ class Recommender(nn.Module):
     def _queries(self, states: Tensor) -> Tensor:
         """(m d) -> (1 h m e)."""
         q: Tensor = self.item_attn.q(states)
-        return q.view(1, len(states), self.item_attn.heads, -1).transpose(1, 2)
+        return q.view(1, states.shape[0], self.item_attn.heads, -1).transpose(1, 2)
 
     def scores(self, states: Tensor, catalog: ItemCatalog) -> Tensor:
         """States (m d) -> scores of the items (m h n)."""
@@ -193,20 +193,15 @@ class Recommender(nn.Module):
         q = heads.q(self._with_profile(normalized[:, -1:], users)).view(1, heads.heads, 1, -1)
         weights = heads.attend.weigh(q, kv.k.tensor)[0, :, 0]  # (h r)
         weighted_values = (weights[..., None] * kv.v[0]).transpose(0, 1).flatten(1)  # (r h·e)
-        shares = weighted_values @ heads.o.weight.mT
-        shares[0] += heads.o.bias
-        shares[-1] += x[0, -1]
-        total = shares.sum(dim=0)
-        std = (total.var(unbiased=False) + self.last.eps).sqrt()
-        shares = (shares - shares.mean(dim=-1, keepdim=True)) / std * self.last.weight
-        shares[0] += self.last.bias
+        positions = torch.arange(x.shape[1], device=x.device)[:, None]  # (r 1)
+        is_constant, is_last = positions == 0, positions == x.shape[1] - 1
+        shares = weighted_values @ heads.o.weight.mT + is_constant * heads.o.bias + is_last * x[0, -1]
+        std = (shares.sum(dim=0).var(unbiased=False) + self.last.eps).sqrt()
+        shares = (shares - shares.mean(dim=-1, keepdim=True)) / std * self.last.weight + is_constant * self.last.bias
         profile = self._with_profile(shares.new_zeros(1, 1, 0), users)[0, 0]  # (p) features of the profile
-        profile_shares = shares.new_zeros(len(shares), len(profile))
-        low = 0
-        for index, width in enumerate(self.fields, start=1):
-            profile_shares[index, low : low + width] = profile[low : low + width]
-            low += width
-        profile_shares[0, low:] = profile[low:]
+        owners = [field for field, width in enumerate(self.fields, start=1) for _ in range(width)]
+        owners += [0] * (profile.shape[0] - len(owners))  # a user embedding belongs to the constant
+        profile_shares = (positions == torch.tensor(owners, device=x.device)) * profile  # (r p)
         return StateContributions(torch.cat([shares, profile_shares], dim=-1), weights.mean(dim=0))
 
 

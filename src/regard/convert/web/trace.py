@@ -104,6 +104,7 @@ KEYWORDS = {
     "keepdim",
     "fill_value",
     "rounding_mode",
+    "correction",
 }
 
 

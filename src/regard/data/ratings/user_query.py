@@ -92,7 +92,7 @@ def _assignments(text: str) -> list[str]:
 
 def parse_items(text: str, items: EntityTable) -> list[int]:
     """Parse titles or ids separated by commas, semicolons or line ends; a title may contain commas or be quoted."""
-    index_by_name = _index_names(items)
+    index_by_name = names_of_items(items)
     result: list[int] = []
     for chunk in filter(str.strip, re.split(r"[;\n]", text)):
         pieces = chunk.split(",")
@@ -114,7 +114,7 @@ def _find_item(text: str, index_by_name: Mapping[str, int]) -> int | None:
     return index_by_name.get(_title_key(text), unquoted)
 
 
-def _index_names(items: EntityTable) -> dict[str, int]:
+def names_of_items(items: EntityTable) -> dict[str, int]:
     """Map the names of items to indices: the title and the id; if unique, the title without its year or article."""
     index_by_name: dict[str, int] = {}
     shortened: dict[str, list[int]] = {}

@@ -91,13 +91,17 @@ def _map_items(result: RecommendationResult, data: RatingsCollection) -> Tensor:
     return torch.tensor(items)
 
 
+def spread_users(count: int) -> list[int]:
+    """Return the indices of users among `count` that are shown next to a user, one more than are shown."""
+    return list(dict.fromkeys(np.linspace(0, count - 1, min(NUM_OTHER_USERS + 1, count)).astype(int).tolist()))
+
+
 def _other_users(
     recommender: ListRecommender, model: RecommenderModel, query: UserQuery, catalog: ItemCatalog
 ) -> tuple[Tensor, list[str]]:
     """Return the states (m d) of other users, and their names."""
-    data, num_users = recommender.data, len(recommender.data.users.ids)
-    spread = np.linspace(0, num_users - 1, min(NUM_OTHER_USERS + 1, num_users)).astype(int)
-    users = [user for user in dict.fromkeys(spread.tolist()) if user != query.user][:NUM_OTHER_USERS]
+    data = recommender.data
+    users = [user for user in spread_users(len(data.users.ids)) if user != query.user][:NUM_OTHER_USERS]
     offsets, max_history = data.user_offsets, recommender.config.max_history
     rows = [np.arange(offsets[user], offsets[user + 1])[-max_history:] for user in users]
     batch = recommender.histories.user_batch(users, rows)

@@ -411,6 +411,8 @@ export const OPERATORS = {
   "aten.masked_fill": (x, mask, value) => where(mask, isTensor(value) ? value : filled([], value, x.data.constructor), x),
   "aten.sum": (x, axes, keepdim) => reduce(x, Array.isArray(axes) ? axes : null, keepdim === true, sum, x.data.constructor === Uint8Array ? Int32Array : x.data.constructor),
   "aten.mean": (x, axes, keepdim) => reduce(x, Array.isArray(axes) ? axes : null, keepdim === true, (data, start, stop) => sum(data, start, stop) / (stop - start)),
+  "aten.var.correction": (x, axes, options) => reduce(x, Array.isArray(axes) ? axes : null, options?.keepdim === true, (data, start, stop) => { const mean = sum(data, start, stop) / (stop - start); let total = 0; for (let i = start; i < stop; i++) total += (data[i] - mean) ** 2; return total / (stop - start - (options?.correction ?? 1)); }),
+  "aten.logsumexp": (x, axes, keepdim) => reduce(x, axes, keepdim === true, (data, start, stop) => { const top = largest(data, start, stop); let total = 0; for (let i = start; i < stop; i++) total += Math.exp(data[i] - top); return top + Math.log(total); }),
   "aten.amax": (x, axes, keepdim) => reduce(x, axes, keepdim === true, largest, x.data.constructor),
   "aten.amin": (x, axes, keepdim) => reduce(x, axes, keepdim === true, smallest, x.data.constructor),
   "aten.max": (x, axis, keepdim) => (typeof axis === "number" ? withIndices((a, b) => a > b)(x, axis, keepdim === true) : reduce(x, null, false, largest, x.data.constructor)),
