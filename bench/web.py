@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import itertools
 import re
 import resource
 from collections.abc import Iterator
@@ -25,14 +26,21 @@ from regard.convert.web.equality import Difference, compare
 from regard.convert.web.export_page import SCRIPTS, page
 from regard.convert.web.model_file import model_file
 from regard.data.images.image_files import encode_png
+from regard.data.speech.audio_files import encode_wav
+from regard.data.text import plain_text
 from regard.inspection.collect import inspect_quickly
 from regard.inspection.html_bundle import standalone_script
 from regard.inspection.report import target_of
+from regard.tasks.music.task import to_midi
 from regard.training.load_run import LoadedRun, load_run
 
 DOCS = Path(__file__).parents[1] / "docs" / "web.md"
 TABLE = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- end -->)", re.DOTALL)
 CHROMIUM = "/usr/bin/chromium"
+HEADER = (
+    "| Run | page, MB | inputs | same output | equal | log p | weights | s, median | s, 95 % |",
+    "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+)
 
 
 class Measurement(NamedTuple):
@@ -46,34 +54,88 @@ class Measurement(NamedTuple):
 
 
 def test_inputs(parts: LoadedRun, count: int, folder: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The first test inputs of a task, for Python and as a request of the page."""
+    """Held-out inputs of a task, for Python and as a request of the page."""
     task: Any = parts.task
-    if task.input_suffixes and ".png" in task.input_suffixes:
-        part = task.collection.split("test")
-        for index in range(min(count, len(part))):
-            pixels = (
-                part.take(np.arange(index, index + 1))[0][0]
-                if hasattr(part, "take")
-                else part.images(np.arange(index, index + 1))[0]
-            )
-            path = folder / f"{index}.png"
-            path.write_bytes(encode_png(pixels))
-            yield (
-                str(path),
-                {
-                    "text": path.name,
-                    "upload": {"name": path.name, "file": base64.b64encode(path.read_bytes()).decode()},
-                },
-            )
+    name = parts.recipe.task.name
+    if not task.input_suffixes:
+        for text in itertools.islice(TEXTS.get(name, corpus_texts)(task), count):
+            yield text, {"text": text}
         return
+    for index, (suffix, content) in enumerate(itertools.islice(FILES.get(name, image_files)(task), count)):
+        path = folder / f"{index}{suffix}"
+        path.write_bytes(content)
+        upload = {"name": path.name, "file": base64.b64encode(content).decode()}
+        yield str(path), {"text": path.name, "upload": upload}
+
+
+def corpus_texts(task: Any) -> Iterator[str]:
+    """The test texts of a task with pairs, documents or sentences."""
     splits = next(getattr(task, name) for name in ("pairs", "documents", "sentences") if hasattr(type(task), name))
-    for example, _ in zip(splits["test"], range(count), strict=False):
-        text = example if isinstance(example, str) else getattr(example, "text", None) or example[0]
-        yield text, {"text": text}
+    for example in splits["test"]:
+        yield example if isinstance(example, str) else getattr(example, "text", None) or example[0]
+
+
+def lines_of_text(task: Any) -> Iterator[str]:
+    """Lines of the built-in validation text, with at least five words; the text of a shipped run may be elsewhere."""
+    documents = plain_text.open_text(plain_text.PlainTextSource((), plain_text.BUILT_IN))["valid"]
+    return (" ".join(words[:12]) for text in documents for words in map(str.split, text.splitlines()) if len(words) > 4)
+
+
+def masked_lines(task: Any) -> Iterator[str]:
+    """Lines of the validation text, the third word of each masked."""
+    for line in lines_of_text(task):
+        words = line.split()
+        yield " ".join([*words[:2], "[MASK]", *words[3:]])
+
+
+def sums_of_words(task: Any) -> Iterator[str]:
+    """Words of the vocabulary, and sums of three."""
+    words = [word for word in task.token_texts()[task.special_tokens.first_regular_id :] if word.isalpha()]
+    for index, word in enumerate(words):
+        yield word if index % 2 else f"{word} - {words[index + 1]} + {words[index + 2]}"
+
+
+def users(task: Any) -> Iterator[str]:
+    """Ids of users."""
+    return iter(task.data.users.ids)
+
+
+def image_files(task: Any) -> Iterator[tuple[str, bytes]]:
+    """The test images of a task."""
+    part = task.collection.split("test")
+    for index in range(len(part)):
+        rows = np.arange(index, index + 1)
+        yield ".png", encode_png(part.take(rows)[0][0] if hasattr(part, "take") else part.images(rows)[0])
+
+
+def music_files(task: Any) -> Iterator[tuple[str, bytes]]:
+    """The start of each test piece, as MIDI."""
+    for piece in itertools.chain(task.split("test"), task.split("valid")):
+        notes = task.encoding.notes(task.encoding.crop_start(piece.content, MUSIC_SECONDS))
+        yield ".mid", to_midi(notes, task.encoding)
+
+
+def speech_files(task: Any) -> Iterator[tuple[str, bytes]]:
+    """The test recordings, as WAV."""
+    part = task.collection.split("test")
+    for index in range(len(part)):
+        yield ".wav", encode_wav(part.waveform(index), task.config.sample_rate)
+
+
+TEXTS = {
+    "language": lines_of_text,
+    "masked_language": masked_lines,
+    "embeddings": sums_of_words,
+    "recommendation": users,
+}
+FILES = {"music": music_files, "speech_recognition": speech_files}
+MUSIC_SECONDS = 6.0
 
 
 def measure(run: str, count: int, folder: Path, browser: Any) -> Measurement:
     parts = load_run(run)
+    if parts.recipe.decoding is not None and parts.recipe.decoding.name == "sample":
+        parts = load_run(run, ["decoding=greedy"])  # random numbers of the page differ
     file = model_file(parts) | {"page": {"facts": {}}}
     engine = browser.new_page()
     engine.add_script_tag(content=standalone_script(SCRIPTS / "global.js"))
@@ -106,6 +168,14 @@ def row(result: Measurement) -> str:
     )
 
 
+def with_rows(text: str, lines: list[str]) -> str:
+    """Return the page with these rows of the table, in place of earlier rows of the same runs."""
+    table = TABLE.search(text)
+    old = [] if table is None else table[0].splitlines()[len(HEADER) :]
+    rows = {line.split("|")[1].strip(): line for line in (*old, *lines)}
+    return TABLE.sub(lambda _: "\n".join([*HEADER, *(rows[name] for name in sorted(rows))]) + "\n", text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="+")
@@ -115,8 +185,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    lines = ["| Run | page, MB | inputs | same output | equal | log p | weights | s, median | s, 95 % |",
-             "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]  # fmt: skip
+    lines = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM)
         for run in arguments.runs:
@@ -124,8 +193,7 @@ def main() -> None:
             print(lines[-1], flush=True)
         browser.close()
     if arguments.write:
-        text = "\n".join(lines)
-        DOCS.write_text(TABLE.sub(lambda _: f"{text}\n", DOCS.read_text(encoding="utf-8")), encoding="utf-8")
+        DOCS.write_text(with_rows(DOCS.read_text(encoding="utf-8"), lines), encoding="utf-8")
     print(f"CPU minutes of Python: {resource.getrusage(resource.RUSAGE_SELF).ru_utime / 60:.1f}")
 
 
