@@ -47,6 +47,21 @@ def test_the_score_follows_the_formula(attend):
         assert float(actual[j]) == pytest.approx(float(expected), abs=1e-5)
 
 
+@torch.no_grad()
+def test_a_window_moves_with_the_attention_and_starts_after_the_first_step():
+    torch.manual_seed(0)
+    attend = Attend(scores.build("windowed_location", D), queries="target", keys="source").eval()
+    keys, query = torch.randn(B, 100, D), torch.randn(B, 1, D)
+    _, first = run(attend, keys, keys, query)
+    assert (first.tensor > 0).all()  # a recording may begin with a long silence
+    _, second = run(attend, keys, keys, query, previous=PreviousWeights(torch.eye(100)[[40, 40]]))
+    inside = (torch.arange(100) >= 40 - 5) & (torch.arange(100) <= 40 + 30)
+    assert (second.tensor[:, inside] > 0).all() and (second.tensor[:, ~inside] == 0).all()
+    attend.weigh.score.__class__ = type(scores.build("location", D))
+    _, plain = run(attend, keys, keys, query, previous=PreviousWeights(torch.eye(100)[[40, 40]]))
+    torch.testing.assert_close(second.tensor[:, inside], plain.tensor[:, inside] / plain.tensor[:, inside].sum(1, True))
+
+
 def test_weights_depend_on_the_previous_weights(attend):
     keys = torch.randn(1, 1, D).expand(B, S, D)  # equal content everywhere
     query = torch.zeros(B, 1, D)

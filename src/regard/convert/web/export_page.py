@@ -25,7 +25,18 @@ MAX_FILE_BYTES = 8_000_000  # of one HTML file; a larger page is a folder
 MAX_STEP_NUMBERS = 100_000  # values of the steps of the first inspection; the model computes the others
 # The worker is made from a text of the page. Nothing is loaded from anywhere.
 RULES = "img-src data: blob:; worker-src blob:"
-PAGE_FACTS = ("version", "model", "task", "positions", "embeddings", "probes", "hasModel", "opens", "options", "generates")
+PAGE_FACTS = (
+    "version",
+    "model",
+    "task",
+    "positions",
+    "embeddings",
+    "probes",
+    "hasModel",
+    "opens",
+    "options",
+    "generates",
+)
 
 
 def export(parts: LoadedRun, out: Path) -> list[str]:

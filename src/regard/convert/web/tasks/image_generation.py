@@ -36,7 +36,9 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
     if order.dim() > 1:
         raise ConfigError("web: positions of several channels are not supported; use model.position_unit=channel")
     if len(order) > MAX_POSITIONS:
-        raise ConfigError(f"web: images of {len(order)} positions are not supported; a page has at most {MAX_POSITIONS}")
+        raise ConfigError(
+            f"web: images of {len(order)} positions are not supported; a page has at most {MAX_POSITIONS}"
+        )
 
     def logits(tokens: Tensor, label: Tensor) -> list[Tensor]:
         features, _ = model.features(tokens, model.start(ImageCondition(label, label.new_zeros(1, 0))))
@@ -54,8 +56,10 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
     return {
         "programs": {"logits": trace(model, logits, example, constants)},
         "order": order.tolist(),
-        "positions": [{"text": item.text.partition("=")[0], "box": item.box} for item in
-                      position_items(order, torch.zeros(len(order), dtype=torch.long), sizes)],
+        "positions": [
+            {"text": item.text.partition("=")[0], "box": item.box}
+            for item in position_items(order, torch.zeros(len(order), dtype=torch.long), sizes)
+        ],
         "levels": sizes.levels,
         "brightness": to_brightness(levels.numpy(), sizes.levels).tolist(),
         "classes": names,

@@ -33,7 +33,9 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
     if not config.ranks_items:
         raise ConfigError(f"web: data.objective={config.objective} is not supported; use next or any")
     if len(data.events.items) > MAX_EVENTS:
-        raise ConfigError(f"web: {len(data.events.items):,} ratings are not supported; a page has at most {MAX_EVENTS:,}")
+        raise ConfigError(
+            f"web: {len(data.events.items):,} ratings are not supported; a page has at most {MAX_EVENTS:,}"
+        )
     defaults = Options()
     properties = {name: {"type": kind, "default": getattr(defaults, name)}
                   for name, kind in (("n", "integer"), ("reasons", "integer"), ("include_seen", "boolean"))}  # fmt: skip
@@ -62,7 +64,9 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
     }
 
 
-def _programs(model: Recommender, catalog: ItemCatalog, data: RatingsCollection, constants: Constants) -> dict[str, Any]:
+def _programs(
+    model: Recommender, catalog: ItemCatalog, data: RatingsCollection, constants: Constants
+) -> dict[str, Any]:
     length = EXAMPLE_ITEMS
     user = [
         torch.zeros(1, dtype=torch.long),
