@@ -37,8 +37,8 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
             f"web: {len(data.events.items):,} ratings are not supported; a page has at most {MAX_EVENTS:,}"
         )
     defaults = Options()
-    properties = {name: {"type": kind, "default": getattr(defaults, name)}
-                  for name, kind in (("n", "integer"), ("reasons", "integer"), ("include_seen", "boolean"))}  # fmt: skip
+    kinds = {"n": "integer", "reasons": "integer", "include_seen": "boolean"}
+    properties = {name: {"type": kind, "default": getattr(defaults, name)} for name, kind in kinds.items()}
     return {
         "programs": _programs(model, recommendation.evaluation.item_catalog(torch.device("cpu")), data, constants),
         "users": _users(data, len(model.fields)),
