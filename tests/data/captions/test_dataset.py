@@ -165,7 +165,7 @@ def test_flickr8k_is_read_completely(shared_data):
 def test_image_names_of_every_system_are_found(folder):
     image(folder / "a" / unicodedata.normalize("NFD", "고양이.png"), seed=7)
     image(folder / "ba" / "고양이.png", seed=8)
-    lines = "a\\고양이.png\tof a\nba/고양이.png\tof ba\n"
+    lines = "a\\고양이.png\tof a\nba/고양이.PNG\tof ba\n"
     (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + lines)
     collection = dataset.read_files(folder, TARGET_SHAPE, seed=1)
     texts = {text for part in collection.splits.values() for image_captions in part.captions for text in image_captions}

@@ -86,6 +86,12 @@ def test_librispeech(tmp_path):
     )
 
 
+def test_names_may_differ_in_case(folder):
+    path = folder / "transcripts.csv"
+    path.write_text(path.read_text().replace(".wav", ".WAV"))
+    assert read(folder).remarks == ()
+
+
 def test_features_are_cached(folder, monkeypatch):
     first = read(folder).splits["train"].features(0)
     monkeypatch.setattr(recorded, "read_audio", None)

@@ -163,23 +163,28 @@ class MatchedCaptions(NamedTuple):
 
 
 class ImageIndex:
-    """Finds images by name or by the end of their path."""
+    """Finds images by name or by the end of their path; exact names before those that differ in case."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = [normalize_path(path) for path in paths]
         self._by_name: dict[str, list[int]] = defaultdict(list)
+        self._by_lower_name: dict[str, list[int]] = defaultdict(list)
         self._by_stem: dict[str, list[int]] = defaultdict(list)  # captions may omit the suffix
         for index, path in enumerate(self.paths):
             self._by_name[Path(path).name].append(index)
+            self._by_lower_name[Path(path).name.casefold()].append(index)
             self._by_stem[path.removesuffix(Path(path).suffix).rpartition("/")[2]].append(index)
 
     def find(self, image: str) -> list[int]:
         """Return the indices of matching images: none, one, or several of the same name."""
-        matches = self._by_name.get(Path(image).name, [])
+        name = Path(image).name
+        matches = self._by_name.get(name) or self._by_lower_name.get(name.casefold(), [])
         if not matches and not is_image(image):
             matches = self._by_stem.get(Path(image).name, [])
             return [i for i in matches if f"/{self.paths[i]}".rpartition(".")[0].endswith(f"/{image}")] or matches
-        return [i for i in matches if f"/{self.paths[i]}".endswith(f"/{image}")] or matches
+        end = f"/{image}"
+        exact = [i for i in matches if f"/{self.paths[i]}".endswith(end)]
+        return exact or [i for i in matches if f"/{self.paths[i]}".casefold().endswith(end.casefold())] or matches
 
     def find_similar(self, image: str) -> str | None:
         """Return an image whose stem is equal except for case, or None."""

@@ -105,20 +105,23 @@ def _is_transcript_table(file: Path) -> bool:
 
 
 class AudioIndex:
-    """Finds audio files below a folder by path, by name, or by name without suffix."""
+    """Finds audio files below a folder by path, by name, or by name without suffix; exact names before other case."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._by_name: dict[str, list[Path]] = defaultdict(list)
+        self._by_lower_name: dict[str, list[Path]] = defaultdict(list)
         for path in sorted(folder.rglob("*")):
             if path.suffix.lower() in SUFFIXES and not path.name.startswith("."):
-                self._by_name[path.name].append(path)
-                self._by_name[path.stem].append(path)
+                for name in (path.name, path.stem):
+                    self._by_name[name].append(path)
+                    self._by_lower_name[name.casefold()].append(path)
 
     def find(self, name: str, near: Path) -> Path | None:
         """Return the file of a name in a table of the folder `near`; None if there is none."""
         relative = name.strip().replace("\\", "/").removeprefix("./")
-        matches = self._by_name.get(Path(relative).name, [])
+        last = Path(relative).name
+        matches = self._by_name.get(last) or self._by_lower_name.get(last.casefold(), [])
         exact = [
             path
             for path in matches
