@@ -27,6 +27,8 @@ MIN_PROBABILITY = 1e-9  # smaller marginals are clamped before the log
 class TaggingModel(Protocol):
     """A tagger: a batch of sentences -> features of their units (b u d), and a readout over tag sequences."""
 
+    training: bool  # of nn.Module: whether it is in training mode
+
     @property
     def readout(self) -> TagReadout: ...
 

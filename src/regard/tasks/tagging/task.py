@@ -76,10 +76,12 @@ class Config:
     max_length: int = 200  # maximum tokens of a sentence; a longer one is split into parts
     batch_size: int = 32  # sentences in a batch
     max_batch_tokens: int = 8000  # maximum padded tokens in a batch
+    recall_cost: float = 0.0  # in training: added to the score of O at units of entities; above 0: more are found
     seed: int = 1  # of generated splits and of the built-in data
 
     def __post_init__(self) -> None:
-        check_fields(self, at_least_1=("vocab_size", "min_frequency", "examples", "batch_size", "max_batch_tokens"))
+        sizes = ("vocab_size", "min_frequency", "examples", "batch_size", "max_batch_tokens")
+        check_fields(self, at_least_1=sizes, at_least_0=("recall_cost",))
         if self.max_length < NUM_SPECIAL_TOKENS + 2:
             raise ConfigError(f"max_length={self.max_length} must be at least 4: two tokens, BOS and EOS")
 
@@ -188,9 +190,20 @@ class Tagging(Task):
         return tagged_corpus.collate([self.training_sentences[i] for i in examples])
 
     def loss(self, model: TaggingModel, batch: TaggedBatch) -> Loss:
-        """Return -log p of the tag sequences, summed over the sentences and counted in units."""
-        counts = batch.sentences.counts
-        return Loss(model.readout.loss(model(batch.sentences), batch.tags, counts), int(counts.sum()))
+        """Return -log p of the tag sequences, summed over the sentences and counted in units.
+
+        In training `recall_cost` is added to the score of O at units of entities, so that the model has to prefer the
+        entity by a margin: the softmax margin of Gimpel and Smith 2010, with the cost of Mohit et al. 2012.
+        """
+        counts, features = batch.sentences.counts, model(batch.sentences)
+        if not self.config.recall_cost or not model.training:
+            return Loss(model.readout.loss(features, batch.tags, counts), int(counts.sum()))
+        outside = self.encoder.tags.index(tag_schemes.OUTSIDE)
+        is_entity = (batch.tags != outside).to(features.dtype) * self.config.recall_cost
+        logits = model.readout(features)
+        costs = torch.zeros_like(logits).index_fill(2, torch.tensor([outside], device=logits.device), 1.0)
+        log_p = model.readout.chain.log_probability(logits + costs * is_entity[..., None], batch.tags, counts)
+        return Loss(-log_p.sum(), int(counts.sum()))
 
     def evaluate(self, model: TaggingModel, split: str, decoding: Any) -> dict[str, float]:
         """Return F1, precision and recall of entities, on the units of the data, and the loss per unit."""
