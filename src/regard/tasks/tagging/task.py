@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 
 from regard.core.config import check_fields
 from regard.core.data_size import DataSize, measure_texts
