@@ -200,3 +200,17 @@ def test_the_confidence_of_an_entity_is_a_probability(output):
     predictions = [row[0] for row in task.predict(model, texts, Options(), None)]
     entities = [entity for prediction in predictions for entity in prediction.data["entities"]]
     assert entities and all(0 < entity["confidence"] <= 1 for entity in entities)
+
+
+@pytest.mark.parametrize("output", ["crf", "softmax"])
+def test_the_recall_cost_is_a_bias_of_o_at_entities_in_training_only(output):
+    plain, costly = (tagging.build(replace(tagging.task.TINY, recall_cost=cost)) for cost in (0.0, 2.0))
+    torch.manual_seed(0)
+    model = bilstm_crf.build(replace(bilstm_crf.TINY, dropout=0.0, output=output), plain.spec)
+    batch = plain.collate(next(iter(plain.epoch_batches(0, 1))))
+    before = [task.loss(model.train(), batch).total for task in (plain, costly)]
+    assert before[0] < before[1]
+    torch.testing.assert_close(*(task.loss(model.eval(), batch).total for task in (plain, costly)))
+    only_o = batch._replace(tags=torch.zeros_like(batch.tags))
+    assert costly.encoder.tags[0] == tag_schemes.OUTSIDE
+    torch.testing.assert_close(*(task.loss(model.train(), only_o).total for task in (plain, costly)))
