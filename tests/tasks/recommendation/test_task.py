@@ -338,3 +338,16 @@ def test_invalid_settings_are_refused(changes, message):
 def test_invalid_options_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         Options(**options)
+
+
+@pytest.mark.parametrize("include_seen", [False, True])
+def test_users_together_get_the_predictions_of_each_alone(task, model, include_seen):
+    """Users of the data with short and long histories, a new user and an empty input are ranked in one batch."""
+    titles = task.data.items.titles
+    texts = [*task.data.users.ids[:6], "", f"age=30 | {titles[1]}; {titles[2]}"]
+    queries, options = [task.parse_input(text) for text in texts], Options(n=5, include_seen=include_seen)
+    together = task.predict(model, queries, options, None)
+    for query, predictions in zip(queries, together, strict=True):
+        (alone,) = task.predict(model, [query], options, None)
+        assert [item.text for item in predictions] == [item.text for item in alone]
+        assert [item.score for item in predictions] == pytest.approx([item.score for item in alone], abs=1e-5)

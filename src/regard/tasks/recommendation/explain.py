@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from regard.core.protocols.recommender import ItemCatalog, RecommenderModel, UserBatch
 from regard.core.tied_ranks import rank_among
@@ -44,7 +45,8 @@ class StateScorer(NamedTuple):
     catalog: ItemCatalog
 
     def __call__(self, users: UserBatch) -> Tensor:
-        return self.score_states(self.model.states(users, self.catalog)[:, -1])
+        states = self.model.states(users, self.catalog)  # (b 1+t d)
+        return self.score_states(states[torch.arange(len(states)), users.lengths])
 
     def score_states(self, states: Tensor) -> Tensor:
         """(m d) -> (m n)."""
@@ -69,17 +71,16 @@ def explain(
     shares = scores / scores.sum(dim=1, keepdim=True).clamp_min(1e-9)
     strongest = [int(row[1:].argmax()) + 1 if row[1:].max() > 0 else 0 for row in shares] if shares.shape[1] > 1 else []
     ranks: dict[int, Tensor] = {}
-    for index in set(strongest) - {0}:
-        ablated = scorer(remove_evidence(users, index, model.fields))[0]
+    removed = sorted(set(strongest) - {0})
+    for index, ablated in zip(removed, _scores_without(users, removed, model.fields, scorer=scorer), strict=True):
         item = index - 1 - len(model.fields)  # the removed item itself must not be recommended instead
         ablated[torch.cat([excluded, users.history[0, item : item + 1]]) if item >= 0 else excluded] = -torch.inf
         ranks[index] = rank_among(ablated[items], ablated.expand(len(items), -1)) - 0.5  # an item ties with itself
     explanations = []
-    for row_index, row in enumerate(shares):
-        order = [int(i) for i in row.argsort(descending=True) if i > 0 and row[i] > 0]
-        reasons = tuple(
-            Reason(i, names[i], float(row[i]), None if weights is None else float(weights[i])) for i in order
-        )
+    attention: Sequence[float | None] = [None] * shares.shape[1] if weights is None else weights.tolist()
+    orders = shares.argsort(dim=1, descending=True).tolist()
+    for row_index, (row, order) in enumerate(zip(shares.tolist(), orders, strict=True)):
+        reasons = tuple(Reason(i, names[i], row[i], attention[i]) for i in order if i > 0 and row[i] > 0)
         rank = round(float(ranks[strongest[row_index]][row_index])) if reasons else None
         explanations.append(Explanation(reasons, rank))
     return explanations
@@ -97,14 +98,37 @@ def contributions(
     parts = model.state_contributions(users, catalog) if isinstance(scorer, StateScorer) else None
     if parts is None or not isinstance(scorer, StateScorer):
         scores = scorer(users)[0, items]
-        ablated = [remove_evidence(users, index, model.fields) for index in range(1, num_evidence(users, model.fields))]
-        losses = [scores - scorer(fewer)[0, items] for fewer in ablated]
+        indices = range(1, num_evidence(users, model.fields))
+        losses = [scores - row[items] for row in _scores_without(users, indices, model.fields, scorer=scorer)]
         return torch.stack([torch.zeros_like(scores), *losses], dim=1), None
-    with torch.enable_grad():
-        state = parts.contributions.sum(dim=0).detach().requires_grad_()
-        scores = scorer.score_states(state[None])[0, items]
-        slopes = [torch.autograd.grad(score, state, retain_graph=True)[0] for score in scores]
-    return torch.stack(slopes) @ parts.contributions.detach().mT, parts.weights.detach()
+    with torch.enable_grad():  # a copy of the state for every item: one backward pass computes all slopes
+        states = parts.contributions.sum(dim=0).detach().repeat(len(items), 1).requires_grad_()
+        scores = scorer.score_states(states).gather(1, items[:, None])
+        (slopes,) = torch.autograd.grad(scores.sum(), states)
+    return slopes @ parts.contributions.detach().mT, parts.weights.detach()
+
+
+def _scores_without(
+    users: UserBatch, indices: Sequence[int], fields: Sequence[int], *, scorer: ItemScorer | StateScorer
+) -> Tensor:
+    """One user and indices of evidence -> the scores of all items without each of them (i n)."""
+    fewer = [remove_evidence(users, index, fields) for index in indices]
+    return scorer(join_users(fewer)) if fewer else torch.empty(0, 0)
+
+
+def join_users(batches: Sequence[UserBatch]) -> UserBatch:
+    """Return the users of several batches as one batch, with histories padded on the right."""
+    size = max(batch.history.shape[1] for batch in batches)
+    padded = [
+        batch._replace(
+            **{
+                name: pad(getattr(batch, name), (0, size - batch.history.shape[1]))
+                for name in ("history", "ratings", "times")
+            }
+        )
+        for batch in batches
+    ]
+    return UserBatch(*(torch.cat(columns) for columns in zip(*padded, strict=True)))
 
 
 def num_evidence(users: UserBatch, fields: Sequence[int]) -> int:

@@ -5,6 +5,7 @@ The index is HNSW (Malkov and Yashunin 2018), by usearch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from regard.tasks.recommendation.config import Config, Options
 from regard.tasks.recommendation.explain import Explanation, ItemScorer, StateScorer
 
 BATCH_ITEMS = 4096  # items scored at a time
+BATCH_USERS = 256  # users ranked at a time
 
 
 class RecommendationResult(NamedTuple):
@@ -53,11 +55,39 @@ class ListRecommender:
     def __init__(self, config: Config, data: RatingsCollection, histories: Histories, *, span_days: float) -> None:
         self.config, self.data, self.histories, self.span_days = config, data, histories, span_days
 
-    def to_predictions(
-        self, model: RecommenderModel, query: UserQuery, options: Options, catalog: ItemCatalog
-    ) -> list[Prediction]:
-        """A user -> a prediction per recommended item, best first."""
-        result = self.recommend_items(model, query, options, catalog)
+    def predict(
+        self, model: RecommenderModel, queries: Sequence[UserQuery], options: Options, catalog: ItemCatalog
+    ) -> list[list[Prediction]]:
+        """Users -> a prediction per recommended item, best first; the items of several users are ranked at once."""
+        best: list[TopItems | None] = [None] * len(queries)
+        if options.index == "exact" and self.config.ranks_items:
+            best = self._best_items(model, queries, options, catalog)
+        return [
+            self._to_predictions(query, options, self.recommend_items(model, query, options, catalog, best=items))
+            for query, items in zip(queries, best, strict=True)
+        ]
+
+    def _best_items(
+        self, model: RecommenderModel, queries: Sequence[UserQuery], options: Options, catalog: ItemCatalog
+    ) -> list[TopItems | None]:
+        """Users -> the best items of each; users with histories of similar lengths are in the same batch."""
+        inputs = [self.user_batch(query) for query in queries]
+        order = sorted(range(len(inputs)), key=lambda index: int(inputs[index][0].lengths))
+        best: list[TopItems | None] = [None] * len(inputs)
+        for low in range(0, len(order), BATCH_USERS):
+            indices = order[low : low + BATCH_USERS]
+            users = explain.join_users([inputs[index][0] for index in indices])
+            chosen = [() if options.include_seen else inputs[index][1] for index in indices]
+            longest = max(map(len, chosen))
+            excluded = torch.tensor([[*row, *[-1] * (longest - len(row))] for row in chosen], dtype=torch.long)
+            states = model.states(users, catalog)[torch.arange(len(indices)), users.lengths]
+            top = top_items(model, states, catalog, count=max(0, options.n), excluded=excluded.view(len(indices), -1))
+            for row, index in enumerate(indices):
+                count = max(0, min(options.n, len(catalog.ids) - len(chosen[row])))
+                best[index] = TopItems(top.indices[row, :count], top.scores[row, :count])
+        return best
+
+    def _to_predictions(self, query: UserQuery, options: Options, result: RecommendationResult) -> list[Prediction]:
         predictions = []
         rows = zip(result.items.tolist(), result.scores.tolist(), result.explanations, strict=True)
         for rank, (item, score, explanation) in enumerate(rows, start=1):
@@ -76,14 +106,22 @@ class ListRecommender:
         return predictions
 
     def recommend_items(
-        self, model: RecommenderModel, query: UserQuery, options: Options, catalog: ItemCatalog
+        self,
+        model: RecommenderModel,
+        query: UserQuery,
+        options: Options,
+        catalog: ItemCatalog,
+        *,
+        best: TopItems | None = None,
     ) -> RecommendationResult:
-        """Return the best items for one user, with their reasons."""
+        """Return the best items for one user, with their reasons; `best` are the items if they are known."""
         users, chosen = self.user_batch(query)
         scorer = self.item_scorer(model, catalog)
         excluded = torch.tensor([] if options.include_seen else chosen, dtype=torch.long)
         count = max(0, min(options.n, len(catalog.ids) - len(excluded)))
-        if options.index == "approximate":
+        if best is not None:
+            items, scores = best
+        elif options.index == "approximate":
             if not self.config.ranks_items:
                 raise ConfigError(
                     f"index=approximate: it ranks items, but this run was trained with data.objective="
@@ -95,8 +133,8 @@ class ListRecommender:
             items, scores = nearest.indices[0][is_allowed][:count], nearest.scores[0][is_allowed][:count]
         elif self.config.ranks_items:
             states = model.states(users, catalog)[:, -1]
-            best = top_items(model, states, catalog, count=count, excluded=excluded[None])
-            items, scores = best.indices[0], best.scores[0]
+            top = top_items(model, states, catalog, count=count, excluded=excluded[None])
+            items, scores = top.indices[0], top.scores[0]
         else:
             logits, items = scorer(users)[0].index_fill(0, excluded, -torch.inf).topk(count)
             scores = self.to_rating(logits)

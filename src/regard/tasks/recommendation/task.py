@@ -166,7 +166,7 @@ class Recommendation(Task):
         with eval_mode(model) as device:
             catalog = self.evaluation.item_catalog(device)
             queries = [self._query(parsed_input, options) for parsed_input in inputs]
-            return [self.recommender.to_predictions(model, query, options, catalog) for query in queries]
+            return self.recommender.predict(model, queries, options, catalog)
 
     def inspect(
         self, model: EmbeddingRecommender, parsed_input: UserQuery, options: Options, decoding: Any
