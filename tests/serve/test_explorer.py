@@ -20,6 +20,7 @@ from regard.inspection.collect import collect
 from regard.inspection.interventions import Interventions
 from regard.inspection.report import target_of
 from regard.serve.app import create_app, create_explorer_app, explorer_app
+from regard.training.load_run import load_run
 
 OTHER = "They sleep ."
 ANOTHER = "We sleep ."
@@ -409,3 +410,14 @@ def test_the_reference_of_the_api_fits_a_phone(browser, served_runs):
         page.goto(f"{address}docs")
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         page.requested_urls.clear()
+
+
+def test_a_model_that_generates_needs_no_file(browser):
+    target = target_of(load_run("pretrained:image_generation"))
+    example = target.task.examples[0]
+    with serving(explorer_app(target, example)) as address, opened(browser, address, offline=False) as page:
+        page.click('[data-key="generate"]')
+        page.wait_for_selector("h1:has-text('an image of 8x8')", state="attached")
+        assert page.locator(".wrong").count() == 0
+        page.reload()
+        page.wait_for_selector("h1:has-text('an image of 8x8')", state="attached")
