@@ -37,6 +37,7 @@ class Config:
     disliked: float = 2.0  # clicks: ratings of at most this are not liked; those between are left out
     loss: Literal["softmax", "sampled", "one_negative"] = "softmax"  # next: over all items, a sample, or one negative
     num_negatives: int = 256  # sampled: items sampled per batch
+    memory: float = 0.0  # next: weight of the items that are near the last ones in other histories, added to log p
     smoothing: float = 0.0  # softmax: this share of the probability is spread over all items
     max_history: int = 100  # maximum number of items of a history
     batch_size: int = 32  # histories in a batch
@@ -51,6 +52,8 @@ class Config:
             at_least_1=("num_negatives", "max_history", "batch_size", "eval_k", "users"),
             probability=("cold_users", "cold_items", "smoothing"),
         )
+        if self.memory < 0 or (self.memory and self.objective != "next"):
+            raise ConfigError(f"memory={self.memory}: give a weight of at least 0, and objective=next if it is above 0")
         if self.items < 20:
             raise ConfigError(f"items={self.items} must be at least 20")
         if self.scale is not None and not self.scale[0] < self.scale[1]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.errors import DataError, MissingExtra
+from regard.core.errors import ConfigError, DataError, MissingExtra
 from regard.core.extras import require
 from regard.core.inference_mode import eval_mode
 from regard.core.protocols.recommender import ItemCatalog, RecommenderModel
@@ -27,6 +27,7 @@ from regard.tasks.recommendation import baselines, metrics
 from regard.tasks.recommendation.baselines import Interactions, SelectionCase
 from regard.tasks.recommendation.config import Config
 from regard.tasks.recommendation.metrics import RankingResult
+from regard.tasks.recommendation.nearby_items import NearbyItems
 
 Array = NDArray[np.float64]
 CaseScorer = Callable[[Sequence[TestCase]], Tensor]  # test cases -> scores of all items (m n)
@@ -83,6 +84,17 @@ class RecommendationEvaluation:
 
     def __init__(self, config: Config, data: RatingsCollection, histories: Histories) -> None:
         self.config, self.data, self.histories = config, data, histories
+
+    @cached_property
+    def memory(self) -> NearbyItems | None:
+        """The counts of the training choices; None without data.memory."""
+        weight, num_items = self.config.memory, len(self.data.items.ids)
+        if weight and num_items > MAX_DENSE_ITEMS:
+            raise ConfigError(
+                f"data.memory={weight}: it counts pairs of items, and {num_items:,} items are more than "
+                f"{MAX_DENSE_ITEMS:,}; set it to 0"
+            )
+        return NearbyItems(self._interactions(TRAIN), weight) if weight else None
 
     def rank_cases(
         self, model: RecommenderModel, test_cases: Sequence[TestCase], candidates: Tensor | None = None
@@ -325,7 +337,8 @@ class RecommendationEvaluation:
     def _last_log_probs(self, model: RecommenderModel, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
         users = map_tensors(self.histories.test_inputs(test_cases), lambda x: x.to(catalog.ids.device))
         states = model.states(users, catalog)[torch.arange(len(test_cases)), users.lengths]
-        return all_log_probabilities(model, states, catalog).float().cpu()
+        log_probs = all_log_probabilities(model, states, catalog).float().cpu()
+        return log_probs if self.memory is None else self.memory.adjust(log_probs, users)
 
     def _rank(self, scores: Tensor, test_cases: Sequence[TestCase]) -> RankingResult:
         targets, previous = self.target_items(test_cases), self.seen_items(test_cases)

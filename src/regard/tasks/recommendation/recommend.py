@@ -24,6 +24,7 @@ from regard.layers.item_softmax import TopItems, log_partition, top_items
 from regard.tasks.recommendation import explain
 from regard.tasks.recommendation.config import Config, Options
 from regard.tasks.recommendation.explain import Explanation, ItemScorer, StateScorer
+from regard.tasks.recommendation.nearby_items import NearbyItems
 
 BATCH_ITEMS = 4096  # items scored at a time
 BATCH_USERS = 256  # users ranked at a time
@@ -52,15 +53,24 @@ class RecommendedItem(NamedTuple):
 class ListRecommender:
     """Ranks the items of a collection for one user, with reasons."""
 
-    def __init__(self, config: Config, data: RatingsCollection, histories: Histories, *, span_days: float) -> None:
+    def __init__(
+        self,
+        config: Config,
+        data: RatingsCollection,
+        histories: Histories,
+        *,
+        span_days: float,
+        memory: NearbyItems | None = None,
+    ) -> None:
         self.config, self.data, self.histories, self.span_days = config, data, histories, span_days
+        self.memory = memory
 
     def predict(
         self, model: RecommenderModel, queries: Sequence[UserQuery], options: Options, catalog: ItemCatalog
     ) -> list[list[Prediction]]:
         """Users -> a prediction per recommended item, best first; the items of several users are ranked at once."""
         best: list[TopItems | None] = [None] * len(queries)
-        if options.index == "exact" and self.config.ranks_items:
+        if options.index == "exact" and self.config.ranks_items and self.memory is None:
             best = self._best_items(model, queries, options, catalog)
         return [
             self._to_predictions(query, options, self.recommend_items(model, query, options, catalog, best=items))
@@ -122,6 +132,8 @@ class ListRecommender:
         if best is not None:
             items, scores = best
         elif options.index == "approximate":
+            if self.memory is not None:
+                raise ConfigError("index=approximate: it does not use data.memory of this run; leave it out")
             if not self.config.ranks_items:
                 raise ConfigError(
                     f"index=approximate: it ranks items, but this run was trained with data.objective="
@@ -131,6 +143,8 @@ class ListRecommender:
             nearest = approximate_top_items(model, states, catalog, count=count + len(excluded))
             is_allowed = ~torch.isin(nearest.indices[0], excluded)
             items, scores = nearest.indices[0][is_allowed][:count], nearest.scores[0][is_allowed][:count]
+        elif self.memory is not None:
+            scores, items = scorer(users)[0].index_fill(0, excluded, -torch.inf).topk(count)
         elif self.config.ranks_items:
             states = model.states(users, catalog)[:, -1]
             top = top_items(model, states, catalog, count=count, excluded=excluded[None])
@@ -177,6 +191,9 @@ class ListRecommender:
 
     def item_scorer(self, model: RecommenderModel, catalog: ItemCatalog) -> ItemScorer | StateScorer:
         """Return the function that scores items: log p of a choice, or the predicted rating as a logit."""
+        if self.memory is not None:
+            memory, model_scorer = self.memory, StateScorer(model, catalog)
+            return lambda users: memory.adjust(model_scorer(users), users)
         if self.config.ranks_items:
             return StateScorer(model, catalog)
         items = torch.arange(len(catalog.ids), device=catalog.ids.device)

@@ -62,7 +62,9 @@ class Recommendation(Task):
             float(data.days.max()),
         )
         self.evaluation = RecommendationEvaluation(config, data, self.histories)
-        self.recommender = ListRecommender(config, data, self.histories, span_days=self.spec.span_days)
+        self.recommender = ListRecommender(
+            config, data, self.histories, span_days=self.spec.span_days, memory=self.evaluation.memory
+        )
         top = config.eval_k
         self.target_metric = {
             "next": TargetMetric(f"ndcg@{top}", True),

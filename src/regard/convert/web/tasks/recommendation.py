@@ -32,6 +32,8 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
         raise ConfigError(f"web: recommendation with {parts.recipe.model.name} is not supported; use recommender")
     if not config.ranks_items:
         raise ConfigError(f"web: data.objective={config.objective} is not supported; use next or any")
+    if config.memory:
+        raise ConfigError(f"web: data.memory={config.memory} is not supported; use a run without it")
     if len(data.events.items) > MAX_EVENTS:
         raise ConfigError(
             f"web: {len(data.events.items):,} ratings are not supported; a page has at most {MAX_EVENTS:,}"
