@@ -34,8 +34,8 @@ def reliability(logits: Tensor, labels: Tensor) -> dict[str, float]:
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """Return the temperature with the lowest loss, from 1/20 to 20, by golden-section search on its logarithm.
 
-    The loss is convex in 1 / temperature, so it has one minimum. If all predictions are right it has none, as every lower
-    temperature has a lower loss; the result is then 1.
+    The loss is convex in 1 / temperature, so it has one minimum. If all predictions are right it has none: every lower
+    temperature has a lower loss. The result is then 1.
     """
     if bool((logits.argmax(dim=1) == labels).all()):
         return 1.0
