@@ -59,3 +59,10 @@ def test_the_vector_does_not_depend_on_other_texts(task, model):
 def test_an_empty_text_has_no_score(task, model):
     with pytest.raises(DataError, match="there is no text to read; give some text"):
         task.predict(model, [""], Options(score=True), None)
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_an_untrained_model_gains_from_the_mixture_with_ngrams(task, model, split):
+    scores = task.extra_metrics(model, split, None)
+    assert scores["mixture_nats"] < task.evaluate(model, split, None)["nats"] and scores["mixture_weight"] > 0.5
+    assert task.as_test_data().extra_metrics(model, "test", None) == {}

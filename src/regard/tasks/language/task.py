@@ -31,7 +31,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks._shared.tokens import token_name
-from regard.tasks.language import inspect, kneser_ney, scoring
+from regard.tasks.language import inspect, kneser_ney, mixture, scoring
 from regard.tasks.language.generate import (
     Continuation,
     TokenIds,
@@ -41,6 +41,8 @@ from regard.tasks.language.generate import (
     start_tokens,
     token_nats,
 )
+
+MAX_MIXTURE_TOKENS = 5_000_000  # training tokens up to which an n-gram model is counted in `regard evaluate`
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,25 @@ class Language(Task):
             "bits_per_character": total / math.log(2) / num_characters,
         }
 
+    def extra_metrics(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
+        """Return `mixture_nats` of the model mixed with an n-gram model of its training text, and the weight of the
+        n-grams, which is chosen on other text: the validation text, or its other half."""
+        if self.corpus.test_only or not self.config.start_token:
+            return {}
+        train = self.corpus.stream("train").tokens
+        if len(train) > MAX_MIXTURE_TOKENS:
+            return {}
+        ngrams = kneser_ney.KneserNey(train, self.spec.vocab_size, max(kneser_ney.ORDERS))
+        texts = [self.corpus.stream(name).tokens[: self.config.eval_tokens] for name in dict.fromkeys(("valid", split))]
+        with eval_mode(model) as device:
+            scored = list(zip(token_nats(model, texts, self.spec, device), map(ngrams.nats, texts), strict=True))
+        if split == "valid":
+            nats, weight = mixture.cross_fitted(*scored[0])
+        else:
+            weight = mixture.best_weight(*scored[0])
+            nats = mixture.mix(*scored[1], weight)
+        return {"mixture_nats": float(nats.mean()), "mixture_weight": weight}
+
     def baselines(self, split: str) -> dict[str, float]:
         """Return nats per token of an n-gram model with modified Kneser-Ney smoothing, on the same tokens."""
         train, valid = (self.corpus.stream(name).tokens for name in ("train", "valid"))
@@ -184,6 +205,8 @@ class Language(Task):
         return {
             "nats": f"mean -log p per token ({self.config.tokenizer}) {scored}; {windows} overlap by half",
             "perplexity": "exp of nats",
+            "mixture_nats": f"nats of a mixture with modified Kneser-Ney ({max(kneser_ney.ORDERS)}-grams)",
+            "mixture_weight": "weight of the n-grams, chosen on the validation text; for valid on the other half of it",
             "bits_per_character": "-log2 p of all tokens, as for nats, per character of the raw text",
         }
 
