@@ -1,6 +1,6 @@
 """Comparisons of regard with peers on one work, and their measurement in this process; bench/all.py runs them.
 
-bench/text.py and bench/images.py define comparisons.
+bench/text.py, bench/images.py and bench/predictions.py define comparisons.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ CPU = torch.device("cpu")
 MODULES = {  # work -> the module that defines it
     **dict.fromkeys(("gpt", "gpt_words", "generation", "exported", "bert", "hierarchical", "word2vec"), "text"),
     **dict.fromkeys(("vit", "sampling", "memory"), "images"),
+    **dict.fromkeys(("documents", "tags", "recommendation", "captions"), "predictions"),
 }
 HALF, COMPILED = " bfloat16", " bfloat16 compiled"  # ends of the names of peers with these settings
 Work = Callable[[], float]  # does some work -> the number of units
@@ -49,7 +50,7 @@ def measure(bench: Bench, system: str, *, quick: bool = False) -> dict[str, floa
     work = bench.systems(quick)[system]()
     if not bench.seconds:
         return {"bytes": work()}
-    for _ in range(2 if bench.warm else 0):  # the second call of a compiled step is slow, too
+    for _ in range(2 if bench.warm else 0):  # the second call of a compiled step is also slow
         work()
     least = min(0.1, bench.seconds) if quick else bench.seconds
     started_at, units, seconds = time.perf_counter(), 0.0, 0.0

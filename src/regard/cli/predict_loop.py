@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -104,6 +105,7 @@ def _predict_with_run(
     options = {**run.verb_options(verb.name or run.verb), **to_options(settings, run.options)}
     run.predict([], **options)  # validate run, engine and options before reading any input
     run.cache_command(settings, **options)
+    gc.freeze()  # the objects of the run stay until the end, so the garbage collector need not visit them again
     print_remarks([run.engine_note] if run.engine_note else [])
     task = run.task
     stream = _select_inputs(inputs, predict_options.file, opens_files=task.opens_files, allow_empty="" in task.examples)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Literal, NamedTuple
@@ -80,7 +80,13 @@ class SentenceEncoder:
 
     def encode(self, sentence: Sentence) -> list[EncodedSentence]:
         """Sentence -> its encoded parts; several if it is too long, none if it has no units."""
-        aligned, rows = self._units(sentence)
+        return self.encode_batch([sentence])[0]
+
+    def encode_batch(self, sentences: Iterable[Sentence]) -> list[list[EncodedSentence]]:
+        """Sentences -> the encoded parts of each; a unit that occurs several times is tokenized once."""
+        return [self._parts(aligned, rows) for aligned, rows in self._units(sentences)]
+
+    def _parts(self, aligned: Sentence, rows: Sequence[list[int]]) -> list[EncodedSentence]:
         entities = tag_schemes.tags_to_entities(aligned.tags, "bio")
         bounds = [0]
         num_tokens = 0
@@ -92,18 +98,25 @@ class SentenceEncoder:
         ranges = pairwise([*bounds, len(rows)]) if rows else ()
         return [self._part(aligned, rows, entities, start, stop) for start, stop in ranges]
 
-    def _units(self, sentence: Sentence) -> tuple[Sentence, list[list[int]]]:
-        """Return the sentence in the units of the model, and the tokens of each unit: 1 … max_tokens."""
+    def _units(self, sentences: Iterable[Sentence]) -> Iterator[tuple[Sentence, list[list[int]]]]:
+        """Yield each sentence in the units of the model, and the tokens of each unit: 1 … max_tokens."""
         if self.unit_mode == "tokens":
-            pieces = [piece for piece in self.tokenizer.encode_with_offsets(sentence.text) if piece.stop > piece.start]
-            aligned = align_entities(sentence, tuple((piece.start, piece.stop) for piece in pieces))
-            return aligned, [[piece.token] for piece in pieces]
-        units = (
-            sentence.units if self.unit_mode == "given" else tuple(word_units.SPLITTERS[self.unit_mode](sentence.text))
-        )
-        aligned = align_entities(sentence, units)
-        rows = self.tokenizer.encode([aligned.text[start:stop] for start, stop in aligned.units])
-        return aligned, [row[: self.max_tokens] or [SpecialTokens.unk] for row in rows]
+            for sentence in sentences:
+                spans = self.tokenizer.encode_with_offsets(sentence.text)
+                pieces = [piece for piece in spans if piece.stop > piece.start]
+                aligned = align_entities(sentence, tuple((piece.start, piece.stop) for piece in pieces))
+                yield aligned, [[piece.token] for piece in pieces]
+            return
+        all_aligned = [align_entities(sentence, self._split(sentence)) for sentence in sentences]
+        texts = [[aligned.text[start:stop] for start, stop in aligned.units] for aligned in all_aligned]
+        rows = self.tokenizer.encode_distinct(chain.from_iterable(texts))
+        for aligned, units in zip(all_aligned, texts, strict=True):
+            yield aligned, [rows[unit][: self.max_tokens] or [SpecialTokens.unk] for unit in units]
+
+    def _split(self, sentence: Sentence) -> tuple[Span, ...]:
+        if self.unit_mode == "given" or self.unit_mode == "tokens":
+            return sentence.units
+        return tuple(word_units.SPLITTERS[self.unit_mode](sentence.text))
 
     def _part(
         self, sentence: Sentence, rows: Sequence[list[int]], entities: Sequence[Entity], first: int, last: int

@@ -66,6 +66,11 @@ class Tokenizer:
             raise
         return [encoding.ids for encoding in encodings]
 
+    def encode_distinct(self, texts: Iterable[str]) -> dict[str, list[int]]:
+        """Texts, some of them equal -> the token ids of each different text."""
+        distinct = list(dict.fromkeys(texts))
+        return dict(zip(distinct, self.encode(distinct), strict=True))
+
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Token ids -> texts; special tokens are removed, an unknown token becomes U+FFFD."""
         special_tokens = SpecialTokens()

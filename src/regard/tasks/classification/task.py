@@ -324,6 +324,7 @@ class Classification(Task):
         """Documents -> the labels of each, most likely first; with several labels, the first prediction lists all.
         With `embed` the vector of each document instead."""
         documents = self._tokenize(inputs)
+        rows = self.tokenizer.encode(inputs)
         lengths = np.array([sum(map(len, document.rows)) for document in documents], dtype=np.int64)
         predictions: list[list[Prediction]] = [[] for _ in inputs]
         with eval_mode(model) as device:
@@ -336,7 +337,7 @@ class Classification(Task):
                     continue
                 logits = model.readout(features).float().cpu() / options.temperature
                 for i, row in zip(indices.tolist(), logits, strict=True):
-                    words = find_unknown_words(inputs[i], self.tokenizer)
+                    words = find_unknown_words(inputs[i], self.tokenizer, rows[i])
                     labels = to_predictions(
                         row,
                         self.label_names,

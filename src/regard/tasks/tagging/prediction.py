@@ -15,6 +15,7 @@ class TaggingResult(NamedTuple):
     sentence: Sentence  # units of the model, with the predicted tags
     score: float  # log p of the tags
     confidences: tuple[float, ...] = ()  # marginal probability of the tag of each unit, if computed
+    num_parts: int = 1  # parts in which the sentence was read
 
 
 def to_prediction(result: TaggingResult, remarks: tuple[str, ...] = ()) -> Prediction:

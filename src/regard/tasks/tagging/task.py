@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -144,7 +144,7 @@ class Tagging(Task):
     def training_sentences(self) -> list[EncodedSentence]:
         """The training sentences as token ids."""
         train = example_splits.get_split(self.sentences, "train")
-        return [part for sentence in train for part in self.encoder.encode(sentence)]
+        return [part for parts in self.encoder.encode_batch(train) for part in parts]
 
     def data_summary(self) -> list[str]:
         first = next(sentence for sentence in example_splits.get_split(self.sentences, "train") if sentence.units)
@@ -238,7 +238,7 @@ class Tagging(Task):
             tagged_corpus.align_entities(result.sentence, sentence.units)
             for result, sentence in zip(results, sentences, strict=True)
         ]
-        parts = [part for sentence in sentences for part in self.encoder.encode(sentence)]
+        parts = [part for parts in self.encoder.encode_batch(sentences) for part in parts]
         total, count = 0.0, 0
         with eval_mode(model) as device:
             for indices in self._inference_batches(parts):
@@ -257,7 +257,7 @@ class Tagging(Task):
         self, model: TaggingModel, sentences: Sequence[Sentence], *, with_confidence: bool = False
     ) -> list[TaggingResult]:
         """Return the best tags of each sentence, on the units of the model."""
-        parts_of = [self.encoder.encode(sentence) for sentence in sentences]
+        parts_of = self.encoder.encode_batch(sentences)
         every_part = [part for parts in parts_of for part in parts]
         part_results = iter(self._tag_parts(model, every_part, with_confidence=with_confidence))
         results = []
@@ -267,7 +267,7 @@ class Tagging(Task):
             tags = tuple(tag for part in tagged_parts for tag in part.tags)
             score = sum(part.score for part in tagged_parts)
             confidences = tuple(value for part in tagged_parts for value in part.confidences)
-            results.append(TaggingResult(sentence._replace(units=units, tags=tags), score, confidences))
+            results.append(TaggingResult(sentence._replace(units=units, tags=tags), score, confidences, len(parts)))
         return results
 
     def _tag_parts(
@@ -307,24 +307,28 @@ class Tagging(Task):
         """Texts -> each text with its entities marked as <name:TYPE>."""
         results = self._tag(model, [self.encoder.split_units(text) for text in inputs], with_confidence=True)
         return [
-            [to_prediction(result, self._remarks(result.sentence)).with_unknown_tokens(self._unknown_units(text))]
-            for text, result in zip(inputs, results, strict=True)
+            [to_prediction(result, self._remarks(result.num_parts)).with_unknown_tokens(words)]
+            for result, words in zip(results, self._unknown_units(inputs), strict=True)
         ]
 
-    def _unknown_units(self, text: str) -> tuple[str, ...]:
-        """Return the words of a text with an unknown token; characters that are units are joined to words."""
+    def _unknown_units(self, texts: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """Yield the words of each text with an unknown token; characters that are units are joined to words."""
         if self.config.units == "tokens":
-            return find_unknown_words(text, self.encoder.tokenizer)
-        spans = self.encoder.split_units(text).units
-        rows = self.encoder.tokenizer.encode([text[start:stop] for start, stop in spans])
-        unknown = [span for span, row in zip(spans, rows, strict=True) if self.special_tokens.unk in row]
-        words = (
-            match for match in WORD.finditer(text) if any(a < match.end() and b > match.start() for a, b in unknown)
+            yield from (find_unknown_words(text, self.encoder.tokenizer) for text in texts)
+            return
+        spans_of = [self.encoder.split_units(text).units for text in texts]
+        rows = self.encoder.tokenizer.encode_distinct(
+            text[start:stop] for text, spans in zip(texts, spans_of, strict=True) for start, stop in spans
         )
-        return tuple(dict.fromkeys(match[0] for match in words))[:MAX_WORDS]
+        is_unknown = {unit for unit, row in rows.items() if self.special_tokens.unk in row}
+        for text, spans in zip(texts, spans_of, strict=True):
+            unknown = [(start, stop) for start, stop in spans if text[start:stop] in is_unknown]
+            words = (
+                match for match in WORD.finditer(text) if any(a < match.end() and b > match.start() for a, b in unknown)
+            )
+            yield tuple(dict.fromkeys(match[0] for match in words))[:MAX_WORDS] if unknown else ()
 
-    def _remarks(self, sentence: Sentence) -> tuple[str, ...]:
-        num_parts = len(self.encoder.encode(sentence))
+    def _remarks(self, num_parts: int) -> tuple[str, ...]:
         return (f"longer than {self.config.max_length} tokens: read in {num_parts} parts",) if num_parts > 1 else ()
 
     def inspect(self, model: TaggingModel, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
