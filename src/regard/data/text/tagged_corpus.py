@@ -114,8 +114,9 @@ class SentenceEncoder:
             yield aligned, [rows[unit][: self.max_tokens] or [SpecialTokens.unk] for unit in units]
 
     def _split(self, sentence: Sentence) -> tuple[Span, ...]:
-        if self.unit_mode == "given" or self.unit_mode == "tokens":
+        if self.unit_mode == "given":
             return sentence.units
+        assert self.unit_mode != "tokens"
         return tuple(word_units.SPLITTERS[self.unit_mode](sentence.text))
 
     def _part(
