@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.core.protocols.recommender import UserBatch
 from regard.tasks.recommendation.baselines import Interactions, nearby_counts
 
-SCALE, BACKWARD, POPULARITY = 5.0, 0.3, 0.25  # of sequence_knn, as chosen on validation choices of ML-100K
+SCALE, BACKWARD, POPULARITY = 5.0, 0.3, 0.5  # of sequence_knn, chosen on the validation choices of ML-100K
 AGE_SCALE = 5.0  # items of the history count exp(-age / AGE_SCALE)
 PRIOR = 0.1  # c0: the count of an item that is near none of the user's items
 
