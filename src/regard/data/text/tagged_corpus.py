@@ -107,17 +107,14 @@ class SentenceEncoder:
                 aligned = align_entities(sentence, tuple((piece.start, piece.stop) for piece in pieces))
                 yield aligned, [[piece.token] for piece in pieces]
             return
-        all_aligned = [align_entities(sentence, self._split(sentence)) for sentence in sentences]
+        split = None if self.unit_mode == "given" else word_units.SPLITTERS[self.unit_mode]
+        all_aligned = [
+            align_entities(sentence, tuple(split(sentence.text)) if split else sentence.units) for sentence in sentences
+        ]
         texts = [[aligned.text[start:stop] for start, stop in aligned.units] for aligned in all_aligned]
         rows = self.tokenizer.encode_distinct(chain.from_iterable(texts))
         for aligned, units in zip(all_aligned, texts, strict=True):
             yield aligned, [rows[unit][: self.max_tokens] or [SpecialTokens.unk] for unit in units]
-
-    def _split(self, sentence: Sentence) -> tuple[Span, ...]:
-        if self.unit_mode == "given":
-            return sentence.units
-        assert self.unit_mode != "tokens"
-        return tuple(word_units.SPLITTERS[self.unit_mode](sentence.text))
 
     def _part(
         self, sentence: Sentence, rows: Sequence[list[int]], entities: Sequence[Entity], first: int, last: int
