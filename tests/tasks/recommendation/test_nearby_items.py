@@ -46,7 +46,7 @@ def test_the_log_counts_follow_the_formula():
 
 
 def test_lists_scores_and_reasons_use_the_memory(tmp_path):
-    settings = {"data.users": 40, "data.items": 24, "model.preset": "small", "training.steps": 2, "data.memory": 30.0}
+    settings = {"data.users": 40, "data.items": 24, "model.preset": "small", "training.steps": 2, "data.memory": 1e3}
     run = regard.train("recommendation", settings, out=tmp_path / "run", quiet=True)
     (predictions,) = run.recommend([" | 3, 7"])
     counts = run.task.evaluation.memory._log_counts(users([2, 6]))[0]
