@@ -270,12 +270,12 @@ def _engine(
     hardware = recipe.training.hardware
     model = build_model(recipe, task)
     report = pretrained.read_report(folder.path)
+    if not folder.checkpoints():
+        task.initialize(model)
     if report is not None:
         pretrained.apply_pretrained(
             report, model, weights=None if folder.checkpoints() else folder.pretrained_weights, identity=identity
         )
-    elif not folder.checkpoints():
-        task.initialize(model)
     model = model.to(processes.device)
     if hardware.checkpoint_activations:
         enable_activation_checkpointing(model)
