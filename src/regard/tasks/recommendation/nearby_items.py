@@ -1,9 +1,10 @@
 """Memory of a recommender: items that are near the user's last items in the histories of the training data.
 
-    log p = log softmax(log p of the model + w · log(c + c0))
+    log p = log softmax((log p of the model + w · log(c + c0)) / (1 + w/2))
 
 c is the score of the baseline `sequence_knn`. A model of a few hundred thousand weights does not store which film
-follows which; the counts do, and need no training.
+follows which; the counts do, and need no training. The divisor keeps the probabilities calibrated: on the validation
+choices of ML-100K, 1 + w/2 has the smallest loss of those tried for w = 2 and w = 3.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class NearbyItems:
 
     def adjust(self, log_probs: Tensor, users: UserBatch) -> Tensor:
         """Log p of all items (b n) by a model -> log p of the mixture."""
-        return (log_probs + self.weight * self._log_counts(users).to(log_probs)).log_softmax(dim=-1)
+        mixed = log_probs + self.weight * self._log_counts(users).to(log_probs)
+        return (mixed / (1 + self.weight / 2)).log_softmax(dim=-1)
 
     def _log_counts(self, users: UserBatch) -> Tensor:
         """Histories -> log counts (b n)."""
