@@ -143,7 +143,8 @@ def merge_error(model: Any, inputs: invariants.DecoderInputs) -> float:
 
 def untrained_parameters(model: nn.Module) -> list[str]:
     """Return the parameters without gradient, or with one that is not finite."""
-    return [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    gradients = {name: p.grad for name, p in model.named_parameters()}
+    return [name for name, grad in gradients.items() if grad is None or not grad.to_dense().isfinite().all()]
 
 
 @for_cases([case for case in CASES if case.family in DECODED])
