@@ -125,4 +125,4 @@ def draw(figures: Figures, axes: Any) -> None:
     """Plot the quality of each kind, with the gradient variance below."""
     noise = means(figures, NOISE)
     plot_bars(axes, {BLEU: seed_values(figures, BLEU)}, y=BLEU)
-    axes.set_xticks(range(len(VARIANTS)), [f"{kind}\ngradient variance {noise[kind]:.2g}" for kind in VARIANTS])
+    axes.set_xticks(range(len(VARIANTS)), [f"{kind}\ngradient\nvariance {noise[kind]:.2g}" for kind in VARIANTS])
