@@ -104,8 +104,7 @@ def image_files(task: Any) -> Iterator[tuple[str, bytes]]:
     """The test images of a task."""
     part = task.collection.split("test")
     for index in range(len(part)):
-        rows = np.arange(index, index + 1)
-        yield ".png", encode_png(part.take(rows)[0][0] if hasattr(part, "take") else part.images(rows)[0])
+        yield ".png", encode_png(part.take(np.array([index]))[0][0] if hasattr(part, "take") else part.pixels[index])
 
 
 def music_files(task: Any) -> Iterator[tuple[str, bytes]]:
