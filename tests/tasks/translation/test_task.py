@@ -378,6 +378,12 @@ def test_translations_start_with_the_prefix(task, name):
     assert predictions[0][0].text.startswith(prefix) and predictions[1][0].text == ""
 
 
+def test_a_prefix_that_cannot_be_generated_is_refused(task):
+    message = r"^prefix: '🍎' has characters that no translation of this model has; give another one$"
+    with pytest.raises(DataError, match=message):
+        task.predict(None, ["a book"], Options(prefix=" 🍎 "), build_strategy("greedy"))
+
+
 def test_a_prefix_longer_than_any_translation_is_refused(task):
     model = transformer.build(transformer.TINY, task.spec).eval()
     limit = task.spec.max_length - 1

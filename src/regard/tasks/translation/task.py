@@ -333,11 +333,14 @@ class Translation(Task):
 
     def _prefix_grammar(self, prefix: str) -> PrefixGrammar | None:
         """Return the grammar of translations that start with a text; None if the text is empty."""
-        tokens = tuple(self.vocabularies.target.encode([prefix])[0]) if prefix.strip() else ()
+        text = prefix.strip()  # a blank at the end would be a token of its own
+        tokens = tuple(self.vocabularies.target.encode([text])[0]) if text else ()
         if len(tokens) >= self.spec.max_length - 1:
             raise DataError(
                 f"prefix: it has {len(tokens)} tokens, the model generates up to {self.spec.max_length - 1}"
             )
+        if self.special_tokens.unk in tokens:
+            raise DataError(f"prefix: {text!r} has characters that no translation of this model has; give another one")
         return PrefixGrammar(tokens, self.spec.target_vocab_size) if tokens else None
 
     def search_translations(
