@@ -31,7 +31,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks._shared.tokens import token_name
-from regard.tasks.language import inspect, kneser_ney, mixture, scoring
+from regard.tasks.language import inspect, kneser_ney, ngram_mixture, scoring
 from regard.tasks.language.generate import (
     Continuation,
     TokenIds,
@@ -184,10 +184,10 @@ class Language(Task):
         with eval_mode(model) as device:
             scored = list(zip(token_nats(model, texts, self.spec, device), map(ngrams.nats, texts), strict=True))
         if split == "valid":
-            nats, weight = mixture.cross_fitted(*scored[0])
+            nats, weight = ngram_mixture.cross_fitted(*scored[0])
         else:
-            weight = mixture.best_weight(*scored[0])
-            nats = mixture.mix(*scored[1], weight)
+            weight = ngram_mixture.best_weight(*scored[0])
+            nats = ngram_mixture.mix(*scored[1], weight)
         return {"mixture_nats": float(nats.mean()), "mixture_weight": weight}
 
     def baselines(self, split: str) -> dict[str, float]:
