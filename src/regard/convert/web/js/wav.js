@@ -1,5 +1,7 @@
 // WAV files: PCM of 8 to 32 bits and floating point, channels averaged; and mono files of 16 bits.
 
+import { encodeWav } from "../../../inspection/page/sound.js";
+
 const [PCM, FLOAT, EXTENSIBLE] = [1, 3, 0xfffe];
 
 // The name of each chunk -> [start, size] in bytes
@@ -44,15 +46,8 @@ export function readWav(bytes) {
 
 // Samples -> base64 of a WAV file (mono, 16 bits)
 export function writeWav(samples, rate) {
-  const view = new DataView(new ArrayBuffer(44 + 2 * samples.length));
-  [..."RIFF"].forEach((letter, i) => view.setUint8(i, letter.charCodeAt(0)));
-  [..."WAVEfmt "].forEach((letter, i) => view.setUint8(8 + i, letter.charCodeAt(0)));
-  [..."data"].forEach((letter, i) => view.setUint8(36 + i, letter.charCodeAt(0)));
-  [[4, 36 + 2 * samples.length], [16, 16], [24, rate], [28, 2 * rate], [40, 2 * samples.length]].forEach(([at, value]) => view.setUint32(at, value, true));
-  [[20, PCM], [22, 1], [32, 2], [34, 16]].forEach(([at, value]) => view.setUint16(at, value, true));
-  samples.forEach((sample, i) => view.setInt16(44 + 2 * i, Math.round(32767 * Math.max(-1, Math.min(1, sample))), true));
+  const bytes = new Uint8Array(encodeWav(samples, rate));
   const parts = [];
-  const bytes = new Uint8Array(view.buffer);
   for (let i = 0; i < bytes.length; i += 8192) parts.push(String.fromCharCode(...bytes.subarray(i, i + 8192)));
   return btoa(parts.join(""));
 }

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.attention.image_layout import visible_positions
 from regard.convert.web.image_facts import image_facts
+from regard.convert.web.request_options import option_schema
 from regard.convert.web.trace import Constants, trace
 from regard.core.errors import ConfigError
 from regard.core.protocols.image_generator import ImageCondition
@@ -46,9 +47,7 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
 
     example = [torch.full((1, len(order)), 1), torch.zeros(1, dtype=torch.long)]
     names, levels = list(task.data_info.classes[: sizes.num_classes]), torch.arange(sizes.levels)
-    properties = {
-        name: {"type": kind, "default": default, "description": text} for name, (kind, default, text) in OPTIONS.items()
-    }
+    properties = option_schema(OPTIONS)
     if names:
         properties["class"]["enum"] = ["", *names]
     else:

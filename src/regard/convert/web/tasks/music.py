@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.convert.web.decoder_programs import decoder_programs
+from regard.convert.web.request_options import option_schema
 from regard.convert.web.trace import Constants
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
@@ -41,9 +42,6 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
         return model.start(Padded(classes, torch.full((1,), 1)))
 
     no_class = torch.full((1, 1), task.special_tokens.pad)
-    properties = {
-        name: {"type": kind, "default": default, "description": text} for name, (kind, default, text) in OPTIONS.items()
-    }
     return {
         "programs": decoder_programs(model, start, [no_class], constants),
         "grid": encoding.settings() | {"voices": VOICE_NAMES, "size": encoding.size},
@@ -51,5 +49,5 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
         "maxTokens": min(MAX_INSPECTED_TOKENS, task.spec.max_length - 1),
         "opens": [".mid", ".midi"],
         "example": {"name": path.name, "file": base64.b64encode(path.read_bytes()).decode("ascii")},
-        "options": {"properties": properties},
+        "options": {"properties": option_schema(OPTIONS)},
     }
