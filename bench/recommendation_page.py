@@ -99,7 +99,7 @@ def sections(results: dict[str, Any]) -> list[str]:
         set_table = sets(results["ranking"])
         parts += [HEAD, ranking(lists, results.get("baselines", {})), *([OTHERS, set_table] if set_table else [])]
         parts += [LIKED, thought] if thought else []
-        for prefix, title in (("new_", NEW), ("sampled_", SAMPLED)):
+        for prefix, title in (("new_", NEW), ("with_seen_", WITH_SEEN), ("sampled_", SAMPLED)):
             table = groups(results["ranking"], prefix)
             parts += [title, table] if table else []
     if "scoring" in results:
@@ -145,6 +145,10 @@ NEW = """### Users and films held out entirely
 A tenth of the users and a tenth of the films are held out, in three draws. New users: the last film is predicted from
 the history alone. New films: the chosen new film is predicted from its profile alone, for users who choose one.
 Popularity cannot rank new films.
+"""
+WITH_SEEN = """### The same with films that the user has rated
+
+The protocol of RecBole for sequential models: such films stay in the ranking, although no user rates a film twice.
 """
 SAMPLED = """### The same by sampled metrics
 

@@ -55,6 +55,20 @@ def test_sampled_metrics_are_higher(task, model):
     assert sampled == task.evaluation.sampled_metrics(model, 2)
 
 
+def test_items_chosen_before_are_ranked_too_in_the_protocol_with_them(task, model):
+    """The ranks are recomputed from the scores: an item chosen before that scores higher takes a place."""
+    report, cases = task.evaluation.with_seen_metrics(model, 2), task.histories.test_cases(2)
+    with torch.inference_mode():
+        catalog = task.evaluation.item_catalog(torch.device("cpu"))
+        scores = task.evaluation._log_probs(model, cases, catalog)
+    targets = scores[torch.arange(len(cases)), task.evaluation.target_items(cases)]
+    ranks = 1 + (scores > targets[:, None]).sum(dim=1)
+    assert report["with_seen_hr@10"] == pytest.approx(float((ranks <= 10).double().mean()), abs=1e-6)
+    assert report["with_seen_mrr"] == pytest.approx(float((1 / ranks.double()).mean()), rel=1e-3)
+    assert report["with_seen_hr@10"] < task.evaluate(model, "test", None)["hr@10"]  # no film is chosen twice
+    assert set(task.signatures()) >= set(report)
+
+
 def test_a_constant_score_gains_nothing(task):
     """All weights zero: every item ties, so targets have the middle rank, among all items and among a sample."""
     model = sasrec.build(sasrec.TINY, task.spec).eval()

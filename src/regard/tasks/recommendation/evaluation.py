@@ -39,6 +39,7 @@ FACTORS = (2, 4, 8, 16, 32)
 LIST_METRICS = ("hr", "precision", "recall", "ndcg", "coverage", "novelty")  # of the first items of a list
 VARIANT_DESCRIPTIONS = {
     "sampled": "ranked among 100 items sampled uniformly, which is not comparable with a full ranking; otherwise",
+    "with_seen": "items chosen before are ranked too, the protocol of RecBole for sequences; otherwise",
     "new_users": "users held out entirely, their last item predicted from their history",
     "new_users_popularity": "popularity for users held out entirely",
     "new_items": "items held out entirely, ranked among each other",
@@ -136,9 +137,12 @@ class RecommendationEvaluation:
     def extra_metrics(self, model: RecommenderModel, split_id: int) -> dict[str, float]:
         """Return all scores that `regard evaluate` prints in addition to the task's own."""
         if self.config.ranks_items:
-            sampled = self.sampled_metrics(model, split_id) if self.config.objective == "next" else {}
+            is_next = self.config.objective == "next"
+            other_protocols = (
+                self.sampled_metrics(model, split_id) | self.with_seen_metrics(model, split_id) if is_next else {}
+            )
             return (
-                sampled
+                other_protocols
                 | self.cold_start_metrics(model)
                 | self.oracle_metrics(split_id)
                 | self.popularity_metrics(split_id)
@@ -169,6 +173,20 @@ class RecommendationEvaluation:
                 negatives = scores.gather(1, sampled.indices).masked_fill(sampled.values < 0, -torch.inf)
                 ranks.append(rank_among(scores[rows, targets], negatives))
         return self._ranking_metrics("sampled", torch.cat(ranks), self.histories.test_cases(split_id))
+
+    def with_seen_metrics(self, model: RecommenderModel, split_id: int) -> dict[str, float]:
+        """Return ranking metrics among all items, those chosen before included, as RecBole computes them for sequences.
+
+        They are lower than those without such items if users rarely choose an item twice.
+        """
+        cases, ranks = self.histories.test_cases(split_id), []
+        with eval_mode(model) as device:
+            catalog = self.item_catalog(device)
+            for batch in _batches(cases):
+                nothing = torch.empty(len(batch), 0, dtype=torch.long)
+                scores, targets = self._log_probs(model, batch, catalog), self.target_items(batch)
+                ranks.append(metrics.rank_targets(scores, targets, nothing, top=self.config.eval_k).ranks)
+        return self._ranking_metrics("with_seen", torch.cat(ranks), cases)
 
     def cold_start_metrics(self, model: RecommenderModel) -> dict[str, float]:
         """Return ranking metrics of users and items that are held out entirely, and those of popularity."""
