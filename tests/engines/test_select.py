@@ -8,7 +8,8 @@ import torch
 
 import regard
 from regard.attention.record import record
-from regard.core.errors import CheckpointError
+from regard.convert.export_run import EXPORTERS, export_run
+from regard.core.errors import CheckpointError, ConfigError
 from regard.core.prediction import Prediction
 from regard.engines import select
 from regard.engines.ctranslate2 import cache as ctranslate2_cache
@@ -50,6 +51,18 @@ def test_greedy_search_by_ctranslate2_gives_the_native_results(translation_run):
     assert_same(run.predict(TEXTS), regard.load(translation_run).predict(TEXTS))
     assert (run.engine_note, run.uses_external_engine) == ("", True)
     assert run.torch_free_predictor() is not None
+
+
+@pytest.mark.parametrize("setting", ["data.similar_pairs=1", "data.placeholders=true", "data.memory=0.5"])
+def test_texts_that_only_the_task_encodes_are_predicted_with_torch(setting, tmp_path):
+    settings = [*SMALL, "data.joint=true", setting, "training.steps=2", "decoding=greedy"]
+    folder = train(recipes.read("translation", settings=settings), tmp_path / "run")
+    run = load_auto(folder)
+    assert run.torch_free_predictor() is None
+    assert texts_of(run.predict(TEXTS)) == texts_of(regard.load(folder).predict(TEXTS))
+    for format_name in EXPORTERS:
+        with pytest.raises(ConfigError, match=rf"export contains the model alone, and {setting.split('=')[0]} adds"):
+            export_run(folder, format_name, tmp_path / "export")
 
 
 def test_an_output_that_does_not_end_is_decoded_natively(translation_run):

@@ -27,7 +27,14 @@ def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[st
     if to not in EXPORTERS:
         raise ConfigError(f"unknown format {to!r}; {did_you_mean(to, EXPORTERS)}")
     check_available(out)
-    return EXPORTERS[to](load_run(run, trust=trust), out)
+    parts = load_run(run, trust=trust)
+    if parts.task.export_obstacle:
+        setting = parts.task.export_obstacle
+        raise ConfigError(
+            f"{run}: an export contains the model alone, and {setting} adds to its inputs or outputs; "
+            f"export a run that was trained without {setting}"
+        )
+    return EXPORTERS[to](parts, out)
 
 
 def _huggingface(parts: LoadedRun, out: Path) -> list[str]:

@@ -63,6 +63,8 @@ class Task:
     verbs: tuple[str, ...] = ()  # the supported verbs of VERBS, if they depend on the settings; (): all
     # verb of VERBS that this run does not support -> the setting with which a training supports it
     verb_settings: Mapping[str, str] = MappingProxyType({})
+    # setting with which more than the model computes a prediction, so that no export gives the same; "": none
+    export_obstacle: str = ""
     examples: tuple[str, ...] = ()  # example inputs for the demo, `regard check` and the server's start page
     comparison_inputs: tuple[str, ...] = ()  # typical inputs on which engines are compared; (): `examples`
     # True if samples depend only on the seed and the input's index, so that the server may batch sampling requests

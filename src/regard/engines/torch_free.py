@@ -14,7 +14,7 @@ from typing import Any
 from regard.core import checksummed_json, checksums
 from regard.core import trust as trusts
 from regard.core.cpu import is_idle
-from regard.core.errors import RegardError
+from regard.core.errors import ConfigError, RegardError
 from regard.core.prediction import Prediction
 from regard.core.protocols.text_codec import TextCodec
 from regard.core.registry import find, registered_names
@@ -114,7 +114,10 @@ def from_cache_entry(
     if f"{table['task']}_codec" not in registered_names(CODECS):
         return None
     module = find(CODECS, f"{table['task']}_codec")
-    codec: TextCodec = module.load(table["data"], run)
+    try:
+        codec: TextCodec = module.load(table["data"], run)
+    except ConfigError:  # a run whose texts only the task can encode
+        return None
     decoding = codec.search_settings(entry["options"], entry["decoding"])
     if decoding is None or decoding["name"] not in search.SUPPORTED_STRATEGIES:
         return None

@@ -53,8 +53,9 @@ class TranslationCodec:
     special_tokens: SpecialTokens = field(default_factory=SpecialTokens)
 
     def search_settings(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the search settings; None if the task computes the request: a wider search, a prefix, alignments."""
-        if options.get("alignments") or options.get("prefix"):
+        """Return the search settings; None if the task computes the request: a wider search, a prefix,
+        alignments, a memory."""
+        if options.get("alignments") or options.get("prefix") or options.get("memory"):
             return None
         count = options["n"]
         if count == 1:
@@ -89,7 +90,8 @@ class TranslationCodec:
 
 
 def load(data: Mapping[str, Any], folder: Path) -> TranslationCodec:
-    """[data] section of a recipe and the run folder -> the codec; a source with a translation memory has none."""
-    if data.get("similar_pairs"):
-        raise ConfigError("data.similar_pairs: a source with a translation memory is encoded by the task")
+    """[data] section of a recipe and the run folder -> the codec; a run with a memory or placeholders has none."""
+    for name in ("similar_pairs", "memory", "placeholders"):
+        if data.get(name):
+            raise ConfigError(f"data.{name}: the texts of this run are encoded and decoded by the task")
     return TranslationCodec(*load_tokenizers(folder, joint=data["joint"]), data["max_length"])

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,16 +20,25 @@ from regard.core.extras import require
 from regard.core.files import write_text
 
 MEMORY_FILE = "memory.json"
+MAX_PAIRS = 100_000  # of a larger training text a memory has every second, third … pair
 BLOCK_ROWS = 256  # texts compared with all pairs at a time
 WORDS = r"(?u)\w+|[^\w\s]"
 Pair = tuple[str, str]
+
+
+class Match(NamedTuple):
+    """A pair of the memory, and the similarity of its source with a text, 0 … 1."""
+
+    source: str
+    target: str
+    similarity: float
 
 
 class TranslationMemory:
     """Sentence pairs, searched by their sources."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
-        self.pairs = list(pairs)
+        self.pairs = list(pairs[:: -(-len(pairs) // MAX_PAIRS) or 1])
         self._occurrences = Counter(source for source, _ in self.pairs)
 
     def nearest(self, texts: Sequence[str], *, count: int = 1, exclude_same: bool = False) -> list[list[int]]:
@@ -37,12 +46,20 @@ class TranslationMemory:
 
         With `exclude_same` pairs whose source is the text itself are left out: in training every text is in the memory.
         """
-        rows: list[list[int]] = []
-        for start in range(0, len(texts), BLOCK_ROWS):
-            block = texts[start : start + BLOCK_ROWS]
-            for text, similarities in zip(block, self._similarities(block), strict=True):
-                rows.append(self._best(text, similarities, count=count, exclude_same=exclude_same))
-        return rows
+        return [
+            self._best(text, similarities, count=count, exclude_same=exclude_same)
+            for text, similarities in self._similarities(texts)
+        ]
+
+    def matches(self, texts: Sequence[str], *, count: int) -> list[list[Match]]:
+        """Return the `count` most similar pairs of each text with their similarities, most similar first."""
+        return [
+            [
+                Match(*self.pairs[index], similarity=min(1.0, float(similarities[index])))
+                for index in self._best(text, similarities, count=count, exclude_same=False)
+            ]
+            for text, similarities in self._similarities(texts)
+        ]
 
     def targets(self, texts: Sequence[str], *, count: int = 1, exclude_same: bool = False) -> list[list[str]]:
         """Return the targets of the most similar pairs of each text, most similar first."""
@@ -66,10 +83,13 @@ class TranslationMemory:
         sources = [source for source, _ in self.pairs]
         return vectorizers, _stack([vectorizer.fit_transform(sources) for vectorizer in vectorizers])
 
-    def _similarities(self, texts: Sequence[str]) -> Iterator[Any]:
-        vectorizers, table = self._index
-        queries = _stack([vectorizer.transform(texts) for vectorizer in vectorizers])
-        return iter((queries @ table.T).toarray())
+    def _similarities(self, texts: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Yield each text with its similarities to all sources, 0 … 1, computed in blocks to bound memory."""
+        for start in range(0, len(texts), BLOCK_ROWS):
+            block = texts[start : start + BLOCK_ROWS]
+            vectorizers, table = self._index
+            queries = _stack([vectorizer.transform(block) for vectorizer in vectorizers])
+            yield from zip(block, (queries @ table.T).toarray() / len(vectorizers), strict=True)
 
     def save(self, folder: Path) -> None:
         """Write the pairs to a run folder."""

@@ -35,21 +35,23 @@ from regard.data.text import (
     pair_corpus,
     pair_files,
     pair_sources,
+    placeholders,
     tokenizer,
     translation_codec,
     translation_memory,
 )
 from regard.data.text.pair_corpus import PairCorpus
 from regard.data.text.pair_files import Languages, Pair, Pairs
+from regard.data.text.placeholders import MaskedText, Placeholders
 from regard.data.text.tokenizer import Level, Tokenizer, TokenizerPair
-from regard.data.text.translation_memory import TranslationMemory
+from regard.data.text.translation_memory import Match, TranslationMemory
 from regard.data.text.unknown_words import find_unknown_words
 from regard.decoding.prefix_grammar import PrefixGrammar
 from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.batch_search import SearchBatch, max_batch_size, search_batches
 from regard.tasks._shared.teacher_forcing import loss_per_token, teacher_forcing_loss
-from regard.tasks.translation import baselines, inspect, metrics
+from regard.tasks.translation import baselines, inspect, metrics, retrieval
 
 DEFAULT_EXAMPLES = {"ko": "간호사는 도서관에서 새 책을 읽고 있어요."}  # for runs without stored examples, by language
 DEFAULT_EXAMPLE = "The nurse is reading a new book."
@@ -60,6 +62,12 @@ NUM_EXAMPLES = 3
 NUM_COMPARISON_INPUTS = 32  # sources stored with a run, on which engines are compared
 MAX_EXAMPLE_CANDIDATES = 200  # validation pairs from which examples are chosen
 MAX_LOSS_EXPONENT = 700.0  # exp of more overflows
+
+
+def check_weight(name: str, value: float | None) -> None:
+    """Raise a ConfigError unless a weight is from 0 to 1, or None."""
+    if value is not None and not 0 <= value <= 1:
+        raise ConfigError(f"{name}={value} must be from 0 (the model alone) to 1 (the translation memory alone)")
 
 
 @dataclass(frozen=True)
@@ -82,13 +90,16 @@ class Config:
     max_length: int = 256  # maximum tokens of a sentence, end token included; longer pairs are left out and counted
     smoothing: float = 0.1  # label smoothing: share of the probability that is spread over all tokens
     similar_pairs: int = 0  # similar training pairs whose targets follow each source; the run stores the training pairs
+    placeholders: bool = False  # replace words that translations copy, such as names and code, by ①, ② … in both texts
+    memory: float = 0.0  # weight of similar training pairs against the model; the run stores the training pairs
+    memory_pairs: int = 16  # similar training pairs that are compared with the hypotheses of the model
     max_memory_mb: int = 256  # training text up to this size is encoded in memory; more is mapped from the cache folder
     seed: int = 1  # of generated splits and of the built-in data
 
     def __post_init__(self) -> None:
         check_fields(
             self,
-            at_least_1=("pairs", "vocab_size", "min_frequency", "max_batch_tokens", "max_length"),
+            at_least_1=("pairs", "vocab_size", "min_frequency", "max_batch_tokens", "max_length", "memory_pairs"),
             at_least_0=("similar_pairs",),
             probability=("smoothing",),
         )
@@ -96,8 +107,14 @@ class Config:
             raise ConfigError(
                 f"similar_pairs={self.similar_pairs} appends target texts to the sources; set data.joint=true"
             )
+        check_weight("memory", self.memory)
         if self.source == self.target:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
+
+    @property
+    def has_memory(self) -> bool:
+        """True if the run stores the training pairs."""
+        return bool(self.similar_pairs or self.memory)
 
     @property
     def data_source(self) -> pair_sources.PairSource:
@@ -116,9 +133,11 @@ class Options:
     n: int = 1  # number of translations of each text; the first does not depend on n, a beam is widened if necessary
     prefix: str = ""  # start of every translation, which the model continues
     alignments: bool = False  # add the word alignment to each translation: ||| 0-0 1-2, source word - target word
+    memory: float | None = None  # weight of similar training pairs, 0 (the model alone) … 1; none: that of the run
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("n",))
+        check_weight("memory", self.memory)
 
 
 @dataclass(frozen=True)
@@ -129,8 +148,10 @@ class Evaluation:
     target: Path | None = None  # their reference translations, line by line
     hypotheses: Path | None = None  # translations of another system, one per line: scored instead of the model's
     bleu: str = ""  # BLEU tokenizer: 13a, char, intl, zh, ko-mecab …; "": the default of the target language
+    memory: float | None = None  # weight of similar training pairs, 0 (the model alone) … 1; none: that of the run
 
     def __post_init__(self) -> None:
+        check_weight("memory", self.memory)
         if (self.source and not self.target) or (self.target and not (self.source or self.hypotheses)):
             raise ConfigError("a source and a target go together: source=test.en target=test.ko")
 
@@ -148,8 +169,9 @@ class Translation(Task):
         examples: Sequence[str] = (),
         comparison_inputs: Sequence[str] = (),
         memory: TranslationMemory | None = None,
+        masking: Placeholders | None = None,
     ) -> None:
-        self.memory = memory
+        self.memory, self.masking = memory, masking
         self.config, self.vocabularies, self.special_tokens = config, vocabularies, SpecialTokens()
         self.evaluation_options = Evaluation()
         self.spec = Seq2SeqSpec(
@@ -162,6 +184,8 @@ class Translation(Task):
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.noise_floor = dict.fromkeys(("bleu", "bleu_lc"), metrics.NOISE_FLOOR)
         self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
+        obstacles = (name for name in ("similar_pairs", "memory", "placeholders") if getattr(config, name))
+        self.export_obstacle = next((f"data.{name}" for name in obstacles), "")
         self.examples = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, DEFAULT_EXAMPLE),)
         self.comparison_inputs = tuple(comparison_inputs)
 
@@ -190,22 +214,26 @@ class Translation(Task):
     @cached_property
     def corpus(self) -> PairCorpus:
         """The training pairs as token ids."""
-        train = self.pairs["train"]
-        if self.memory is not None:
-            return self._with_memory(list(train), exclude_same=True)
+        train = self.pairs["train"] if self.masking is None else self.masking.mask_pairs(self.pairs["train"])
+        if self.config.similar_pairs:
+            return self._encode_pairs(list(train), exclude_same=True)
         if train.bytes > self.config.max_memory_mb * 2**20:
             return mapped_corpus.load_or_build(train, *self.vocabularies, folder=cache_folder() / "corpora")
         return pair_corpus.encode_in_memory(train, *self.vocabularies)
 
-    def _with_memory(self, pairs: Sequence[Pair], *, exclude_same: bool = False) -> PairCorpus:
-        """Pairs -> their tokens; the targets of similar training pairs follow each source if there is a memory."""
-        pairs = [pair for pair in pairs if pair[0].strip() and pair[1].strip()] if self.memory else pairs
+    def _encode_pairs(self, pairs: Sequence[Pair], *, exclude_same: bool = False) -> PairCorpus:
+        """Masked pairs -> their tokens; the targets of similar training pairs may follow each source."""
+        if not self.config.similar_pairs:
+            return pair_corpus.encode_in_memory(pairs, *self.vocabularies)
+        pairs = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
         corpus = pair_corpus.encode_in_memory(pairs, *self.vocabularies)
-        if self.memory is None:
-            return corpus
         parts = self._memory_rows([source for source, _ in pairs], exclude_same=exclude_same)
         sources = [self._append(corpus.source.row(i).tolist(), part) for i, part in enumerate(parts)]
         return corpus._replace(source=pair_corpus.to_ragged(sources))
+
+    def mask(self, text: str) -> MaskedText:
+        """Return a text as the model reads it, with placeholders if the run uses them."""
+        return MaskedText(text, ()) if self.masking is None else self.masking.mask(text)
 
     def _memory_rows(self, texts: Sequence[str], *, exclude_same: bool = False) -> list[list[list[int]]]:
         """Texts -> the tokens of the targets of the most similar training pairs of each."""
@@ -275,13 +303,17 @@ class Translation(Task):
         pairs = self.split(split)
         if self.evaluation_options.hypotheses is not None:
             return metrics.score_file(self.evaluation_options.hypotheses, pairs, tokenize=self.bleu_tokenizer)
-        texts = [source for source, _ in pairs]
-        fits = [len(row) < self.config.max_length for row in self.vocabularies.source.encode(texts)]
-        fitting_texts = [text for text, fit in zip(texts, fits, strict=True) if fit]
-        predictions = iter(self.predict(model, fitting_texts, Options(), decoding))
+        masked = [self.mask(source) for source, _ in pairs]
+        rows = self.vocabularies.source.encode([text for text, _ in masked])
+        fits = [len(row) < self.config.max_length for row in rows]
+        fitting_texts = [source for (source, _), fit in zip(pairs, fits, strict=True) if fit]
+        options = Options(memory=self.evaluation_options.memory)
+        predictions = iter(self.predict(model, fitting_texts, options, decoding))
         hypotheses = [next(predictions)[0].text if fit else "" for fit in fits]
         scores = metrics.compute_metrics(hypotheses, [target for _, target in pairs], tokenize=self.bleu_tokenizer)
-        encoded = self._with_memory(pairs)
+        encoded = self._encode_pairs(
+            [(source.text, source.mask(target)) for source, (_, target) in zip(masked, pairs, strict=True)]
+        )
         loss = loss_per_token(
             model, encoded, self.special_tokens, max_length=self.config.max_length, budget=self.config.max_batch_tokens
         )
@@ -289,12 +321,16 @@ class Translation(Task):
         return scores | ({"too_long": float(fits.count(False))} if not all(fits) else {})
 
     def baselines(self, split: str) -> dict[str, float]:
-        """Return the metrics of a translation memory and of a translation word by word."""
+        """Return the metrics of a translation memory, of a translation word by word, and of the memory of the run
+        alone, whose targets are chosen as with a model."""
         pairs, train = self.split(split), list(self.pairs["train"])
-        references = [target for _, target in pairs]
+        sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+        systems = {name: translate(train, sources) for name, translate in baselines.BASELINES.items()}
+        if self.memory is not None:
+            chosen = (retrieval.choose([], row, weight=1.0, count=1) for row in self._retrieve(sources, ""))
+            systems["memory_consensus"] = [best[0].text for best in chosen]
         scores: dict[str, float] = {}
-        for name, translate in baselines.BASELINES.items():
-            hypotheses = translate(train, [source for source, _ in pairs])
+        for name, hypotheses in systems.items():
             values = metrics.compute_metrics(hypotheses, references, tokenize=self.bleu_tokenizer)
             scores |= {f"{name}.{metric}": value for metric, value in values.items()}
         return scores
@@ -304,9 +340,10 @@ class Translation(Task):
         true_links = pair_sources.true_links(self.config.data_source, split)
         if true_links is None or self.evaluation_options.target or self.evaluation_options.hypotheses:
             return {}
+        masked = [(self.mask(source), target) for source, target in self.split(split)[:MAX_ALIGNED_PAIRS]]
         rates = metrics.alignment_errors(
             model,
-            self.split(split)[:MAX_ALIGNED_PAIRS],
+            [(source.text, source.mask(target)) for source, target in masked],
             true_links[:MAX_ALIGNED_PAIRS],
             vocabularies=self.vocabularies,
             special_tokens=self.special_tokens,
@@ -320,9 +357,10 @@ class Translation(Task):
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> padded source rows `w1 … wn EOS`; a text longer than the model's maximum is an error."""
         eos, max_length = self.special_tokens.eos, self.spec.max_length
-        rows = translation_codec.encode(texts, self.vocabularies.source, eos_id=eos, max_length=max_length)
-        if self.memory is not None:
-            parts = self._memory_rows(texts)
+        masked = [self.mask(text).text for text in texts]
+        rows = translation_codec.encode(masked, self.vocabularies.source, eos_id=eos, max_length=max_length)
+        if self.config.similar_pairs:
+            parts = self._memory_rows(masked)
             rows = [[*self._append(row[:-1], part), eos] for row, part in zip(rows, parts, strict=True)]
         return batching.pad(rows)
 
@@ -379,7 +417,11 @@ class Translation(Task):
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy
     ) -> list[list[Prediction]]:
-        """Texts -> the translations of each, best first; a blank text has an empty translation."""
+        """Texts -> the translations of each, best first; a blank text has an empty translation.
+
+        With a memory, the hypotheses of the search compete with the targets of similar training pairs.
+        """
+        weight = self._memory_weight(options)
         nonblank = [i for i, text in enumerate(inputs) if text.strip()]
         predictions = [[translation_codec.EMPTY_PREDICTION] for _ in inputs]
         source = self.encode_sources([inputs[i] for i in nonblank])
@@ -391,24 +433,52 @@ class Translation(Task):
             sample_indices=[indices[i] for i in nonblank],
             grammar=self._prefix_grammar(options.prefix),
         )
-        for i, hypotheses in zip(nonblank, n_best(search, decoding, count=options.n), strict=True):
+        count = max(options.n, decoding.width) if weight else options.n
+        for i, hypotheses in zip(nonblank, n_best(search, decoding, count=count), strict=True):
+            masked = self.mask(inputs[i])
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
-            words = find_unknown_words(inputs[i], self.vocabularies.source)
+            words = find_unknown_words(masked.text, self.vocabularies.source)
             predictions[i] = [
-                Prediction(text, score, rank).with_unknown_tokens(words)
+                Prediction(masked.restore(text), score, rank).with_unknown_tokens(words)
                 for text, (_, score, rank) in zip(texts, hypotheses, strict=True)
             ]
+        if weight:
+            retrieved = self._retrieve([inputs[i] for i in nonblank], options.prefix)
+            for i, matches in zip(nonblank, retrieved, strict=True):
+                predictions[i] = retrieval.choose(predictions[i], matches, weight=weight, count=options.n)
         if options.alignments:
             for i in nonblank:
                 predictions[i] = self._with_alignments(model, inputs[i], predictions[i])
         return predictions
+
+    def _memory_weight(self, options: Options) -> float:
+        """Return the weight of the memory in a request."""
+        weight = self.config.memory if options.memory is None else options.memory
+        if weight and self.memory is None:
+            raise ConfigError(
+                f"memory={weight}: the run stores no training pairs; train with data.memory={weight}, or set memory=0"
+            )
+        return weight
+
+    def _retrieve(self, texts: Sequence[str], prefix: str) -> list[list[Match]]:
+        """Texts -> the most similar training pairs of each whose targets start with the prefix, words restored."""
+        if self.memory is None:
+            return [[] for _ in texts]
+        masked = [self.mask(text) for text in texts]
+        rows = self.memory.matches([each.text for each in masked], count=self.config.memory_pairs)
+        restored = (
+            [match._replace(target=each.restore(match.target)) for match in row]
+            for each, row in zip(masked, rows, strict=True)
+        )
+        return [[match for match in row if match.target.startswith(prefix.strip())] for row in restored]
 
     def _with_alignments(self, model: Any, text: str, predictions: Sequence[Prediction]) -> list[Prediction]:
         """Return the translations of a text with their word alignments, by attention.
 
         Of several layers it is the one before the last, which aligns best (Garg et al. 2019, section 4.1).
         """
-        pairs = [(text, prediction.text) for prediction in predictions]
+        masked = self.mask(text)
+        pairs = [(masked.text, masked.mask(prediction.text)) for prediction in predictions]
         source = self.encode_sources([text] * len(pairs))
         original = getattr(model, "original", model)  # an inference copy does not record its attention
         if not metrics.has_cross_attention(original):
@@ -443,7 +513,7 @@ class Translation(Task):
             seconds = time.perf_counter() - started_at
             pair = parsed_input, self.decode_tokens(hypotheses[0].tokens)
             links = pair_sources.true_links_of_pair(self.config.data_source, pair, count=self.config.pairs)
-            translated = inspect.TranslatedText(parsed_input, source, hypotheses, seconds, links)
+            translated = inspect.TranslatedText(self.mask(parsed_input).text, source, hypotheses, seconds, links)
             return inspect.build_inspectable(
                 model, translated, vocabularies=self.vocabularies, special_tokens=self.special_tokens
             )
@@ -451,18 +521,26 @@ class Translation(Task):
     def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.vocabularies.target.decode([tokens])[0]
 
+    def partial_text(self, parsed_input: str, options: Options, tokens: Sequence[int]) -> str:
+        return self.mask(parsed_input).restore(self.decode_tokens(tokens))
+
     def reference(self, parsed_input: str) -> tuple[int, ...] | None:
         pairs = (pair for split in self.pairs.values() for pair in split)
         target = next((target for source, target in pairs if source == parsed_input), None)
-        return None if target is None else (*self.vocabularies.target.encode([target])[0], self.special_tokens.eos)
+        if target is None:
+            return None
+        masked = self.mask(parsed_input).mask(target)
+        return *self.vocabularies.target.encode([masked])[0], self.special_tokens.eos
 
     def save(self, folder: Path) -> None:
-        """Write the vocabulary (tokenizer.json, or one file for each language), examples.json and probes.json."""
+        """Write the vocabulary (tokenizer.json, or one file for each language), examples.json and probes.json; the
+        training pairs of a memory, and the words of placeholders."""
         names = translation_codec.tokenizer_files(joint=self.config.joint)
         for name, vocabulary in zip(names, self.vocabularies, strict=False):
             vocabulary.save(folder / name)
-        if self.memory is not None:
-            self.memory.save(folder)
+        for part in (self.memory, self.masking):
+            if part is not None:
+                part.save(folder)
         for name, texts in (("examples.json", self.examples), ("probes.json", self.comparison_inputs)):
             write_text(folder / name, json.dumps(texts, indent=1, ensure_ascii=False) + "\n")
 
@@ -477,10 +555,12 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     if folder is not None:
         return load(config, folder)
     pairs = pair_sources.open_pairs(config.data_source, count=config.pairs)
+    masking = placeholders.learn(pairs["train"]) if config.placeholders else None
+    train = pairs["train"] if masking is None else masking.mask_pairs(pairs["train"])
     sides = [(0, 1)] if config.joint else [(0,), (1,)]
     tokenizers = [
         tokenizer.train(
-            pair_corpus.PairTexts(pairs["train"], side),
+            pair_corpus.PairTexts(train, side),
             level=config.tokenizer,
             size=config.vocab_size,
             lowercase=config.lowercase,
@@ -491,9 +571,13 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     vocabularies = TokenizerPair(tokenizers[0], tokenizers[-1])
     check_length_limit(pairs["valid"], vocabularies, max_length=config.max_length)
     examples = example_sources(pairs["valid"], vocabularies.source, max_length=config.max_length)
-    memory = TranslationMemory(list(pairs["train"])) if config.similar_pairs else None
     return Translation(
-        config, vocabularies, examples=examples[:NUM_EXAMPLES], comparison_inputs=examples, memory=memory
+        config,
+        vocabularies,
+        examples=examples[:NUM_EXAMPLES],
+        comparison_inputs=examples,
+        memory=TranslationMemory(list(train)) if config.has_memory else None,
+        masking=masking,
     )
 
 
@@ -504,7 +588,8 @@ def load(config: Config, folder: Path) -> Translation:
         TokenizerPair(*translation_codec.load_tokenizers(folder, joint=config.joint)),
         examples=text_corpus.read_examples(folder),
         comparison_inputs=text_corpus.read_examples(folder, "probes.json"),
-        memory=translation_memory.load(folder) if config.similar_pairs else None,
+        memory=translation_memory.load(folder) if config.has_memory else None,
+        masking=placeholders.load(folder) if config.placeholders else None,
     )
 
 
