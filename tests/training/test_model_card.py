@@ -76,6 +76,15 @@ def test_user_data_is_not_described_by_the_built_in_settings_and_not_quoted(toy,
     assert 'regard.load("내 합계")' in text
 
 
+def test_training_examples_in_the_run_are_a_warning(toy, tmp_path, silent):
+    folder = RunFolder(train(toy(), tmp_path / "sums", console=silent))
+    parts = load_run(folder.path)
+    assert "contains training examples" not in folder.card.read_text(encoding="utf-8")
+    parts.task.stored_training_data = "pairs.json"
+    text = model_card.render(folder, parts.recipe, task=parts.task, model=parts.model, progress=Progress())
+    assert "`pairs.json` contains training examples, and predictions may repeat them word by word" in text
+
+
 def test_an_imported_run_has_no_training_and_no_data(toy, tmp_path, silent):
     folder = RunFolder(train(toy(), tmp_path / "sums", console=silent))
     parts = load_run(folder.path)

@@ -65,6 +65,7 @@ class Task:
     verb_settings: Mapping[str, str] = MappingProxyType({})
     # setting with which more than the model computes a prediction, so that no export gives the same; "": none
     export_obstacle: str = ""
+    stored_training_data: str = ""  # file of the run with training examples, named in the model card; "": none
     examples: tuple[str, ...] = ()  # example inputs for the demo, `regard check` and the server's start page
     comparison_inputs: tuple[str, ...] = ()  # typical inputs on which engines are compared; (): `examples`
     # True if samples depend only on the seed and the input's index, so that the server may batch sampling requests

@@ -51,7 +51,7 @@ def render(folder: RunFolder, recipe: Recipe, *, task: Task, model: nn.Module, p
         f"## Scores on the validation data\n\n{_scores(recipe, task, progress)}",
         _training(folder, recipe, progress),
         use,
-        "## Limits\n\nThe scores hold for data like the above. Nothing is known about other data.",
+        f"## Limits\n\nThe scores hold for data like the above. Nothing is known about other data.{_stored_data(task)}",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -68,6 +68,17 @@ def _training(folder: RunFolder, recipe: Recipe, progress: Progress) -> str:
         _pretrained(report.describe(_MAX_WEIGHT_NAMES)) if report else "",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _stored_data(task: Task) -> str:
+    """Return a warning if the run contains training examples."""
+    file = task.stored_training_data
+    if not file:
+        return ""
+    return (
+        f"\n\n`{file}` contains training examples, and predictions may repeat them word by word: share this run only "
+        "if the training data may be shared."
+    )
 
 
 def _data_settings(recipe: Recipe) -> dict[str, Any]:

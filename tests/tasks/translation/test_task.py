@@ -394,6 +394,16 @@ def test_words_of_the_text_replace_those_of_the_retrieved_pair(with_memory):
     assert first.data["retrieved"]["source"] == "call ① with a red book"
 
 
+def test_a_loaded_task_has_the_same_batches_and_says_what_it_stores(with_memory):
+    task, loaded, _ = with_memory
+    first, second = (each.epoch_batches(0, 1) for each in (task, loaded))
+    for batch, same in zip(first, second, strict=True):
+        assert task.collate(batch).source.tokens.equal(loaded.collate(same).source.tokens)
+    assert "①" in loaded.vocabularies.source.decode([loaded.corpus.source.row(0).tolist()])[0]
+    assert task.stored_training_data == loaded.stored_training_data == "memory.json"
+    assert translation.build(SMALL).stored_training_data == ""
+
+
 def test_memory_0_is_the_model_alone(with_memory):
     task, loaded, model = with_memory
     texts = ["call name_3 with a red book", "", "the nurse reads book 4"]

@@ -186,6 +186,7 @@ class Translation(Task):
         self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
         obstacles = (name for name in ("similar_pairs", "memory", "placeholders") if getattr(config, name))
         self.export_obstacle = next((f"data.{name}" for name in obstacles), "")
+        self.stored_training_data = "" if memory is None else translation_memory.MEMORY_FILE
         self.examples = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, DEFAULT_EXAMPLE),)
         self.comparison_inputs = tuple(comparison_inputs)
 
