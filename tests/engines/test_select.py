@@ -53,7 +53,7 @@ def test_greedy_search_by_ctranslate2_gives_the_native_results(translation_run):
     assert run.torch_free_predictor() is not None
 
 
-@pytest.mark.parametrize("setting", ["data.similar_pairs=1", "data.placeholders=true", "data.memory=0.5"])
+@pytest.mark.parametrize("setting", ["data.similar_pairs=1", "data.placeholders=true", "data.memory_weight=0.5"])
 def test_texts_that_only_the_task_encodes_are_predicted_with_torch(setting, tmp_path):
     settings = [*SMALL, "data.joint=true", setting, "training.steps=2", "decoding=greedy"]
     folder = train(recipes.read("translation", settings=settings), tmp_path / "run")

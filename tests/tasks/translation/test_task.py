@@ -368,7 +368,9 @@ def with_memory(tmp_path_factory):
         (f"the nurse reads book {i} of {name}", f"간호사가 {name}의 {i} 책을 읽습니다") for i, name in enumerate(names)
     ]
     path.write_text("".join(f"{source}\t{target}\n" for source, target in rows), encoding="utf-8")
-    config = Config(path=path, source="1", target="2", vocab_size=100, placeholders=True, memory=0.5, memory_pairs=4)
+    config = Config(
+        path=path, source="1", target="2", vocab_size=100, placeholders=True, memory_weight=0.5, memory_pairs=4
+    )
     task = translation.build(config)
     task.save(folder)
     torch.manual_seed(0)
@@ -382,14 +384,14 @@ def test_with_a_heavy_memory_a_training_source_has_its_target(with_memory):
     for task in with_memory[:2]:
         pairs = list(task.pairs["train"])[:10]
         for (_, target), (first, *_) in zip(
-            pairs, task.predict(with_memory[2], [s for s, _ in pairs], Options(memory=0.9), BEAM), strict=True
+            pairs, task.predict(with_memory[2], [s for s, _ in pairs], Options(memory_weight=0.9), BEAM), strict=True
         ):
             assert first.text == target and first.data["retrieved"]["similarity"] == pytest.approx(1, abs=1e-4)
 
 
 def test_words_of_the_text_replace_those_of_the_retrieved_pair(with_memory):
     task, _, model = with_memory
-    ((first,),) = task.predict(model, ["call os.path.new with a red book"], Options(memory=1.0), BEAM)
+    ((first,),) = task.predict(model, ["call os.path.new with a red book"], Options(memory_weight=1.0), BEAM)
     assert first.text == "빨간 책으로 os.path.new를 부릅니다"
     assert first.data["retrieved"]["source"] == "call ① with a red book"
 
@@ -404,12 +406,12 @@ def test_a_loaded_task_has_the_same_batches_and_says_what_it_stores(with_memory)
     assert translation.build(SMALL).stored_training_data == ""
 
 
-def test_memory_0_is_the_model_alone(with_memory):
+def test_memory_weight_0_is_the_model_alone(with_memory):
     task, loaded, model = with_memory
     texts = ["call name_3 with a red book", "", "the nurse reads book 4"]
-    alone = translation.load(replace(task.config, memory=0.0), task.config.path.parent)
+    alone = translation.load(replace(task.config, memory_weight=0.0), task.config.path.parent)
     expected = alone.predict(model, texts, Options(n=2), BEAM)
-    assert expected == loaded.predict(model, texts, Options(n=2, memory=0.0), BEAM)
+    assert expected == loaded.predict(model, texts, Options(n=2, memory_weight=0.0), BEAM)
     assert expected != loaded.predict(model, texts, Options(n=2), BEAM)
 
 
@@ -425,18 +427,20 @@ def test_retrieved_targets_start_with_the_prefix(with_memory):
     config = replace(with_memory[0].config, placeholders=False, memory_pairs=80)
     task = translation.build(config)
     model = transformer.build(transformer.TINY, task.spec).eval()
-    ((first,),) = task.predict(model, ["call name_3 with a red book"], Options(memory=1.0, prefix="간호사가"), BEAM)
+    ((first,),) = task.predict(
+        model, ["call name_3 with a red book"], Options(memory_weight=1.0, prefix="간호사가"), BEAM
+    )
     assert first.text.startswith("간호사가") and "retrieved" in first.data
 
 
 def test_metrics_alignments_and_partial_outputs_have_the_words_restored(with_memory):
     task, _, model = with_memory
-    options = task.with_evaluation_options(translation.Evaluation(memory=1.0))
+    options = task.with_evaluation_options(translation.Evaluation(memory_weight=1.0))
     assert options.evaluate(model, "valid", BEAM)["chrf"] > task.evaluate(model, "valid", BEAM)["loss"]
     assert options.evaluate(model, "valid", BEAM)["chrf"] == pytest.approx(
         options.baselines("valid")["memory_consensus.chrf"]
     )
-    ((aligned,),) = task.predict(model, ["call my.name now"], Options(memory=1.0, alignments=True), BEAM)
+    ((aligned,),) = task.predict(model, ["call my.name now"], Options(memory_weight=1.0, alignments=True), BEAM)
     assert "my.name" in aligned.data["translation"] and all(link[0] < 3 for link in aligned.data["alignment"])
     row = task.vocabularies.target.encode(["①"])[0]
     assert task.partial_text("call my.name", Options(), row) == "my.name"
@@ -448,15 +452,15 @@ def test_metrics_alignments_and_partial_outputs_have_the_words_restored(with_mem
 def test_a_request_for_a_memory_that_was_not_stored(task):
     model = transformer.build(transformer.TINY, task.spec).eval()
     with pytest.raises(
-        ConfigError, match=r"memory=0\.5: the run stores no training pairs; train with data\.memory=0\.5"
+        ConfigError, match=r"memory_weight=0\.5: the run stores no training pairs; train with data\.memory_weight=0\.5"
     ):
-        task.predict(model, ["a book"], Options(memory=0.5), BEAM)
+        task.predict(model, ["a book"], Options(memory_weight=0.5), BEAM)
 
 
 @pytest.mark.parametrize("build_settings", [Config, Options, translation.Evaluation])
 def test_a_weight_of_the_memory_is_from_0_to_1(build_settings):
-    with pytest.raises(ConfigError, match=r"memory=1\.5 must be from 0 \(the model alone\) to 1"):
-        build_settings(memory=1.5)
+    with pytest.raises(ConfigError, match=r"memory_weight=1\.5 must be from 0 \(the model alone\) to 1"):
+        build_settings(memory_weight=1.5)
 
 
 def test_alignments_follow_the_translation(task):

@@ -55,7 +55,7 @@ class TranslationCodec:
     def search_settings(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the search settings; None if the task computes the request: a wider search, a prefix,
         alignments, a memory."""
-        if options.get("alignments") or options.get("prefix") or options.get("memory"):
+        if options.get("alignments") or options.get("prefix") or options.get("memory_weight"):
             return None
         count = options["n"]
         if count == 1:
@@ -91,7 +91,7 @@ class TranslationCodec:
 
 def load(data: Mapping[str, Any], folder: Path) -> TranslationCodec:
     """[data] section of a recipe and the run folder -> the codec; a run with a memory or placeholders has none."""
-    for name in ("similar_pairs", "memory", "placeholders"):
+    for name in ("similar_pairs", "memory_weight", "placeholders"):
         if data.get(name):
             raise ConfigError(f"data.{name}: the texts of this run are encoded and decoded by the task")
     return TranslationCodec(*load_tokenizers(folder, joint=data["joint"]), data["max_length"])

@@ -91,7 +91,7 @@ class Config:
     smoothing: float = 0.1  # label smoothing: share of the probability that is spread over all tokens
     similar_pairs: int = 0  # similar training pairs whose targets follow each source; the run stores the training pairs
     placeholders: bool = False  # replace words that translations copy, such as names and code, by ①, ② … in both texts
-    memory: float = 0.0  # weight of similar training pairs against the model; the run stores the training pairs
+    memory_weight: float = 0.0  # weight of similar training pairs against the model; the run stores the training pairs
     memory_pairs: int = 16  # similar training pairs that are compared with the hypotheses of the model
     max_memory_mb: int = 256  # training text up to this size is encoded in memory; more is mapped from the cache folder
     seed: int = 1  # of generated splits and of the built-in data
@@ -107,14 +107,14 @@ class Config:
             raise ConfigError(
                 f"similar_pairs={self.similar_pairs} appends target texts to the sources; set data.joint=true"
             )
-        check_weight("memory", self.memory)
+        check_weight("memory_weight", self.memory_weight)
         if self.source == self.target:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
 
     @property
     def has_memory(self) -> bool:
         """True if the run stores the training pairs."""
-        return bool(self.similar_pairs or self.memory)
+        return bool(self.similar_pairs or self.memory_weight)
 
     @property
     def data_source(self) -> pair_sources.PairSource:
@@ -133,11 +133,13 @@ class Options:
     n: int = 1  # number of translations of each text; the first does not depend on n, a beam is widened if necessary
     prefix: str = ""  # start of every translation, which the model continues
     alignments: bool = False  # add the word alignment to each translation: ||| 0-0 1-2, source word - target word
-    memory: float | None = None  # weight of similar training pairs, 0 (the model alone) … 1; none: that of the run
+    memory_weight: float | None = (
+        None  # weight of similar training pairs, 0 (the model alone) … 1; none: that of the run
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, at_least_1=("n",))
-        check_weight("memory", self.memory)
+        check_weight("memory_weight", self.memory_weight)
 
 
 @dataclass(frozen=True)
@@ -148,10 +150,12 @@ class Evaluation:
     target: Path | None = None  # their reference translations, line by line
     hypotheses: Path | None = None  # translations of another system, one per line: scored instead of the model's
     bleu: str = ""  # BLEU tokenizer: 13a, char, intl, zh, ko-mecab …; "": the default of the target language
-    memory: float | None = None  # weight of similar training pairs, 0 (the model alone) … 1; none: that of the run
+    memory_weight: float | None = (
+        None  # weight of similar training pairs, 0 (the model alone) … 1; none: that of the run
+    )
 
     def __post_init__(self) -> None:
-        check_weight("memory", self.memory)
+        check_weight("memory_weight", self.memory_weight)
         if (self.source and not self.target) or (self.target and not (self.source or self.hypotheses)):
             raise ConfigError("a source and a target go together: source=test.en target=test.ko")
 
@@ -184,7 +188,7 @@ class Translation(Task):
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.noise_floor = dict.fromkeys(("bleu", "bleu_lc"), metrics.NOISE_FLOOR)
         self.target_metric = TargetMetric("bleu_lc" if config.lowercase else "bleu", higher_is_better=True)
-        obstacles = (name for name in ("similar_pairs", "memory", "placeholders") if getattr(config, name))
+        obstacles = (name for name in ("similar_pairs", "memory_weight", "placeholders") if getattr(config, name))
         self.export_obstacle = next((f"data.{name}" for name in obstacles), "")
         self.stored_training_data = "" if memory is None else translation_memory.MEMORY_FILE
         self.examples = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, DEFAULT_EXAMPLE),)
@@ -308,7 +312,7 @@ class Translation(Task):
         rows = self.vocabularies.source.encode([text for text, _ in masked])
         fits = [len(row) < self.config.max_length for row in rows]
         fitting_texts = [source for (source, _), fit in zip(pairs, fits, strict=True) if fit]
-        options = Options(memory=self.evaluation_options.memory)
+        options = Options(memory_weight=self.evaluation_options.memory_weight)
         predictions = iter(self.predict(model, fitting_texts, options, decoding))
         hypotheses = [next(predictions)[0].text if fit else "" for fit in fits]
         scores = metrics.compute_metrics(hypotheses, [target for _, target in pairs], tokenize=self.bleu_tokenizer)
@@ -454,10 +458,11 @@ class Translation(Task):
 
     def _memory_weight(self, options: Options) -> float:
         """Return the weight of the memory in a request."""
-        weight = self.config.memory if options.memory is None else options.memory
+        weight = self.config.memory_weight if options.memory_weight is None else options.memory_weight
         if weight and self.memory is None:
             raise ConfigError(
-                f"memory={weight}: the run stores no training pairs; train with data.memory={weight}, or set memory=0"
+                f"memory_weight={weight}: the run stores no training pairs; train with data.memory_weight={weight}, "
+                "or set memory_weight=0"
             )
         return weight
 
