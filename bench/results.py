@@ -42,7 +42,7 @@ def chorales(run: Run) -> dict[str, Any]:
     """Return nats of each split in windows, of complete validation pieces, and of their lower voices; also with the
     melody visible, if a run has it.
     """
-    if run.recipe.task.config.encoding == "events":
+    if run.recipe.task.config.encoding != "grid":
         return {split: run.evaluate(split) for split in ("valid", "test")}
     metrics: dict[str, Any] = {split: run.evaluate(split) for split in ("train", "valid", "test")}
     task: Any = run.task

@@ -72,13 +72,25 @@ def music(figures: dict[str, Any], encoding: str = "grid") -> str:
             nats = [f"{figure[split]['nats']:.4f}" if split in figure else "–" for split in splits]
             rows.append([link(name), size, figure["steps"], figure["minutes"], *nats])
     text = table("| recipe | parameters | steps | minutes | train | valid | valid, whole pieces | test |", rows)
-    text += conditioned(figures, encoding)
+    text += per_note(figures, encoding) + conditioned(figures, encoding)
     for name, figure in figures.items():
         if "sight" in figure:
             blind, *lookahead = (f"{nats:.4f}" for nats in figure["sight"].values())
             sight = "".join(f"; with lookahead to the soprano {nats}" for nats in lookahead)
             text += f"\nLower voices of `{name}`, validation split: {blind} nats{sight}.\n"
     return text
+
+
+def per_note(figures: dict[str, Any], encoding: str) -> str:
+    """Return nats per note of the test split, for runs on performances that were measured with it."""
+    lines = [
+        f"`{name}`, test split: {figure['test']['nats_per_note']:.3f} nats per note.\n"
+        for name, figure in figures.items()
+        if figure["task"] == "music"
+        and figure.get("encoding", "grid") == encoding
+        and "nats_per_note" in figure.get("test", {})
+    ]
+    return "".join(f"\n{line}" for line in lines)
 
 
 def conditioned(figures: dict[str, Any], encoding: str) -> str:
@@ -180,8 +192,9 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
     parts = [HEAD, translation(figures), PLOT]
     if any(record["task"] == "music" for record in figures.values()):
         parts += [CHORALES, music(figures)]
-    if any(record.get("encoding") == "events" for record in figures.values()):
-        parts += [PERFORMANCES, music(figures, "events")]
+    for encoding, heading in (("events", PERFORMANCES), ("durations", DURATIONS)):
+        if any(record.get("encoding") == encoding for record in figures.values()):
+            parts += [heading, music(figures, encoding)]
     if "likeness" in measured:
         parts += [LIKENESS, likeness(measured["likeness"])]
     if "positions" in measured:
@@ -231,6 +244,9 @@ PERFORMANCES = """### Performances
 
 ASAP, nats per event (note on, note off, velocity, wait), in windows of 512 that overlap by half. The table gives no
 condition to any model: `asap_composer` was trained with the composer as a condition, `asap_plain` without one.
+"""
+DURATIONS = """The same performances as notes with durations, nats per token (pitch, velocity, duration, wait). The
+encodings have different numbers of tokens per note, so only the nats per note can be compared.
 """
 LIKENESS = """\
 Samples conditioned on a composer, by `python bench/composer_similarity.py RUN`. A classifier of simple statistics,

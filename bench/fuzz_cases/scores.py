@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fuzz_cases import Case, mutate
 from regard.data.music import midi
+from regard.data.music.duration_encoding import DurationEncoding
 from regard.data.music.event_encoding import EventEncoding
 from regard.data.music.grid_encoding import GridEncoding
 from regard.data.music.notes import Note
@@ -53,8 +54,8 @@ class Kind:
         self.xml = f'<?xml version="1.0"?><score-partwise><part id="P1">{bars}</part></score-partwise>'
         played = [Note(0.5 * step, 0.5 * step + 0.4, 60 + step % 12, velocity=80, voice=0) for step in range(24)]
         self.midi = midi.render(played)
-        self.grid, self.events = GridEncoding(), EventEncoding()
-        self.events.encode(played)  # its tokenizer is made once
+        self.grid, self.performances = GridEncoding(), (EventEncoding(), DurationEncoding())
+        self.performances[0].encode(played)  # its tokenizer is made once
 
     def make(self, rng: random.Random, folder: Path) -> Case:
         suffix = rng.choice([".xml", ".mxl", ".musicxml", ".mid", ".mid"])
@@ -67,7 +68,8 @@ class Kind:
         path = folder / "music" / name
         path.parent.mkdir()
         path.write_bytes(data)
-        encoding = self.events if rng.random() < (0.5 if suffix == ".mid" else 0.1) else self.grid
+        is_performance = rng.random() < (0.5 if suffix == ".mid" else 0.1)
+        encoding = rng.choice(self.performances) if is_performance else self.grid
         what = f"{suffix} {change} -> {encoding.name}"
         if rng.random() < 0.25:
             return Case(f"{what} folder", lambda: _build(path.parent, encoding.name))

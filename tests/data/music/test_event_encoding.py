@@ -192,7 +192,7 @@ def test_notes_out_of_range(write):
     with pytest.raises(ConfigError, match=r"^low=9, high=3: pitches must lie in 0 … 127, low below high$"):
         EventEncoding(9, 3)
     with pytest.raises(
-        ConfigError, match=r"^rate=7, velocities=32: rate must be even, velocities must lie in 1 … 127$"
+        ConfigError, match=r"^rate=7, velocities=32: rate must be even, 2 … 1000; velocities must lie in 1 … 127$"
     ):
         EventEncoding(rate=7)
     assert EVENTS.max_tokens(10) == 2400

@@ -204,11 +204,12 @@ def test_a_piece_and_a_prompt_may_be_longer_than_the_context(task, model, tmp_pa
     assert len(piece.tokens) == 320
 
 
-def test_performances_have_the_requested_length(tmp_path):
+@pytest.mark.parametrize("encoding", ["events", "durations"])
+def test_performances_have_the_requested_length(tmp_path, encoding):
     for i in range(3):
         notes = [Note(j * 0.25, j * 0.25 + 0.2, 50 + i + j * j % 12) for j in range(20)]
         (tmp_path / f"{i}.mid").write_bytes(midi.render(notes))
-    task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, max_length=64))
+    task = build(Config(path=tmp_path, encoding=encoding, crop=32, window=0, max_length=64))
     torch.manual_seed(0)
     model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.spec)
     for piece in compose(task, model, seconds=2.0, exact_length=True, n=2):

@@ -203,24 +203,33 @@ def test_saving_a_loaded_task_writes_the_same_files(config, tmp_path):
     assert isinstance(loaded.spec, MusicSpec)
 
 
-def test_events_with_tempo(tmp_path):
+@pytest.mark.parametrize(("encoding", "size"), [("events", 314), ("durations", 404)])
+def test_performances_with_tempo(tmp_path, encoding, size):
     for i in range(4):
         notes = [Note(j * 0.25, j * 0.25 + 0.2, 50 + i + j * j % 12) for j in range(20)]
         (tmp_path / f"{i}.mid").write_bytes(midi.render(notes))
-    task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, batch_size=2, tempo=0.1, max_length=512))
+    task = build(Config(path=tmp_path, encoding=encoding, crop=32, window=0, batch_size=2, tempo=0.1, max_length=512))
     slow, fast = (task.encoding.decode(task.training_pieces.tokens(0, tempo)[1:-1]) for tempo in (4, 0))
     assert slow[-1].start == pytest.approx(1.1 * 19 * 0.25, abs=0.02)
     assert fast[-1].start == pytest.approx(0.9 * 19 * 0.25, abs=0.02)
     torch.manual_seed(0)
     model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.spec)
     assert task.loss(model, task.collate(task.epoch_batches(0, 1)[0])).total.isfinite()
-    assert 0 < task.evaluate(model, "valid", None)["nats"] < 20
+    scores = task.evaluate(model, "valid", None)
+    assert 0 < scores["nats"] < 20
+    num_tokens = len(task.encoding.encode(task.split("valid")[0].content))
+    assert scores["nats_per_note"] == pytest.approx(scores["nats"] * num_tokens / 20)
     folder = tmp_path / "run"
     folder.mkdir()
     task.save(folder)
+    assert load(task.config, folder).encoding.settings() == task.encoding.settings()
     table = json.loads((folder / "music.json").read_text())
     (folder / "music.json").write_text(json.dumps(table | {"size": 5}))
-    with pytest.raises(CheckpointError, match=r"music.json: its encoding had 5 tokens, this one has 314; install the"):
+    with pytest.raises(CheckpointError, match=rf"music.json: its encoding had 5 tokens, this one has {size}; install "):
+        load(task.config, folder)
+    table["encoding"]["rate"] = 10**9
+    (folder / "music.json").write_text(json.dumps(table))
+    with pytest.raises(CheckpointError, match=r"music.json: missing or damaged \(ConfigError\('rate=1000000000"):
         load(task.config, folder)
 
 
@@ -232,10 +241,13 @@ def test_events_with_tempo(tmp_path):
         ({"condition_dropout": 1.5}, r"^condition_dropout=1.5 must be between 0 and 1$"),
         ({"visible_prob": 2}, r"^visible_prob=2 must be between 0 and 1$"),
         (
-            {"visible_prob": 0.5, "encoding": "events"},
+            {"visible_prob": 0.5, "encoding": "durations"},
             r"^visible_prob=0.5: only the grid has voices and bars; use visible_prob=0$",
         ),
-        ({"encoding": "grid", "tempo": 0.1}, r"^tempo=0.1: the grid has no tempo; use encoding='events', or tempo=0$"),
+        (
+            {"encoding": "grid", "tempo": 0.1},
+            r"^tempo=0.1: the grid has no tempo; use encoding='durations', or tempo=0$",
+        ),
         ({"max_length": 100}, r"^max_length=100 is less than crop=512 or window=512; raise it$"),
         ({"encoding": "grid", "crop": 100}, r"^crop=100, window=512: the grid needs multiples of a bar, 64 tokens$"),
     ],

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from math import remainder
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from regard.core.errors import RegardError
 from regard.data.music import dataset
+from regard.data.music.encodings import EncodingName
 from regard.data.music.grid_encoding import GridEncoding
 
-EncodingName = Literal["grid", "events"]
 MAX_SAMPLED_FILES = 40  # files that are read for the choice, the first by name
 MAX_LOST_SHARE = 0.05  # of the notes, up to which the grid is chosen
 MAX_GRID_OFFSET = 0.1  # in steps: a note that starts farther from the grid was not meant to be on it

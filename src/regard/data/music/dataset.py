@@ -122,7 +122,9 @@ def read_json(path: Path, encoding: Encoding) -> dict[str, list[Piece]]:
 
 def _check_grid_encoding(where: object, encoding: Encoding) -> None:
     if encoding.name != grid_encoding.GridEncoding.name:
-        raise DataError(f"{where}: a grid of four voices needs encoding='grid'; for events give a folder of .mid files")
+        raise DataError(
+            f"{where}: a grid of four voices needs encoding='grid'; for {encoding.name} give a folder of .mid files"
+        )
 
 
 def chorales() -> dict[str, Voices]:

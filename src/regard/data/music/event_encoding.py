@@ -1,16 +1,14 @@
 """The events encoding: note on, velocity, note off and time shift tokens, with the vocabulary and codec of MidiTok.
 
 Notes are in seconds, as played: the score passed to MidiTok has the fixed tempo 120, so that a step is 10 ms at every
-tempo of the file. Sustain pedals are converted to longer notes when the file is read (midi.py).
+tempo of the file.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from copy import copy
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,40 +16,22 @@ import torch
 from torch import Tensor
 
 from regard.core.data_specs import SpecialTokens
-from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
-from regard.data.music import midi, musicxml
-from regard.data.music.encoding import LoadedPiece, PianoRollPoint, TokenArray
+from regard.data.music.encoding import PianoRollPoint, TokenArray
 from regard.data.music.key import pitch_name
-from regard.data.music.metre import Timing
-from regard.data.music.notes import Note, filter_pitch_range, in_seconds, resolve_overlaps
+from regard.data.music.notes import Note
+from regard.data.music.performance_encoding import PerformanceEncoding
 
 SPECIAL_TOKENS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.data_specs.SpecialTokens
 MAX_NOTE_SECONDS = 8.0  # a note must end then: models omit some note-offs, and those notes would sound until the end
-DEFAULT_TEMPO = 100.0  # quarters per minute of a score without a tempo
+SCORE_TEMPO = 120.0  # of scores passed to MidiTok: a beat is half a second
 OTHER, ON, OFF, SHIFT, VELOCITY = range(5)  # kinds of tokens
 
 
-class EventEncoding:
-    """Piano performances between two pitches; time shifts in steps of `1/rate` seconds, up to one second each."""
+class EventEncoding(PerformanceEncoding):
+    """Piano performances as events; time shifts in steps of `1/rate` seconds, up to one second each."""
 
     name = "events"
-    tokens_per_bar = 1
-    tokens_per_step = 0
-    voices = ("Piano",)
-    program = 0  # a piano
-    default_seconds = 60.0
-    tempo = 120.0  # of scores passed to MidiTok: a beat is half a second
-
-    def __init__(self, low: int = 21, high: int = 108, *, rate: int = 100, velocities: int = 32) -> None:
-        if not 0 <= low < high <= 127:
-            raise ConfigError(f"low={low}, high={high}: pitches must lie in 0 … 127, low below high")
-        if rate < 2 or rate % 2 or not 1 <= velocities <= 127:
-            raise ConfigError(
-                f"rate={rate}, velocities={velocities}: rate must be even, velocities must lie in 1 … 127"
-            )
-        self.low, self.high, self.rate, self.velocities = low, high, rate, velocities
-        self.timing = Timing(self.tempo)  # of written files
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -89,50 +69,17 @@ class EventEncoding:
                 kind[token_id] = VELOCITY
         return kind, pitch, steps
 
-    def with_timing(self, timing: Timing) -> EventEncoding:
-        result = copy(self)
-        result.timing = timing._replace(tempo=timing.tempo or self.tempo)
-        return result
-
-    def open(self, path: Path, data: bytes | None = None) -> LoadedPiece:
-        if data is None and path.suffix.lower() in musicxml.SUFFIXES:
-            parsed = musicxml.read(path)
-            tempo = parsed.timing.tempo or DEFAULT_TEMPO
-            parsed = parsed._replace(notes=in_seconds(parsed.notes, tempo), timing=parsed.timing._replace(tempo=tempo))
-        else:
-            parsed = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
-        in_range = filter_pitch_range(parsed.notes, self.low, self.high, where=str(path))
-        if not in_range.notes:
-            raise DataError(
-                f"{path}: no note lies in {self.low} … {self.high}, the range of this encoding; transpose it"
-            )
-        merged = resolve_overlaps([note._replace(voice=0) for note in in_range.notes], str(path))
-        num_lost = len(parsed.notes) - len(in_range.notes)
-        remarks = (*parsed.remarks, *merged.remarks)
-        return LoadedPiece(merged.notes, remarks, parsed, loss_remarks=in_range.remarks, num_lost=num_lost)
-
     def encode(self, content: Sequence[Note]) -> TokenArray:
         symusic = require("symusic", extra="music")
         score = symusic.Score(self.rate // 2)
-        score.tempos.append(symusic.Tempo(0, self.tempo))
+        score.tempos.append(symusic.Tempo(0, SCORE_TEMPO))
         track = symusic.Track(program=0)
-        for note in self._quantize(content):
+        for note in self.quantize(content):
             track.notes.append(symusic.Note(*note))
         score.tracks.append(track)
         sequence = self.tokenizer.encode(score)
         sequence = sequence[0] if isinstance(sequence, list) else sequence
         return np.asarray(sequence.ids, dtype=np.int64)
-
-    def _quantize(self, notes: Sequence[Note]) -> list[tuple[int, int, int, int]]:
-        """Notes -> (start, length, pitch, velocity) in steps; notes of one pitch do not overlap."""
-        quantized: list[tuple[int, int, int, int]] = []
-        last_end: dict[int, int] = {}  # by pitch
-        for note in sorted(notes):
-            start = max(round(note.start * self.rate), last_end.get(note.pitch, 0))
-            length = max(1, round(note.end * self.rate) - start)
-            last_end[note.pitch] = start + length
-            quantized.append((start, length, note.pitch, max(1, min(127, note.velocity))))
-        return quantized
 
     def decode(self, tokens: TokenArray) -> list[Note]:
         """Tokens -> notes in seconds; notes that still sound at the end are ended there."""
@@ -157,15 +104,6 @@ class EventEncoding:
         token_id: int = self.tokenizer.vocab[name]
         return token_id
 
-    def notes(self, content: list[Note]) -> list[Note]:
-        return content
-
-    def crop_start(self, content: list[Note], seconds: float) -> list[Note]:
-        cropped = [note._replace(end=min(note.end, seconds)) for note in content if note.start < seconds]
-        if not cropped:
-            raise DataError(f"no note of the prompt starts in its first {seconds:g} seconds; use more of it")
-        return cropped
-
     def transpose(self, tokens: TokenArray, semitones: int) -> TokenArray:
         kind = self.token_table[0].numpy()[tokens]
         return np.where((kind == ON) | (kind == OFF), tokens + semitones, tokens)
@@ -184,9 +122,6 @@ class EventEncoding:
             max_note_steps=round(MAX_NOTE_SECONDS * self.rate),
         )
 
-    def max_tokens(self, seconds: float) -> int:
-        return max(256, round(seconds * 240))  # eighty notes per second: more than any performance has
-
     def label(self, token: int, position: int) -> str:
         kind, pitch, steps = (int(table[token]) for table in self.token_table)
         if kind in (ON, OFF):
@@ -204,13 +139,7 @@ class EventEncoding:
         return points
 
     def settings(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "low": self.low,
-            "high": self.high,
-            "rate": self.rate,
-            "velocities": self.velocities,
-        }
+        return {"name": self.name, **self.pitch_settings()}
 
 
 class EventsGrammar:

@@ -28,7 +28,7 @@ from regard.data.music import dataset
 from regard.data.music.choose_encoding import EncodingChoice, choose_encoding
 from regard.data.music.dataset import MusicCollection, Piece
 from regard.data.music.encoding import Encoding
-from regard.data.music.event_encoding import EventEncoding
+from regard.data.music.encodings import build_encoding
 from regard.data.music.grid_encoding import GridEncoding
 from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
@@ -68,13 +68,15 @@ class Config:
     """Pieces, encoding and crops. Without a path, the Bach chorales of music21 are used."""
 
     path: Path | None = None  # chorales as JSON, or a folder of MIDI or MusicXML files
-    encoding: Literal["auto", "grid", "events"] = "auto"  # four voices in equal steps, performed notes, or by the data
+    encoding: Literal["auto", "grid", "events", "durations"] = (
+        "auto"  # four voices in equal steps; performances as events or as notes with durations; or by the data
+    )
     limit: int | None = None  # maximum number of pieces, sampled from each split of the data
     crop: int = 512  # tokens of a training example
     window: int = 512  # context of evaluation in tokens; 0: entire pieces
     batch_size: int = 8  # crops in a batch
     transpose: int = 6  # maximum transposition in semitones, up or down, within the range
-    tempo: float = 0.0  # events only: maximum relative change of tempo
+    tempo: float = 0.0  # performances only: maximum relative change of tempo
     max_length: int = 4096  # context of the model in tokens, prompt and continuation together
     conditions: tuple[Condition, ...] = ()  # classes that a request can give: composer, key, mode
     condition_dropout: float = 0.2  # probability that a condition is dropped in training, so that it is optional later
@@ -93,12 +95,12 @@ class Config:
         for name in ("condition_dropout", "visible_prob"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be between 0 and 1")
-        if self.visible_prob and self.encoding == "events":
+        if self.visible_prob and self.encoding in ("events", "durations"):
             raise ConfigError(
                 f"visible_prob={self.visible_prob}: only the grid has voices and bars; use visible_prob=0"
             )
         if self.tempo and self.encoding == "grid":
-            raise ConfigError(f"tempo={self.tempo}: the grid has no tempo; use encoding='events', or tempo=0")
+            raise ConfigError(f"tempo={self.tempo}: the grid has no tempo; use encoding='durations', or tempo=0")
         if self.max_length < max(self.crop, self.window):
             raise ConfigError(
                 f"max_length={self.max_length} is less than crop={self.crop} or window={self.window}; raise it"
@@ -265,9 +267,14 @@ class Music(Task):
 
         Pieces are complete and untransposed, and no condition is given. They are scored in windows of `window` tokens
         that overlap by half: after the first window, every token has at least half a window of context. A model with
-        conditions also has `nats_conditioned`, given the true classes of each piece.
+        conditions also has `nats_conditioned`, given the true classes of each piece. Encodings of performances also
+        have `nats_per_note`, since their numbers of tokens per note differ.
         """
-        scores = {"nats": self._mean_nats(model, split, no_condition, name="nats")}
+        nats = self.token_nats(model, split, window=self.config.window)
+        scores = {"nats": _mean("nats", nats, counts=list(map(len, nats)))}
+        if not self.encoding.tokens_per_step:
+            num_notes = [len(piece.content) for piece in self.split(split)]
+            scores["nats_per_note"] = _mean("nats_per_note", nats, counts=num_notes)
         if self.classes.names:
             condition = partial(class_condition, classes=self._class_tokens(split))
             scores["nats_conditioned"] = self._mean_nats(model, split, condition, name="nats_conditioned")
@@ -275,8 +282,7 @@ class Music(Task):
 
     def _mean_nats(self, model: Decoder, split: str, condition: RowCondition, *, name: str) -> float:
         nats = self.token_nats(model, split, window=self.config.window, condition=condition)
-        record_mean(name, [float(values.sum()) for values in nats], weights=list(map(len, nats)))
-        return sum(float(values.sum()) for values in nats) / sum(map(len, nats))
+        return _mean(name, nats, counts=list(map(len, nats)))
 
     def _class_tokens(self, split: str) -> list[list[int]]:
         """Return the class tokens of each piece of a split; classes that training does not have are left out."""
@@ -342,6 +348,7 @@ class Music(Task):
         names = ", ".join(self.config.conditions)
         return {
             "nats": f"{text}; no condition given" if names else text,
+            "nats_per_note": f"{text}; summed over the tokens of a note",
             "nats_conditioned": f"as nats, given the true {names} of each piece",
             "nats_wrong_condition": f"as nats, given the {names} of another piece",
         }
@@ -422,13 +429,19 @@ class Music(Task):
             )
 
 
+def _mean(name: str, nats: Sequence[NDArray[np.float64]], *, counts: Sequence[int]) -> float:
+    """-log p of the tokens of each piece -> their sum divided by that of the counts, recorded by its name."""
+    totals = [float(values.sum()) for values in nats]
+    record_mean(name, totals, weights=counts)
+    return sum(totals) / sum(counts)
+
+
 def build(config: Config, folder: Path | None = None) -> Music:
     """Return the task with the classes of the training data, or those of a run folder."""
     if folder is not None:
         return load(config, folder)
     choice = _choose_encoding(config)
-    config = replace(config, encoding=choice.name)
-    encoding: Encoding = GridEncoding() if config.encoding == "grid" else EventEncoding()
+    config, encoding = replace(config, encoding=choice.name), build_encoding(choice.name)
     collection = dataset.load_collection(config.path, encoding, limit=config.limit, seed=config.seed)
     composers = {piece.composer for piece in collection.splits["train"]}
     task = Music(config, encoding, build_classes(config.conditions, composers))
@@ -451,13 +464,13 @@ def load(config: Config, folder: Path) -> Music:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
         settings = dict(table["encoding"])
-        encoding: Encoding = {"grid": GridEncoding, "events": EventEncoding}[settings.pop("name")](**settings)
+        name = settings.pop("name")
+        encoding = build_encoding(name, **settings)
         size, classes = int(table["size"]), ConditionClasses(tuple(table["classes"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(f"{path}: missing or damaged ({error!r}); copy it from the original run") from None
     if encoding.size != size:
         raise CheckpointError(
             f"{path}: its encoding had {size} tokens, this one has {encoding.size}; install the miditok of that run"
         )
-    config = replace(config, encoding="grid" if isinstance(encoding, GridEncoding) else "events")
-    return Music(config, encoding, classes, folder=folder)
+    return Music(replace(config, encoding=name), encoding, classes, folder=folder)

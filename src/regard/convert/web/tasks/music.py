@@ -33,7 +33,9 @@ def describe(parts: LoadedRun, constants: Constants) -> dict[str, Any]:
     task: Any = parts.task
     encoding = task.encoding
     if not isinstance(encoding, GridEncoding):
-        raise ConfigError("web: music with performed notes (data.encoding=events) is not supported; use a grid")
+        raise ConfigError(
+            f"web: music with performed notes (data.encoding={encoding.name}) is not supported; use a grid"
+        )
     path = parts.folder / EXAMPLE
     if not path.exists():
         raise ConfigError(f"{path}: no such file, and a page starts with an example; train the run again")
