@@ -30,6 +30,12 @@ def map_tensors(tree: T, fn: Callable[[Tensor], Tensor]) -> T:
     return mapped
 
 
+def map_rows(state: T, fn: Callable[[Tensor], Tensor]) -> T:
+    """Apply `fn` to every tensor with one row per hypothesis; shared parts are unchanged."""
+    mapped: T = _map(state, fn, lambda x: x)
+    return mapped
+
+
 def select(state: T, rows: Tensor) -> T:
     """Return the state of the hypotheses in `rows` (indices or a bool mask): beam reordering for any model."""
     if rows.dtype == torch.bool:

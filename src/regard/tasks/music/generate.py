@@ -23,6 +23,7 @@ from regard.data.music.grid_encoding import GridEncoding
 from regard.data.music.notes import Note
 from regard.decoding.strategy import DecodingStrategy, optimize_for_decoding
 from regard.tasks.music.conditions import ConditionClasses
+from regard.tasks.music.guidance import GuidedDecoder
 from regard.tasks.music.prompts import Length, Prompt, continuation_prompt
 
 
@@ -51,13 +52,23 @@ class PieceGenerator(NamedTuple):
         return self.generate(model, prompt, decoding)
 
     def generate(
-        self, model: Decoder, prompt: Prompt, decoding: DecodingStrategy, *, condition: Sequence[str] = ()
+        self,
+        model: Decoder,
+        prompt: Prompt,
+        decoding: DecodingStrategy,
+        *,
+        condition: Sequence[str] = (),
+        guidance: float = 1.0,
     ) -> list[Composition]:
-        """A prompt and classes of conditions -> pieces, best first, as many as the decoding strategy returns."""
+        """A prompt and classes of conditions -> pieces, best first, as many as the decoding strategy returns.
+
+        A `guidance` above 1 strengthens the condition. Scores are then those of the guided distribution.
+        """
         special_tokens = self.sizes.special_tokens
         classes = self.classes.encode_request(condition)
         with eval_mode(model) as device:
             model = optimize_for_decoding(model)
+            model = model if guidance == 1 else GuidedDecoder(model, guidance)
 
             def start_state(position: int) -> State:
                 source = self._condition(classes, prompt.visible_tokens, position)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -130,6 +131,7 @@ class Options:
         None  # with infill, the bars to generate: 5-8, or 3,9; the first full bar is 1, an upbeat 0; none: all
     )
     condition: tuple[str, ...] = ()  # classes of the run's conditions: Bach, minor, 'G minor'
+    guidance: float = 1.0  # above 1: the difference that the condition makes to log p counts this many times
     n: int | None = None  # number of pieces; none, here and below: the setting of the run's decoding
     temperature: float | None = None  # above 1: more diverse, below 1: less; 0: always the most likely token
     top_k: int | None = None  # sample from the k most likely tokens; 0: from all
@@ -149,6 +151,10 @@ class Options:
             raise ConfigError("infill: the piece has the length of the file; leave seconds out")
         if self.harmonise is not None and self.exact_length:
             raise ConfigError("harmonise: the piece is as long as the melody or seconds=…; leave exact_length out")
+        if not 1 <= self.guidance < inf:
+            raise ConfigError(f"guidance={self.guidance} must be at least 1 and finite; 1 is the condition alone")
+        if self.guidance != 1 and not self.condition:
+            raise ConfigError(f"guidance={self.guidance} strengthens a condition; give condition=…, or leave it out")
         if self.temperature == 0 and (self.n or 1) > 1:
             raise ConfigError(f"n={self.n}: all pieces are identical at temperature=0; use n=1")
         if self.temperature == 0 and not (self.top_k is self.top_p is self.seed is None):
@@ -385,8 +391,17 @@ class Music(Task):
         self, model: Decoder, file: MusicFile | None, options: Options, decoding: DecodingStrategy
     ) -> list[Prediction]:
         prompt, title = self._prompt(file, options)
-        pieces = self.generator.generate(model, prompt, decoding, condition=options.condition)
+        guidance = self._guidance(options)
+        pieces = self.generator.generate(model, prompt, decoding, condition=options.condition, guidance=guidance)
         return [to_prediction(piece, prompt.encoding, title=title, remarks=prompt.remarks) for piece in pieces]
+
+    def _guidance(self, options: Options) -> float:
+        if options.guidance != 1 and self.classes.names and not self.config.condition_dropout:
+            raise DataError(
+                f"guidance={options.guidance}: the model was always trained with its conditions, so it has no "
+                "distribution without them; train with data.condition_dropout=0.2"
+            )
+        return options.guidance
 
     def _prompt(self, input_file: MusicFile | None, options: Options) -> tuple[Prompt, str]:
         """Return the prompt of a piece and its title."""
