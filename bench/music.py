@@ -3,6 +3,7 @@
 python bench/music.py skewing                    memory and time against the O(L²D) algorithm, L = 650, 2048, 3500
 python bench/music.py sampling RUN               tokens/s at length 2048, cached against recomputing the prefix
 python bench/music.py positions RUN…             nats by position up to 2048, one line per run, and a plot
+python bench/music.py similarity RUN             similarity of bars by distance: samples, test and validation split
 
 Each prints its table, stores it in docs/music.json and writes docs/results.md.
 """
@@ -27,6 +28,14 @@ from regard.attention.masks import Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build as build_score
 from regard.core.protocols import Padded
+from regard.data.music.self_similarity import (
+    WINDOW_SECONDS,
+    best_earlier,
+    by_lag,
+    grid_bars,
+    performance_bars,
+    similarity_error,
+)
 from regard.layers.positions.relative import Relative
 
 LENGTHS = (650, 2048, 3500)
@@ -168,11 +177,37 @@ def plot(curves: dict[str, list[float]], *, trained: int) -> None:
     figure.savefig(results_page.DOCS / "images" / "music_positions.png", dpi=150)
 
 
+def similarity(folder: str, samples: int) -> dict[str, Any]:
+    """Compare the self-similarity of samples with that of the test split; the validation split gives the scale."""
+    run = load(folder)
+    task: Any = run.task
+    is_grid = bool(task.encoding.tokens_per_step)
+    pieces = run.generate(n=samples)
+    bars = {
+        "samples": [
+            grid_bars(task.encoding.decode(piece.value.tokens)) if is_grid else performance_bars(piece.notes)
+            for piece in pieces
+        ]
+    }
+    for split in ("test", "valid"):
+        contents = [piece.content for piece in task.split(split)]
+        bars[split] = [grid_bars(content) if is_grid else performance_bars(content) for content in contents]
+    return {
+        "run": str(folder),
+        "unit": "bars" if is_grid else f"windows of {WINDOW_SECONDS:g} seconds",
+        "pieces": {name: len(part) for name, part in bars.items()},
+        "by_lag": {name: by_lag(part).tolist() for name, part in bars.items()},
+        "best_earlier": {name: float(np.mean([best_earlier(piece) for piece in part])) for name, part in bars.items()},
+        "error": {name: similarity_error(bars[name], bars["test"]) for name in ("samples", "valid")},
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("skewing", "sampling", "positions"))
-    parser.add_argument("runs", nargs="*", type=Path)
+    parser.add_argument("what", choices=("skewing", "sampling", "positions", "similarity"))
+    parser.add_argument("runs", nargs="*")
     parser.add_argument("--length", type=int, default=2048)
+    parser.add_argument("--samples", type=int, default=40)
     args = parser.parse_args()
     if args.what != "skewing" and not args.runs:
         parser.error(f"{args.what} needs a run folder")
@@ -180,9 +215,11 @@ def main() -> None:
     if args.what == "skewing":
         results = skewing()
     elif args.what == "sampling":
-        results = sampling(args.runs[0], args.length)
+        results = sampling(Path(args.runs[0]), args.length)
+    elif args.what == "similarity":
+        results = similarity(args.runs[0], args.samples)
     else:
-        results = positions(args.runs, args.length)
+        results = positions([Path(run) for run in args.runs], args.length)
     print(getattr(results_page, args.what)(results))
     results_page.store(results_page.MUSIC, results_page.stored(results_page.MUSIC) | {args.what: results})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -165,10 +166,27 @@ def positions(figures: dict[str, Any]) -> str:
     return table(f"| tokens | {' | '.join(curves)} |", rows)
 
 
-def samples(results: dict[str, dict[str, float]]) -> str:
-    names = list(next(iter(results.values())))
+def similarity(results: dict[str, Any]) -> str:
+    """Format the similarity of bars by their distance, with the error of the samples and of the validation split."""
+    lags = results["by_lag"]
     rows: list[list[object]] = [
-        [whose, *(f"{values[name]:.3f}" for name in names)] for whose, values in results.items()
+        [lag, *(f"{values[lag - 1]:.3f}" for values in lags.values())]
+        for lag in range(1, len(next(iter(lags.values()))) + 1)
+    ]
+    rows.append(["best earlier", *(f"{results['best_earlier'][name]:.3f}" for name in lags)])
+    counts = ", ".join(f"{count} ({name})" for name, count in results["pieces"].items())
+    sentence = (
+        f"`{results['run']}`, {results['unit']}; pieces: {counts}. Similarity error against the test split: samples "
+        f"{results['error']['samples']:.3f}, validation split {results['error']['valid']:.3f}.\n\n"
+    )
+    return sentence + table(f"| distance | {' | '.join(lags)} |", rows)
+
+
+def samples(results: dict[str, dict[str, float]]) -> str:
+    names = list(dict.fromkeys(name for values in results.values() for name in values))
+    rows: list[list[object]] = [
+        [whose, *(f"{values[name]:.3f}" if name in values else "–" for name in names)]
+        for whose, values in results.items()
     ]
     return table(f"| piece | {' | '.join(name.replace('_', ' ') for name in names)} |", rows)
 
@@ -195,16 +213,17 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
     for encoding, heading in (("events", PERFORMANCES), ("durations", DURATIONS)):
         if any(record.get("encoding") == encoding for record in figures.values()):
             parts += [heading, music(figures, encoding)]
-    if "likeness" in measured:
-        parts += [LIKENESS, likeness(measured["likeness"])]
-    if "positions" in measured:
-        parts += [BEYOND, positions(measured["positions"])]
-    if "skewing" in measured:
-        parts += [SKEWING, skewing(measured["skewing"])]
-    if "sampling" in measured:
-        parts += [SAMPLING, sampling(measured["sampling"])]
-    if "samples" in measured:
-        parts += [SAMPLES, samples(measured["samples"])]
+    music_sections: dict[str, tuple[str, Callable[[Any], str]]] = {
+        "likeness": (LIKENESS, likeness),
+        "positions": (BEYOND, positions),
+        "skewing": (SKEWING, skewing),
+        "sampling": (SAMPLING, sampling),
+        "samples": (SAMPLES, samples),
+        "similarity": (SIMILARITY, similarity),
+    }
+    for name, (heading, format_section) in music_sections.items():
+        if name in measured:
+            parts += [heading, format_section(measured[name])]
     for task in dict.fromkeys(record["task"] for record in figures.values()):
         if task not in ("translation", "music"):
             parts += [TITLES.get(task, f"## {task.replace('_', ' ').capitalize()}\n"), held_out(figures, task)]
@@ -274,6 +293,13 @@ picture is the input.
 ![unconditional](images/sample_unconditional.png)
 ![continued](images/sample_continued.png)
 ![harmonised](images/sample_harmonised.png)
+"""
+SIMILARITY = """### Self-similarity
+
+By `python bench/music.py similarity RUN`: the mean similarity of two bars of a piece by their distance in bars. It is
+the number of cells (voice, step in the bar, pitch) that both have, divided by the number that at least one has. `best
+earlier` is the similarity to the most similar earlier bar. The similarity error (Yu et al. 2022) is the mean absolute
+difference over the distances.
 """
 BESIDE = """By `python bench/captioning.py --run RUN --out docs/captioning.json`. The plain loop is the same model in
 tutorial style: the same weights, one image per caption, beam search image by image. The last row is the variance of the

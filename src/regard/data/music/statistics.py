@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.music import self_similarity
 from regard.data.music.grid_encoding import SILENT, Voices
 from regard.data.music.notes import Note
 
@@ -90,6 +91,7 @@ def describe(grids: Sequence[Voices]) -> dict[str, float]:
         "parallel_fifths": lambda grid: parallels(grid, 7),
         "parallel_octaves": lambda grid: parallels(grid, 0),
         "repeated_bars": repetition,
+        "best_earlier_bar": lambda grid: self_similarity.best_earlier(self_similarity.grid_bars(grid)),
         "final_triad": cadence,
         "held": held_note_rate,
         "rests": lambda grid: _ratio((grid == SILENT).sum(), grid.size),
@@ -98,13 +100,15 @@ def describe(grids: Sequence[Voices]) -> dict[str, float]:
 
 
 def texture(pieces: Sequence[Sequence[Note]]) -> dict[str, float]:
-    """Performances -> notes per second, mean length of a note, mean velocity."""
+    """Performances -> notes per second, means of length and velocity of a note, similarity to earlier windows."""
     notes = [note for piece in pieces for note in piece]
+    similarity = [self_similarity.best_earlier(self_similarity.performance_bars(piece)) for piece in pieces]
     seconds = sum(max((note.end for note in piece), default=0.0) for piece in pieces)
     return {
         "notes_per_second": _ratio(len(notes), seconds),
         "note_seconds": float(np.mean([note.end - note.start for note in notes])) if notes else 0.0,
         "velocity": float(np.mean([note.velocity for note in notes])) if notes else 0.0,
+        "best_earlier_window": float(np.mean(similarity)) if similarity else 0.0,
     }
 
 

@@ -16,7 +16,7 @@ from regard.core.progress import track
 from regard.core.protocols import Decoder, Padded
 from regard.core.protocols.music import MusicCondition
 from regard.data import batching
-from regard.data.music import statistics
+from regard.data.music import self_similarity, statistics
 from regard.data.music.encoding import Encoding, TokenArray
 from regard.data.music.grid_encoding import GridEncoding
 from regard.tasks._shared.teacher_forcing import gather_log_probs, log_probabilities
@@ -105,10 +105,11 @@ def compare_statistics(pieces: Sequence[Composition], reference: Sequence[Any], 
         ),
     }
     if isinstance(encoding, GridEncoding):
-        tables = {
-            "samples": statistics.describe([encoding.decode(piece.tokens) for piece in pieces]),
-            "data": statistics.describe(reference),
-        }
+        grids = [encoding.decode(piece.tokens) for piece in pieces]
+        bars = [[self_similarity.grid_bars(grid) for grid in part] for part in (grids, reference)]
+        tables = {"samples": statistics.describe(grids), "data": statistics.describe(reference)}
     else:
+        bars = [[self_similarity.performance_bars(notes) for notes in part] for part in (generated, real)]
         tables = {"samples": statistics.texture(generated), "data": statistics.texture(real)}
+    distances["similarity_error"] = self_similarity.similarity_error(*bars)
     return distances | {f"{name}_{source}": value for source, table in tables.items() for name, value in table.items()}
