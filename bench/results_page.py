@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,16 +193,39 @@ def samples(results: dict[str, dict[str, float]]) -> str:
 
 
 def likeness(results: dict[str, Any]) -> str:
-    """Format the predicted composers of samples with a composer as condition."""
-    names = list(next(iter(results["taken"].values())))
-    rows: list[list[object]] = [
-        [changes, *(f"{shares[name]:.0%}" for name in names)] for changes, shares in results["taken"].items()
-    ]
-    sentence = f"It recognizes {results['accuracy']:.0%} of {results['excerpts']} real excerpts that are held out. "
-    sentence += (
-        f"Excerpts have {results['seconds']:g} seconds; there are {results['each']} samples for each condition.\n\n"
-    )
-    return sentence + table(f"| condition | {' | '.join(f'classified as {name}' for name in names)} |", rows)
+    """Format the recognition of samples with a composer as condition, by each judge and guidance, with intervals."""
+    real = ", ".join(f"{share:.0%} (judge: {judge})" for judge, share in results["real"].items())
+    text = f"Of {results['excerpts']} real excerpts that are held out, the composer of {real} is recognized. "
+    text += f"Excerpts have {results['seconds']:g} seconds; there are {results['each']} samples for each condition.\n\n"
+    rows: list[list[object]] = []
+    for guidance, measured in results["guidance"].items():
+        for judge, record in measured["judges"].items():
+            low, high = wilson_interval(record["correct"], record["samples"])
+            cells = (f"{record['correct']} of {record['samples']}", f"{low:.0%} to {high:.0%}")
+            rows.append([guidance, judge, *cells])
+    text += table("| guidance | judge | samples recognized | 95 % interval |", rows)
+    for guidance, measured in results["guidance"].items():
+        for judge, record in measured["judges"].items():
+            names = list(next(iter(record["taken"].values())))
+            shares: list[list[object]] = [
+                [condition, *(f"{row[name]:.0%}" for name in names)] for condition, row in record["taken"].items()
+            ]
+            head = " | ".join(f"classified as {name}" for name in names)
+            text += f"\nGuidance {guidance}, judge: {judge}.\n\n" + table(f"| condition | {head} |", shares)
+        if "deviations" in measured:
+            farthest = ", ".join(f"{name} {shift:+.1f}" for name, shift in measured["deviations"].items())
+            text += f"\nFeatures of samples farthest from real excerpts, in standard deviations: {farthest}.\n"
+    return text
+
+
+def wilson_interval(correct: int, total: int, z: float = 1.96) -> tuple[float, float]:
+    """Return the Wilson score interval of a share: 95 % for the default z."""
+    if not total:
+        return 0.0, 1.0
+    share, spread = correct / total, z * z / total
+    center = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / total + spread / total / 4) / (1 + spread)
+    return max(0.0, center - half), min(1.0, center + half)
 
 
 def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
@@ -269,7 +293,8 @@ encodings have different numbers of tokens per note, so only the nats per note c
 """
 LIKENESS = """\
 Samples conditioned on a composer, by `python bench/composer_similarity.py RUN`. A classifier of simple statistics,
-trained on the real performances, assigns a composer to each excerpt.
+trained on the real performances, assigns a composer to each excerpt. The judge without note lengths is not misled by
+notes that a model does not end.
 """
 BEYOND = """### Beyond the training length
 
