@@ -160,6 +160,22 @@ def test_every_measured_link_leads_to_its_claim():
         assert all(link.removeprefix("#") in names for link in links), path.name
 
 
+PAPER = re.compile(r"\]\(https://(?:arxiv\.org/abs|doi\.org|aclanthology\.org)/\S+\)")
+CODE_OR_TABLE = re.compile(r"^```.*?^```$|^\$\$.*?^\$\$$|^\|.*?$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+
+
+def test_mechanism_pages_link_papers_and_typeset_their_formulas():
+    for path in sorted((ROOT / "docs" / "mechanisms").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        assert PAPER.search(text), f"{path.name} links no paper"
+        plain = CODE_OR_TABLE.sub("", text)
+        assert not re.search(r"ᵀ|\b[A-Za-z]_[{\w]|^ {4}\S.* = ", plain, re.MULTILINE), (
+            f"{path.name}: a formula is not typeset"
+        )
+        for formula in re.findall(r"^\$\$\n.*?^\$\$$", text, re.MULTILINE | re.DOTALL):
+            assert "<math" in site_hooks.typeset(f"\n\n{formula}\n"), formula
+
+
 def test_a_file_with_fences_is_shown_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(site_hooks, "ROOT", tmp_path)
     (tmp_path / "a.md").write_text("# A\n\n```python\nx = 1\n```\n", encoding="utf-8")

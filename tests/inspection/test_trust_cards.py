@@ -3,55 +3,28 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_runs
-import torch
 from browser import opened
+from task_targets import target_of, with_attention
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from task_cases import TASKS, ShortOutputs, build_task, config_of
-
-from regard.attention.record import attention_modules
-from regard.core.registry import find
 from regard.inspection import faithfulness
-from regard.inspection.collect import InspectionTarget, RunInfo, collect
+from regard.inspection.collect import collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.inspection.maps import is_long
-from regard.tasks import compatible_models
-from regard.training import recipe as recipes
 
-SHORT_OPTIONS = {"language": {"tokens": 4}, "image_generation": {"n": 1}}
 MEAN = -1
-
-
-def target_of(name, folder):
-    """Return an untrained model with attention for a task, which is loaded from a folder."""
-    module = find("regard.tasks", name)
-    build_task(name).save(folder)
-    task = module.load(config_of(name), folder)
-    recipe = recipes.read(name)
-    decoding = None if recipe.decoding is None else ShortOutputs(recipe.decoding.name, recipe.decoding.config)
-    for model_name in compatible_models(module.SPEC):
-        network = find("regard.models", model_name)
-        torch.manual_seed(3)
-        model = network.build(network.TINY, task.spec).eval()
-        if attention_modules(model):
-            options = module.Options(**SHORT_OPTIONS.get(name, {}))
-            return InspectionTarget(
-                task, model, decoding, RunInfo(name, model_name), options=options, tables=tiny_runs.TABLES
-            )
-    raise AssertionError(f"no model of {name} has attention")
-
-
-def with_attention():
-    return [name for name in TASKS if name != "embeddings"]
+WITHOUT_WEIGHTS = {
+    "embeddings",
+    "masked",
+    "next_token",
+    "positions",
+    "training",
+}  # views that draw no map of the input
 
 
 def figures(target, text, result):
@@ -116,8 +89,33 @@ def rounded(metrics):
     return (None if agreement is None else round(agreement, 2), None if removal is None else int(100 * removal + 0.5))
 
 
+def drawn_weights(page):
+    """Return the weights that the view shows as numbers of four decimals, in the order of the screen."""
+    texts = page.locator("#view .distribution .share-value").all_inner_texts()
+    return np.array([float(text) for text in texts if re.fullmatch(r"[01]\.\d{4}", text)])
+
+
+def is_part_of(shown, weights):
+    """Return True if the numbers are a row or a column of the weights (t s): all of it, or its largest weights."""
+    for line in [*weights, *weights.T]:
+        expected = line if len(line) == len(shown) else np.sort(line)[::-1][: len(shown)]
+        if len(expected) == len(shown) and np.abs(expected - shown).max(initial=0) < 6e-5:
+            return True
+    return False
+
+
+def check_drawn_weights(page, cards, result):
+    """Compare the numbers of the view with the map of its cards."""
+    shown = drawn_weights(page)
+    if not len(shown) or not cards:
+        return
+    weights = {item.name: item.weights for item in result.maps}
+    drawn = [weights[name].mean(axis=0) if head == MEAN else weights[name][head] for name, head in cards]
+    assert any(is_part_of(shown, item) for item in drawn), (sorted(cards), shown)
+
+
 def check_card(page, measure, result):
-    """Compare the cards of the selected view with the figures of the map that its controls name."""
+    """Compare the cards of the selected view with the figures of the map that its controls name, and that it draws."""
     name, heads = drawn_heads(page, result.maps)
     cards = shown_figures(page)
     counts = {item.name: len(item.weights) for item in result.maps}
@@ -126,6 +124,7 @@ def check_card(page, measure, result):
         assert set(cards) == expected
     elif heads is not None:
         assert {head for _, head in cards} <= {*heads, 0}
+    check_drawn_weights(page, cards, result)
     for key, numbers in cards.items():
         expected = rounded(measure(*key))
         assert numbers[1] == expected[1]
@@ -141,12 +140,15 @@ def test_the_card_has_the_figures_of_the_drawn_map(browser, tmp_path, name):
     measure = figures(target, text, result)
     path = tmp_path / "page.html"
     path.write_text(bundle(to_json(result)), encoding="utf-8")
-    count = 0
+    count, has_figures = 0, any(item.honesty is not None for item in result.maps)
     with opened(browser, path.as_uri()) as page:
         tabs = [tab.get_attribute("id") for tab in page.get_by_role("tab").all()]
         for tab in tabs:
             page.locator(f"#{tab}").click()
-            count += check_card(page, measure, result)
+            shown = check_card(page, measure, result)
+            if has_figures and tab.removeprefix("tab-") not in WITHOUT_WEIGHTS:
+                assert shown > 0, f"{tab} draws weights without a card"
+            count += shown
             for control in page.locator("#view [role=radiogroup][aria-label='Head'] [role=radio]").all()[:3]:
                 control.click()
                 count += check_card(page, measure, result)
@@ -154,5 +156,4 @@ def test_the_card_has_the_figures_of_the_drawn_map(browser, tmp_path, name):
             if boxes.count():
                 boxes.first.select_option(index=1)
                 count += check_card(page, measure, result)
-    has_figures = any(item.honesty is not None for item in result.maps)
     assert count > 0 or not has_figures

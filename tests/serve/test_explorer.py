@@ -278,6 +278,38 @@ def test_an_unchanged_output_still_reports_its_probability(pages_of_two_runs, lo
         assert float(percent) == pytest.approx(100 * math.exp(output.score / count), abs=0.51)
 
 
+def test_a_link_to_another_sentence_with_a_change_shows_both_outputs(pages_of_two_runs, loaded_run):
+    page = pages_of_two_runs
+    page.goto(f"{page.url.split('#')[0]}#text={OTHER}&temperature=1.5".replace(" ", "%20"))
+    page.reload()
+    page.locator(".outcome").wait_for()
+    target = target_of(loaded_run)
+    outputs = [collect(target, OTHER).outputs[0]]
+    outputs += [collect(target, OTHER, interventions=Interventions(temperature=1.5)).outputs[0]]
+    shown = page.locator(".outcome p:has(.figure)").all_inner_texts()
+    assert len(shown) == 2
+    for line, output in zip(shown, outputs, strict=True):
+        assert output.text in line and line.rstrip().endswith(("%", "per token"))
+
+
+def test_the_effect_of_a_change_has_the_form_of_the_task(browser):
+    target = target_of(load_run("pretrained:tagging"))
+    text = "Clara visited Lima"
+    with serving(explorer_app(target, text)) as address, opened(browser, address, offline=False) as page:
+        page.locator(".token-switch").last.click()
+        page.locator(".outcome").wait_for()
+        assert "<" not in page.locator(".outcome").inner_text()
+        lines = page.locator(".outcome p:has(.figure)")
+        last = len(collect(target, text).axes["sentence"].items) - 1
+        changes = [None, Interventions((), (("sentence", last),))]
+        for line, change in zip(lines.all(), changes, strict=True):
+            result = collect(target, text, **({} if change is None else {"interventions": change}))
+            names = [text[entity["start"] : entity["stop"]] for entity in result.extra["entities"]["entities"]]
+            assert line.locator(".entity").evaluate_all("all => all.map(word => word.firstChild.data)") == names
+            probability = 100 * math.exp(result.outputs[0].score)
+            assert float(line.locator(".figure").inner_text().strip(" %")) == pytest.approx(probability, abs=0.51)
+
+
 def test_another_run_is_compared_on_the_served_page(pages_of_two_runs, loaded_run):
     page = pages_of_two_runs
     inspect(page, OTHER)

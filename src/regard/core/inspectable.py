@@ -125,4 +125,4 @@ class Inspectable:
     vocabularies: tuple[Vocabulary, ...] = ()
     views: tuple[str, ...] = ()  # additional views: registered names, or dotted names from other packages
     extra: Mapping[str, Any] = field(default_factory=dict)  # plain values for these views (a piano roll, an image)
-    remarks: tuple[str, ...] = ()  # adjustments of the input, such as text that was cut; one line each
+    remarks: tuple[str, ...] = ()  # on the input: text that was cut, unknown words, a resized image; one line each

@@ -12,6 +12,11 @@ from regard.core import files
 from regard.core.errors import ConfigError
 
 
+def unknown_token_remarks(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the remark on the input words that are not in the vocabulary; none without such words."""
+    return (f"not in the vocabulary, or spelled out in characters: {', '.join(words)}",) if words else ()
+
+
 @dataclass(frozen=True)
 class Prediction:
     """One output of a model for one input."""
@@ -43,9 +48,8 @@ class Prediction:
         """Return the prediction with the input words that are not in the vocabulary, and a remark on them."""
         if not words:
             return self
-        remark = f"not in the vocabulary, or spelled out in characters: {', '.join(words)}"
         data = {**self.data, "unknown_tokens": list(words)}
-        return replace(self, remarks=(*self.remarks, remark), data=data)
+        return replace(self, remarks=(*self.remarks, *unknown_token_remarks(words)), data=data)
 
     def render(self, suffix: str) -> bytes:
         """Return the bytes of a file with this suffix; an unknown suffix is an error that lists the available ones."""

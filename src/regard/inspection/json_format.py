@@ -2,7 +2,7 @@
 
     text, title   the raw input, and a one-line title for display
     model, task, facts   names, and facts about the run (parameters, run, seconds)
-    remarks   adjustments of the input, one line each: text that exceeds the context was cut
+    remarks   on the input, one line each: text that exceeds the context, unknown words, a resized image
     axes      name -> title, items (text and, optionally, word, span, box, time, pitch, special) and parent
     maps      weights [h, t, s] with a query axis and a key axis, module, batch row, group with its title, layer within
               the group, parent item, and mask (allowed; null: all), and two faithfulness metrics (honesty)

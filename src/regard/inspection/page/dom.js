@@ -112,5 +112,11 @@ export function fitLabel(label, width, font) {
   return [truncated(count), draw("title", {}, label)];
 }
 
+// Function: start, stop in characters (code points, as Python counts them) -> that part of a text.
+export function slicer(text) {
+  const characters = Array.from(text);
+  return (start, stop) => characters.slice(start, stop).join("");
+}
+
 // Show a label that is only whitespace as ␣.
 export const visible = (label) => (label.trim() === "" ? "␣".repeat(Math.max(1, label.length)) : label);

@@ -37,6 +37,24 @@ export function translateSummary(line) {
   return source ? t`${source} made to ${size}${rest}` : line;
 }
 
+// Translate a remark on the input, which a task gives in English; unknown remarks are returned unchanged.
+export function translateRemark(remark) {
+  const match = (pattern) => remark.match(pattern)?.slice(1);
+  const words = match(/^not in the vocabulary, or spelled out in characters: (.+)$/);
+  if (words) return t`not in the vocabulary, or spelled out in characters: ${words[0]}`;
+  const context = match(/^the context has (\d+) tokens: only the last ([\d,]+) of the ([\d,]+) input tokens are used$/);
+  if (context) return t`the context has ${context[0]} tokens: only the last ${context[1]} of the ${context[2]} input tokens are used`;
+  const read = match(/^only the first ([\d,]+) of ([\d,]+) tokens are read$/);
+  if (read) return t`only the first ${read[0]} of ${read[1]} tokens are read`;
+  const tokens = match(/^only the first ([\d,]+) of ([\d,]+) tokens are shown$/);
+  if (tokens) return t`only the first ${tokens[0]} of ${tokens[1]} tokens are shown`;
+  const units = match(/^only the first ([\d,]+) of ([\d,]+) words or characters are shown$/);
+  if (units) return t`only the first ${units[0]} of ${units[1]} words or characters are shown`;
+  const sizes = match(/^(\d+)x(\d+) pixels: resized to (\d+)x(\d+)$/);
+  if (sizes) return t`${sizes[1]} × ${sizes[0]} pixels: resized to ${sizes[3]} × ${sizes[2]}`;
+  return remark === "transparent: placed on a white background" ? t`transparent: placed on a white background` : remark;
+}
+
 export const TERMS = {
   "transcript": "전사",
   "time": "시간",

@@ -1,6 +1,6 @@
 // The result of a run in the form of its task, for the header: highlighted entities, an image, detected objects, notes, or a text.
 
-import { make, formatNumber, percent } from "./dom.js";
+import { make, formatNumber, percent, slicer } from "./dom.js";
 import { headColor, textColorOnHex } from "./color.js";
 import { ImageCanvas } from "./image_canvas.js";
 import { t } from "./i18n.js";
@@ -16,15 +16,16 @@ export function entityColor(data, type) {
 
 // The text with each entity on a background of its color, followed by its type.
 function highlightedText(data) {
-  const { text, entities } = data.extra.entities;
+  const { entities } = data.extra.entities;
+  const textOf = slicer(data.extra.entities.text);
   let end = 0;
   const parts = [...entities].sort((a, b) => a.start - b.start).flatMap((entity) => {
-    const before = text.slice(end, entity.start);
+    const before = textOf(end, entity.start);
     end = entity.stop;
     const color = entityColor(data, entity.type);
-    return [before, make("span", { class: "entity", style: { background: color, color: textColorOnHex(color) } }, text.slice(entity.start, entity.stop), make("small", {}, ` ${entity.type}`))];
+    return [before, make("span", { class: "entity", style: { background: color, color: textColorOnHex(color) } }, textOf(entity.start, entity.stop), make("small", {}, ` ${entity.type}`))];
   });
-  return [...parts, text.slice(end)];
+  return [...parts, textOf(end)];
 }
 
 function smallImage(image, label) {
@@ -45,6 +46,13 @@ export function inputImage(data) {
   const { overlay, boxes, captions, canvas } = data.extra || {};
   const image = [overlay, boxes, captions, canvas?.small].find((candidate) => candidate?.pixels);
   return image ? smallImage(image, t`the input image`) : null;
+}
+
+// What two inspections with the same result have in common: the image or the notes, whose output text is a score; else the text.
+export function resultKey({ extra, outputs }) {
+  if (extra?.canvas) return JSON.stringify(extra.canvas.pixels);
+  if (extra?.roll) return JSON.stringify(extra.roll.notes);
+  return outputs[0].text;
 }
 
 // {content, isText, isScored}: `isText`: the content is the output text, so its tokens are listed; `isScored`: its probability is shown.

@@ -1,5 +1,6 @@
 // Client of the server that sent the page, if any: new inputs, what-if changes, fine tiles of long maps, the numbers of a head.
 
+import { Inspection } from "./data.js";
 import { t } from "./i18n.js";
 
 const noChanges = () => ({ disabled_heads: [], hidden_items: [], temperature: 1 }); // field names of the request
@@ -117,11 +118,14 @@ export class Server {
     const { text, file, options, changes, upload = this.files.get(file) } = request; // what-if on an uploaded file sends the file again
     this.pending = null;
     const inputs = { text, upload, ...(isEqual(options, {}) ? {} : { options }) };
+    const isNewWithChanges = !isEqual(changes, noChanges()) && !sameInput(request, displayed);
+    const unchanged = isNewWithChanges ? new Inspection(await this.post(this.base, inputs)) : null;
     const result = await this.post(this.base, { ...inputs, ...changes });
     const compared = [];
     for (const { base } of this.compared) compared.push(await this.post(base, inputs));
     if (this.pending !== null) return; // a newer request is pending
-    if (isEqual(changes, noChanges()) || !sameInput(request, displayed)) this.before = null;
+    if (isEqual(changes, noChanges())) this.before = null;
+    else if (!sameInput(request, displayed)) this.before = unchanged; // a link to an input with changes
     else this.before ||= before;
     if (upload) this.files.set(file, upload);
     this.displayed = request;

@@ -4,6 +4,7 @@ import { make, formatNumber, roving, select, visible } from "./dom.js";
 import { mapGroups } from "./data.js";
 import { ImageCanvas } from "./image_canvas.js";
 import { chance, EMPTY } from "./header.js";
+import { resultKey, resultOf } from "./result.js";
 import { translateTerm, t } from "./i18n.js";
 
 const MAX_SWITCHES = 60; // items with a switch; more are found by a search
@@ -129,9 +130,9 @@ function temperature(page) {
       onchange: (event) => { server.changes = { ...server.changes, temperature: Number(event.target.value) }; server.run(); } }));
 }
 
-// One sentence about the effect of a change: the output, and its probability if the text stays the same.
-function verdict(before, after) {
-  if (before.text !== after.text) return t`The output changed.`;
+// One sentence about the effect of a change: the result, and its probability if the result stays the same.
+function verdict([before, after], isSame) {
+  if (!isSame) return t`The output changed.`;
   const isScored = Number.isFinite(before.score) && Number.isFinite(after.score);
   if (!isScored || chance(before) === chance(after)) return t`The output did not change.`;
   return t`The output is the same, its probability changed from ${chance(before)} to ${chance(after)}.`;
@@ -142,13 +143,12 @@ function outcome(page) {
   if (server.busy) return make("p", { class: "quiet", role: "status" }, t`Running again …`);
   const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, t`Undo all`);
   if (!server.before || !server.hasChanges) return server.hasChanges ? undo : null;
-  const [before, after] = [server.before.outputs[0], page.data.outputs[0]];
-  const scored = (output) => (Number.isFinite(output.score) ? ` ${chance(output)}` : "");
-  return make("div", { class: "outcome", role: "status" },
-    make("p", {}, make("span", { class: "spoken-label" }, t`before`), before.text || EMPTY, make("span", { class: "figure quiet" }, scored(before))),
-    make("p", {}, make("span", { class: "spoken-label" }, t`now`), after.text || EMPTY, make("span", { class: "figure quiet" }, scored(after))),
-    make("p", { class: before.text === after.text ? "quiet" : "warm" }, verdict(before, after)),
-    undo);
+  const inspections = [server.before, page.data];
+  const isSame = resultKey(server.before) === resultKey(page.data);
+  const scored = ({ outputs: [best] }) => (Number.isFinite(best.score) ? ` ${chance(best)}` : "");
+  const line = (label, data) => make("p", {}, make("span", { class: "spoken-label" }, label), resultOf(data).content || EMPTY, make("span", { class: "figure quiet" }, scored(data)));
+  return make("div", { class: "outcome", role: "status" }, line(t`before`, server.before), line(t`now`, page.data),
+    make("p", { class: isSame ? "quiet" : "warm" }, verdict(inspections.map(({ outputs }) => outputs[0]), isSame)), undo);
 }
 
 function whatIf(page) {

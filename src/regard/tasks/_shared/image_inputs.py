@@ -152,11 +152,6 @@ def format_remarks(image: InputImage | None) -> tuple[str, ...]:
     return (f"{image.name}: {'; '.join(image.remarks)}",) if image is not None and image.remarks else ()
 
 
-def title_with_remarks(title: str, image: InputImage | None) -> str:
-    """Return the title of a page, followed by the remarks on the input image."""
-    return title if image is None or not image.remarks else f"{title} ({'; '.join(image.remarks)})"
-
-
 def class_index(name: str, classes: Sequence[str]) -> int:
     """Return the index of a class by its name; -1 for an empty name."""
     if name and name not in classes:

@@ -81,6 +81,7 @@ def build_inspectable(
         },
         inputs={"read": captions[:, :-1]},
         views=("captions",),
+        remarks=captioned.image.remarks,
         extra={"captions": _view_data(captioned)},
     )
 

@@ -51,6 +51,7 @@ class ClassifiedDocument(NamedTuple):
     label: int  # index of the best label
     seconds: float
     review: Review | None  # the evidence of the label, if known
+    remarks: tuple[str, ...] = ()
 
 
 class Word(NamedTuple):
@@ -127,6 +128,7 @@ def build_inspectable(
         truth=_truth(classified, words, axes),
         vocabularies=(vocabulary_sample(tokenizer, [token for row in classified.tokenized.rows for token in row]),),
         views=("document",),
+        remarks=classified.remarks,
         extra={"document": _view_data(classified)},
     )
 

@@ -359,6 +359,7 @@ class Classification(Task):
             predictions[0].value,
             seconds,
             labelled_sources.find_review(self.config.data_source, parsed_input),
+            predictions[0].remarks,
         )
         with eval_mode(model) as device:
             return inspect.build_inspectable(

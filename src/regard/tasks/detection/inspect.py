@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
-from regard.tasks._shared.image_inputs import InputImage, title_with_remarks
+from regard.tasks._shared.image_inputs import InputImage
 from regard.tasks.detection.matching import box_cxcywh_to_xyxy
 from regard.tasks.detection.postprocess import decode_detections, to_prediction
 
@@ -35,7 +35,7 @@ def build_inspectable(
     prediction = to_prediction(input_image, detections, classes=classes, threshold=threshold)
     axis_refs: dict[str, tuple[AxisRef, ...]] = {name: (AxisRef(name),) for name in ("objects", "grid")}
     return Inspectable(
-        title=title_with_remarks(input_image.name, input_image),
+        title=input_image.name,
         axes={"objects": Axis(queries, "objects"), "grid": Axis(cells, "grid")},
         query_axes=axis_refs,
         key_axes=axis_refs,
@@ -45,6 +45,7 @@ def build_inspectable(
         seconds=seconds,
         answer_axis="objects",
         views=("boxes",),
+        remarks=input_image.remarks,
         extra={"boxes": _boxes_data(input_image, log_probs, boxes, classes=classes, threshold=threshold)},
     )
 

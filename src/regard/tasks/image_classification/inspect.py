@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.attention.record import AttentionMap, record
 from regard.attention.rollout import rollout
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
-from regard.tasks._shared.image_inputs import InputImage, title_with_remarks
+from regard.tasks._shared.image_inputs import InputImage
 
 MAX_CLASSES = 5  # classes shown
 GREY = 0.0  # fill value of an occluded patch: the middle of -1 … 1
@@ -36,7 +36,7 @@ def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, cla
     if patches:
         axes["patches"], query_axes["patches"] = Axis((*class_tokens, *patches), "patches"), (AxisRef("patches"),)
     return Inspectable(
-        title=title_with_remarks(input_image.name, input_image),
+        title=input_image.name,
         axes=axes,
         query_axes={**query_axes},
         key_axes={"patches": (AxisRef("patches"),)} if patches else {},
@@ -49,6 +49,7 @@ def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, cla
         if patches
         else {},
         views=("overlay",) if patches else (),
+        remarks=input_image.remarks,
         extra={
             "overlay": _overlay_data(
                 model, image, input_image, patches, num_class_tokens=num_class_tokens, classes=classes

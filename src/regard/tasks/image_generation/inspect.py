@@ -15,7 +15,6 @@ from regard.core.errors import DataError
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.protocols.image_generator import ImageCondition, ImageGenerator
 from regard.data.images.image_files import Pixels
-from regard.tasks._shared.image_inputs import title_with_remarks
 from regard.tasks._shared.teacher_forcing import with_alternatives
 from regard.tasks.image_generation.levels import decode, upscale_bicubic
 from regard.tasks.image_generation.prompts import PreparedRequest
@@ -59,7 +58,7 @@ def build_inspectable(
         axes["small"] = Axis(_low_res_items(condition.low_res[0], sizes), "small image")
         query_axes["small image"] = key_axes["small image"] = (AxisRef("small"),)
     return Inspectable(
-        title=title_with_remarks(title, request.image),
+        title=title,
         axes=axes,
         query_axes=query_axes,
         key_axes=key_axes,
@@ -69,6 +68,7 @@ def build_inspectable(
         seconds=seconds,
         answer_axis="made" if is_single_channel else "",
         views=("canvas",),
+        remarks=() if request.image is None else request.image.remarks,
         extra={"canvas": _canvas_data(model, levels, request, sizes)},
     )
 

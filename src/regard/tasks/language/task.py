@@ -19,6 +19,7 @@ from regard.core.errors import ConfigError
 from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
+from regard.core.prediction import unknown_token_remarks
 from regard.core.protocols import Decoder, Indices, Loss, TargetMetric
 from regard.core.task import Prediction, Task
 from regard.data.text import plain_text, token_stream
@@ -290,6 +291,7 @@ class Language(Task):
         room = self.spec.max_length - 1
         num_new = min(options.tokens, max(room - len(whole), 1))
         prompt = whole[max(0, len(whole) + num_new - room) :]
+        words = find_unknown_words(parsed_input or options.prompt, self.tokenizer)
         options = replace(options, prompt="", tokens=num_new, n=None if options.n is None else 1)
         with eval_mode(model) as device:
             continuation = self._generate(model, [prompt], options, decoding, device)[0][0]
@@ -302,7 +304,7 @@ class Language(Task):
                 source=empty_source(1, device),
                 prompt_names=self._prompt_names(parsed_input, whole)[len(whole) - len(prompt) :],
                 title=parsed_input if len(prompt) == len(whole) else "",
-                remarks=self._cut_remarks(len(whole), len(prompt)),
+                remarks=(*self._cut_remarks(len(whole), len(prompt)), *unknown_token_remarks(words)),
             )
 
     def _prompt_names(self, text: str, tokens: TokenIds) -> list[str]:

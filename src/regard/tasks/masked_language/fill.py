@@ -80,7 +80,7 @@ def predict_masks(
 def to_predictions(text: MaskedText, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Prediction]:
     """Log p (masks v) -> the `top` most likely ways to fill all masks; `value` has the candidates of each mask."""
     candidates = best_candidates(scores, top)
-    unknown = find_unknown_words(MASK_PATTERN.sub(" ", text.text), tokenizer)
+    unknown = unknown_words(text, tokenizer)
     words = [[(token_name(token, tokenizer), score) for token, score in row] for row in candidates]
     data = {
         "gaps": [
@@ -93,6 +93,11 @@ def to_predictions(text: MaskedText, scores: Tensor, top: int, tokenizer: Tokeni
         )
         for score, filling in best_fillings(candidates, top)
     ]
+
+
+def unknown_words(text: MaskedText, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Return the words of a masked text that are not in the vocabulary."""
+    return find_unknown_words(MASK_PATTERN.sub(" ", text.text), tokenizer)
 
 
 def best_candidates(scores: Tensor, count: int) -> list[list[Candidate]]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.core.data_specs import SpecialTokens
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
+from regard.core.prediction import unknown_token_remarks
 from regard.core.protocols.masked_lm import MaskedBatch, MaskedLM
 from regard.data.text.masking import MASK_PATTERN, MaskedText, special_tokens_of
 from regard.data.text.tokenizer import Tokenizer
@@ -20,6 +21,7 @@ from regard.tasks.masked_language.fill import (
     fill_text,
     mask_log_probs,
     to_masked_batch,
+    unknown_words,
 )
 
 MIN_CANDIDATES = 8  # minimum number of candidates shown per mask
@@ -62,6 +64,7 @@ def build_inspectable(
         inputs={"text": batch.input_tokens},
         vocabularies=(vocabulary_sample(tokenizer, (*best, *text.tokens)),),
         views=("masked",),
+        remarks=unknown_token_remarks(unknown_words(text, tokenizer)),
         extra={"masked": {"gaps": [position + 1 for position in text.mask_positions]}},  # on the axis, after BOS
     )
 

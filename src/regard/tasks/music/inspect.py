@@ -72,8 +72,14 @@ def build_inspectable(
         answer_axis="output",
         inputs={"read": target[:, :-1]},
         views=("pianoroll",),
+        remarks=_cut_remarks(len(tokens), len(piece_tokens)),
         extra={"roll": piano_roll(encoding, tokens)},
     )
+
+
+def _cut_remarks(num_shown: int, num_tokens: int) -> tuple[str, ...]:
+    """Return a remark if only the start of a piece is shown."""
+    return () if num_shown == num_tokens else (f"only the first {num_shown:,} of {num_tokens:,} tokens are shown",)
 
 
 def _count_text(tokens: TokenArray, piece_tokens: TokenArray) -> str:

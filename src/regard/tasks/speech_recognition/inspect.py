@@ -87,6 +87,7 @@ def build_inspectable(
         ablations=ablations,
         inputs={"read": tokens[:, :-1]},
         views=("speech",),
+        remarks=transcribed.recording.remarks,
         extra={"speech": _view_data(transcribed, model.reduction)},
     )
 

@@ -41,6 +41,7 @@ class TaggedText(NamedTuple):
     encoded: EncodedSentence
     result: TaggingResult
     seconds: float
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ def build_inspectable(
         ablations={"sentence": lambda: replay.ablate_tokens(0), "text": lambda: replay.ablate_tokens(1)},
         inputs={"sentence": batch.sentences.tokens, "text": with_special.tokens},
         views=("entities",),
+        remarks=tagged.remarks,
         extra={
             "entities": _view_data(result, encoded, [tags[tag] for tag in predicted.tolist()])
             | {"types": sorted({tag.partition("-")[2] for tag in tags if "-" in tag})}

@@ -21,6 +21,7 @@ from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
+from regard.core.prediction import unknown_token_remarks
 from regard.core.progress import track
 from regard.core.protocols import Indices, Loss, TargetMetric
 from regard.core.state_tree import map_tensors
@@ -328,15 +329,26 @@ class Tagging(Task):
             )
             yield tuple(dict.fromkeys(match[0] for match in words))[:MAX_WORDS] if unknown else ()
 
+    def _first_part_remarks(self, first: EncodedSentence, parts: Sequence[EncodedSentence]) -> tuple[str, ...]:
+        """Return a remark if an inspection shows only the first part of a text."""
+        if len(parts) == 1:
+            return ()
+        num_units = sum(len(part.sentence.units) for part in parts)
+        return (f"only the first {len(first.sentence.units):,} of {num_units:,} words or characters are shown",)
+
     def _remarks(self, num_parts: int) -> tuple[str, ...]:
         return (f"longer than {self.config.max_length} tokens: read in {num_parts} parts",) if num_parts > 1 else ()
 
     def inspect(self, model: TaggingModel, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
         """A text -> its tags and their attention; of a long text, only the first part."""
         started_at = time.perf_counter()
-        encoded = self.encoder.encode(self.encoder.split_units(parsed_input))[0]
+        parts = self.encoder.encode(self.encoder.split_units(parsed_input))
+        encoded = parts[0]
         result = self._tag(model, [encoded.sentence])[0]
-        tagged = TaggedText(encoded, result, time.perf_counter() - started_at)
+        seconds = time.perf_counter() - started_at
+        remarks = self._first_part_remarks(encoded, parts)
+        remarks += unknown_token_remarks(next(self._unknown_units([parsed_input])))
+        tagged = TaggedText(encoded, result, seconds, remarks)
         with eval_mode(model) as device:
             token_name = self.encoder.tokenizer.token_text
             return inspect.build_inspectable(model, tagged, self.encoder.tags, token_name=token_name, device=device)

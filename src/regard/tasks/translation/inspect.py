@@ -31,6 +31,7 @@ class TranslatedText(NamedTuple):
     hypotheses: list[Hypothesis]
     seconds: float  # duration of the search
     links: Links | None  # true word alignment of the text and its best translation, if known
+    remarks: tuple[str, ...] = ()
 
 
 def build_inspectable(
@@ -77,6 +78,7 @@ def build_inspectable(
             vocabulary_sample(vocabularies.target, best, name="target", word_starts=True),
         ),
         views=("alignment",),
+        remarks=translated.remarks,
     )
 
 

@@ -23,6 +23,7 @@ from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, write_text
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
+from regard.core.prediction import unknown_token_remarks
 from regard.core.protocols import Decoder, Hypothesis, Indices, Loss, Padded, TargetMetric
 from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
@@ -519,7 +520,9 @@ class Translation(Task):
             seconds = time.perf_counter() - started_at
             pair = parsed_input, self.decode_tokens(hypotheses[0].tokens)
             links = pair_sources.true_links_of_pair(self.config.data_source, pair, count=self.config.pairs)
-            translated = inspect.TranslatedText(self.mask(parsed_input).text, source, hypotheses, seconds, links)
+            masked = self.mask(parsed_input).text
+            remarks = unknown_token_remarks(find_unknown_words(masked, self.vocabularies.source))
+            translated = inspect.TranslatedText(masked, source, hypotheses, seconds, links, remarks)
             return inspect.build_inspectable(
                 model, translated, vocabularies=self.vocabularies, special_tokens=self.special_tokens
             )

@@ -28,5 +28,8 @@ export function characterIndex(text) {
   return (position) => indices[position];
 }
 
+// 12345 -> "12,345"
+export const withCommas = (value) => value.toLocaleString("en");
+
 // Part of a text by character indices.
 export const part = (text, start, stop) => Array.from(text).slice(start, stop).join("");

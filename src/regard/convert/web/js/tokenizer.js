@@ -181,6 +181,12 @@ export class Tokenizer {
     return Array.from(name).length > 1 && name.endsWith(" ");
   }
 
+  // True for a token of one character or byte of a subword tokenizer.
+  spells(token) {
+    const name = Array.from(this.names[token]);
+    return this.model.type !== "WordLevel" && (name.length === 1 || (name.length === 2 && " Ġ".includes(name[0])));
+  }
+
   // Text of a token for display, without the leading space.
   tokenText(token) {
     let name = this.names[token];

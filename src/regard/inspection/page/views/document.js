@@ -2,7 +2,7 @@
 // A click opens a sentence. If the deciding words are known, they are underlined.
 
 import { textColorOn, shade } from "../color.js";
-import { make, formatNumber, percent, visible } from "../dom.js";
+import { make, formatNumber, percent, slicer, visible } from "../dom.js";
 import { strongest } from "../data.js";
 import { t } from "../i18n.js";
 
@@ -15,18 +15,18 @@ const isDeciding = (data, span) => (data.extra.document.deciding?.words || []).s
 
 // Words and the text between them as in the raw text; each word is shaded by its weight relative to the largest.
 function shadedWords(data, items, weights, shaded) {
-  const text = data.extra.document.text;
+  const textOf = slicer(data.extra.document.text);
   const top = Math.max(...weights, 1e-9);
   const spanned = items.map((item, i) => ({ item, weight: weights[i] })).filter(({ item }) => item.span);
   const parts = [];
   let end = spanned.length ? spanned[0].item.span[0] : 0;
   for (const { item, weight } of spanned) {
     const [start, stop] = item.span;
-    if (start > end) parts.push(text.slice(end, start));
+    if (start > end) parts.push(textOf(end, start));
     const share = weight / top;
     const style = shaded ? { background: shade(share), color: textColorOn(share), "border-radius": "4px", padding: "1px 2px" } : {};
     if (isDeciding(data, item.span)) Object.assign(style, { "text-decoration": "underline", "text-underline-offset": "4px", "text-decoration-thickness": "2px" });
-    parts.push(make("span", { class: `document-word${isDeciding(data, item.span) ? " deciding" : ""}`, style, title: `${visible(item.text)} ${formatNumber(weight, 3)}` }, text.slice(Math.max(start, end), stop)));
+    parts.push(make("span", { class: `document-word${isDeciding(data, item.span) ? " deciding" : ""}`, style, title: `${visible(item.text)} ${formatNumber(weight, 3)}` }, textOf(Math.max(start, end), stop)));
     end = Math.max(end, stop);
   }
   return make("span", { class: "document-text" }, parts);

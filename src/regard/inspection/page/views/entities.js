@@ -2,7 +2,8 @@
 
 import { textColorOn, shade } from "../color.js";
 import { entityColor } from "../result.js";
-import { make, formatNumber, select, visible } from "../dom.js";
+import { legend as colorBar } from "../matrix.js";
+import { make, formatNumber, select, slicer, visible } from "../dom.js";
 import { clamp } from "../state.js";
 import { alternatives } from "../tokens.js";
 import { t } from "../i18n.js";
@@ -19,16 +20,16 @@ function entityOf(data, span) {
 
 // Render the text unit by unit with `render`, and the text between units unchanged.
 function renderUnits(data, render) {
-  const text = data.extra.entities.text;
+  const textOf = slicer(data.extra.entities.text);
   const parts = [];
   let end = 0;
   unitsOf(data).forEach((item, i) => {
     const [start, stop] = item.span;
-    if (start > end) parts.push(text.slice(end, start));
-    parts.push(render(item, i, text.slice(start, stop)));
+    if (start > end) parts.push(textOf(end, start));
+    parts.push(render(item, i, textOf(start, stop)));
     end = stop;
   });
-  return [...parts, text.slice(end)];
+  return [...parts, textOf(end)];
 }
 
 function legend(data) {
@@ -60,10 +61,11 @@ function unitWeights(data, map, chosen) {
 function attendedText(data, map, chosen) {
   const weights = unitWeights(data, map, chosen);
   const top = Math.max(...weights, 1e-9);
-  return make("p", { class: "entities-attention", style: { "line-height": "2.2", "font-size": "17px" } }, renderUnits(data, (item, i, text) => {
+  const text = make("p", { class: "entities-attention", style: { "line-height": "2.2", "font-size": "17px" } }, renderUnits(data, (item, i, text) => {
     const share = weights[i] / top;
     return make("span", { style: { background: shade(share), color: textColorOn(share), "border-radius": "4px", padding: "2px 1px", "white-space": "pre-wrap", "overflow-wrap": "anywhere", "max-width": "100%" }, title: formatNumber(weights[i], 3) }, text);
   }));
+  return make("div", {}, text, colorBar(top));
 }
 
 export const view = {

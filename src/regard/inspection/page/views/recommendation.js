@@ -2,7 +2,7 @@
 // to items, and the items in two dimensions. If the page has a server, profile and history can be edited.
 
 import { draw, make, formatNumber, percent, select } from "../dom.js";
-import { matrix } from "../matrix.js";
+import { legend, matrix } from "../matrix.js";
 import { t } from "../i18n.js";
 
 const FIELD_STYLE = { display: "grid", "grid-template-columns": "6.5em minmax(0, 1fr)", margin: "6px 0" }; // a label, then an input field
@@ -79,11 +79,12 @@ function userItemMap(data, element, page) {
   const head = page.state.choice === undefined ? -1 : Number(page.state.choice);
   page.selection = { map, head };
   const heads = [{ key: "-1", label: t`all` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: String(i + 1) }))];
-  const picture = matrix({ rows: map.rows, columns: map.columns, values: map.weights(head), rowLabels: data.labels("users"), columnLabels: data.labels("items"), title: t`users × items` },
+  const top = map.colorTop(head);
+  const picture = matrix({ rows: map.rows, columns: map.columns, values: map.weights(head), top, rowLabels: data.labels("users"), columnLabels: data.labels("items"), title: t`users × items` },
     Math.max(320, element.clientWidth - 60));
   return make("section", { class: "card users-items", "aria-label": t`Users and items` }, make("h2", {}, t`Attention of users to items`),
     make("p", { class: "quiet" }, t`Weights over these items only: the items recommended above, then the items chosen most often.`),
-    map.heads > 1 ? select(t`Head`, heads, String(head), (key) => page.change({ choice: key === "-1" ? undefined : key })) : null, picture);
+    map.heads > 1 ? select(t`Head`, heads, String(head), (key) => page.change({ choice: key === "-1" ? undefined : key })) : null, picture, legend(top));
 }
 
 function itemScatter(raw, width) {

@@ -1,7 +1,6 @@
 // Training scrubber: the maps of fixed examples, recorded during training. The slider shows how they develop.
 
 import { make, formatNumber, select } from "../dom.js";
-import { maximum } from "../data.js";
 import { matrix, legend } from "../matrix.js";
 import { clamp } from "../state.js";
 import { axisTitles } from "../attention_levels.js";
@@ -27,16 +26,18 @@ export const view = {
     const name = names.includes(page.state.map) ? page.state.map : names.at(-1);
     const heads = probes[last].maps.find((map) => map.name === name).heads;
     const head = heads > 1 && page.state.mix === "head" ? clamp(page.state.head, heads) : -1;
+    const mapOf = (probe) => probe.maps.find((candidate) => candidate.name === name);
+    const top = Math.max(...probes.filter(mapOf).map((probe) => mapOf(probe).colorTop(head))); // one scale for all steps
     const holder = make("div", {});
     const line = make("p", { class: "readout", style: { "min-height": "3.2em" } });
     const drawAt = () => {
       const probe = probes[index];
-      const map = probe.maps.find((candidate) => candidate.name === name);
+      const map = mapOf(probe);
       const values = map.weights(head);
       line.replaceChildren(probe.text ? make("span", { class: "quiet" }, `${probe.text}  `) : "", `${t`step`} `, make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || EMPTY}`),
         Number.isFinite(probe.score) ? make("span", { class: "figure quiet" }, `  ${formatNumber(probe.score, 2)}`) : "");
-      holder.replaceChildren(matrix({ title: t`${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top: 1,
-        ...axisTitles(probe, map), rowLabels: probe.labels(map.queries), columnLabels: probe.labels(map.keys) }, element.clientWidth - 48), legend(Math.max(1, maximum(values))));
+      holder.replaceChildren(matrix({ title: t`${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top,
+        ...axisTitles(probe, map), rowLabels: probe.labels(map.queries), columnLabels: probe.labels(map.keys) }, element.clientWidth - 48), legend(top));
       slider.value = index;
       slider.setAttribute("aria-valuetext", t`step ${probe.step}`);
       page.updateState({ probe: index });

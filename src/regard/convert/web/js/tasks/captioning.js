@@ -17,7 +17,7 @@ export class Captioning {
 
   async inspect({ upload, options, changes }) {
     const { special, shape, cells, boxes } = this.model;
-    const { name, image } = await readImage(upload ?? this.model.example, shape);
+    const { name, image, remarks } = await readImage(upload ?? this.model.example, shape);
     const recorder = new Recorder(this.model, changes);
     const axes = { queries: { words: "words" }, keys: { cells: "cells", read: "read" } };
     const silent = recorder.silent(axes);
@@ -29,7 +29,7 @@ export class Captioning {
     const outputs = outputsOf(this.decoder, hypotheses, { start, special, tokenizer: this.tokenizer }, recorder.context(axes), silent);
     const words = [...this.tokenizer.decodeWithOffsets(hypotheses[0].tokens).map(({ text, start: from, stop }, word) => item(text, { word, span: [from, stop] })), item("<end>", { special: true })];
     return inspectionOf(recorder, {
-      text: name, outputs, seconds, answered: "words", views: ["captions"],
+      text: name, remarks, outputs, seconds, answered: "words", views: ["captions"],
       axes: { words: axis(words, "words"), cells: axis(cells, "cells"), read: axis([item(this.tokenizer.tokenText(special.bos), { special: true }), ...words.slice(0, -1)], "read") },
       extra: { captions: { height: image.height, width: image.width, pixels: pixelsOf(image), again } },
     });

@@ -7,6 +7,7 @@ import { splitSentences } from "../sentences.js";
 import { concat, tensor } from "../tensor.js";
 import { collapse, part, shorten } from "../text.js";
 import { Tokenizer } from "../tokenizer.js";
+import { unknownWordRemarks, unknownWords } from "../unknown_words.js";
 
 const MAX_SENTENCE_CHARACTERS = 60; // of a sentence on its axis
 const MAX_TITLE_CHARACTERS = 200;
@@ -16,13 +17,15 @@ export class Classification {
     Object.assign(this, { model, programs, tokenizer: new Tokenizer(model.tokenizers[0]) });
   }
 
-  // Text -> rows of tokens with the span of their sentence, within the limits of the model
+  // Text -> rows of tokens with the span of their sentence, within the limits of the model; `total`: tokens of the complete text
   tokenize(text) {
     const [maxTokens, maxSentences, maxSentenceTokens] = this.model.limits;
     const rows = [];
     let remaining = maxTokens;
+    rows.total = 0;
     for (const span of splitSentences(text, this.model.splitter)) {
       const tokens = this.tokenizer.encode(part(text, ...span));
+      rows.total += tokens.length;
       for (let start = 0; start < tokens.length; start += maxSentenceTokens) {
         if (remaining <= 0 || rows.length >= maxSentences) continue;
         const row = tokens.slice(start, start + Math.min(maxSentenceTokens, remaining));
@@ -58,8 +61,14 @@ export class Classification {
     const outputs = this.model.labels.map((label, i) => ({ text: label, score: scores[i], rank: scores[i], tokens: [] })).sort((a, b) => b.score - a.score).slice(0, options.n ?? 1);
     const axes = { label: axis([item(outputs[0].text, { word: 0 })], "label"), sentences: axis(rows.map(({ span }, i) => sentenceItem(text, words[i], span, i)), "sentences") };
     words.forEach((items, i) => { axes[`words.${i}`] = axis(items, `words of sentence ${i + 1}`, { axis: "sentences", item: i }); });
-    return inspectionOf(recorder, { text, title: shorten(text, MAX_TITLE_CHARACTERS), outputs, seconds, axes, views: ["document"], extra: { document: { text, deciding: null } } });
+    return inspectionOf(recorder, { text, title: shorten(text, MAX_TITLE_CHARACTERS), outputs, seconds, axes, views: ["document"], remarks: [...cutRemarks(rows), ...unknownWordRemarks(unknownWords(text, this.tokenizer))], extra: { document: { text, deciding: null } } });
   }
+}
+
+// A remark if the model does not read the complete text.
+function cutRemarks(rows) {
+  const used = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  return used < rows.total ? [`only the first ${used} of ${rows.total} tokens are read`] : [];
 }
 
 function sentenceItem(text, words, span, index) {

@@ -27,7 +27,7 @@ export class Detection {
     const text = found.map(({ label, share, box }) => `${classes[label]} ${share.toFixed(2)} at ${pixels(box, original)}`).join("; ") || "nothing";
     const score = found.length ? found.reduce((sum, { share }) => sum + Math.log(Math.max(share, 1e-9)), 0) : null;
     return inspectionOf(recorder, {
-      text: name, title: remarks.length ? `${name} (${remarks.join("; ")})` : name, seconds, answered: "objects", views: ["boxes"],
+      text: name, remarks, seconds, answered: "objects", views: ["boxes"],
       outputs: [{ text, score, rank: null, tokens: [] }],
       axes: {
         objects: axis(queries.map(({ predicted, box }) => item([...classes, "nothing"][predicted], { box, ...(predicted === classes.length ? { special: true } : {}) })), "objects"),

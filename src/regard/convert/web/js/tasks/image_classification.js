@@ -26,7 +26,7 @@ export class ImageClassification {
     const axes = { answer: axis([item(ranked[0][0])], "answer") };
     if (patches.length) axes.patches = axis([...Array.from({ length: classTokens }, () => item("class", { special: true })), ...patches], "patches");
     return inspectionOf(recorder, {
-      text: read.name, title: read.remarks.length ? `${read.name} (${read.remarks.join("; ")})` : read.name, seconds, answered: "answer", axes, views: patches.length ? ["overlay"] : [],
+      text: read.name, remarks: read.remarks, seconds, answered: "answer", axes, views: patches.length ? ["overlay"] : [],
       outputs: ranked.map(([text, score]) => ({ text, score, rank: score, tokens: [{ text, score, alternatives: ranked }] })),
       extra: { overlay: this.overlay(recorder, read.image, images, recorder.silent(names)) },
     });

@@ -54,9 +54,10 @@ export class ImageGeneration {
     order.forEach((index, i) => { pixels[index] = brightness[levels[i]]; });
     const made = positions.map(({ text, box }, i) => item(`${text}=${levels[i]}`, { box }));
     const [of, canvas] = [name ? ` of class ${name}` : "", `${shape.height}x${shape.width}`];
-    const title = read ? `${read.name} made to ${canvas}${of}${read.remarks.length ? ` (${read.remarks.join("; ")})` : ""}` : `an image of ${canvas}${of}`;
+    const remarks = read?.remarks ?? [];
+    const title = read ? `${read.name} made to ${canvas}${of}` : `an image of ${canvas}${of}`;
     return inspectionOf(recorder, {
-      text: read?.name ?? "", title, seconds, answered: "made", views: ["canvas"],
+      text: read?.name ?? "", title, remarks, seconds, answered: "made", views: ["canvas"],
       axes: { made: axis(made, "made"), seen: axis([item("start", { special: true }), ...made.slice(0, -1)], "seen") },
       outputs: [{ text: `${bits.toFixed(3)} bits per dimension`, score: total, rank: -bits, tokens: withAlternatives(levels, scores, String) }],
       extra: { canvas: {

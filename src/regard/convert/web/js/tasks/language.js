@@ -3,7 +3,9 @@
 import { Decoder, tokenTensor, withAlternatives } from "../decoder.js";
 import { axis, inspectionOf, item, Recorder } from "../inspection.js";
 import { topIndices } from "../search.js";
+import { withCommas } from "../text.js";
 import { Tokenizer } from "../tokenizer.js";
+import { unknownWordRemarks, unknownWords } from "../unknown_words.js";
 
 const VISIBLE = { "\n": "↵", "\t": "⇥", " ": "␣" };
 
@@ -55,7 +57,7 @@ export class Language {
     const isCut = used.length < whole.length;
     return inspectionOf(recorder, {
       text, title: title || "a text from nothing", seconds, answered: "output", views: ["next_token"],
-      remarks: isCut ? [`the context has ${maxLength} tokens: only the last ${used.length.toLocaleString("en")} of the ${whole.length.toLocaleString("en")} input tokens are used`] : [],
+      remarks: [...(isCut ? [`the context has ${maxLength} tokens: only the last ${withCommas(used.length)} of the ${withCommas(whole.length)} input tokens are used`] : []), ...unknownWordRemarks(unknownWords(text, this.tokenizer))],
       outputs: [{ text: decoded.startsWith(decodedPrompt) ? title + decoded.slice(decodedPrompt.length) : decoded, score, rank: score, tokens }],
       axes: { output: axis(items, "text"), read: axis([item(this.name(first), first < 4 ? { special: true } : {}), ...items.slice(0, -1)], "read") },
       extra: { next_token: { given: prompt.length, pieces: row.map((token) => this.model.rawTexts[token]), alternatives: scores.map((part) => topIndices(part, alternatives).map((token) => this.model.rawTexts[token])) } },

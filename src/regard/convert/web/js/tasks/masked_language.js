@@ -4,6 +4,7 @@ import { tokenTensor } from "../decoder.js";
 import { axis, inspectionOf, item, Recorder } from "../inspection.js";
 import { logSoftmax, topIndices } from "../search.js";
 import { Tokenizer } from "../tokenizer.js";
+import { unknownWordRemarks, unknownWords } from "../unknown_words.js";
 
 const MASK = /\[MASK\]|<mask>|\[mask\]/g;
 const VISIBLE = { "\n": "↵", "\t": "⇥", " ": "␣" };
@@ -64,7 +65,7 @@ export class MaskedLanguage {
     const items = tokens.map((token, position) => item(masks.includes(position) ? "[MASK]" : this.name(token)));
     const mark = (token) => item(this.tokenizer.tokenText(token), { special: true });
     return inspectionOf(recorder, {
-      text, title: text.replace(MASK, "___"), outputs, seconds, answered: "gaps", views: ["masked"],
+      text, title: text.replace(MASK, "___"), outputs, seconds, answered: "gaps", views: ["masked"], remarks: unknownWordRemarks(unknownWords(text.replace(MASK, " "), this.tokenizer)),
       axes: { text: axis([mark(special.bos), ...items, mark(special.eos)], "text"), gaps: axis(masks.map((_, i) => item(`gap ${i + 1}`)), "gaps") },
       extra: { masked: { gaps: masks.map((position) => position + 1) } },
     });

@@ -4,6 +4,7 @@ import { Decoder, tokenTensor, withAlternatives } from "../decoder.js";
 import { Grid } from "../grid.js";
 import { axis, inspectionOf, item, Recorder } from "../inspection.js";
 import { readMidi } from "../midi.js";
+import { withCommas } from "../text.js";
 import { bytesOf } from "../weights.js";
 
 const SPECIAL_NAMES = ["pad", "unknown", "start", "end"];
@@ -33,7 +34,7 @@ export class Music {
     const nats = -total / Math.max(1, tokens.length);
     const count = tokens.length === all.length ? `${tokens.length} tokens` : `the first ${tokens.length} of ${all.length} tokens`;
     return inspectionOf(recorder, {
-      text: name, seconds, answered: "output", views: ["pianoroll"],
+      text: name, seconds, answered: "output", views: ["pianoroll"], remarks: tokens.length < all.length ? [`only the first ${withCommas(tokens.length)} of ${withCommas(all.length)} tokens are shown`] : [],
       outputs: [{ text: `${name}: ${count}, ${nats.toFixed(3)} nats each`, score: total, rank: -nats, tokens: withAlternatives(tokens, scores, nameOf) }],
       axes: { output: axis(items, "output"), read: axis([item("start", { special: true }), ...items.slice(0, -1)], "read") },
       extra: { roll: { notes: piece.grid.notes(tokens), voices: this.grid.voices } },

@@ -5,9 +5,10 @@ import { axis, inspectionOf, item, Recorder } from "../inspection.js";
 import { topIndices } from "../search.js";
 import { TagChain } from "../tag_chain.js";
 import { tensor } from "../tensor.js";
-import { collapse, part } from "../text.js";
+import { collapse, part, withCommas } from "../text.js";
 import { Tokenizer } from "../tokenizer.js";
 import { splitUnits } from "../units.js";
+import { unknownWordRemarks, unknownWords, wordsInSpans } from "../unknown_words.js";
 
 const ALTERNATIVES = 4;
 const MIN_LOG_PROBABILITY = Math.log(1e-9);
@@ -17,7 +18,7 @@ export class Tagging {
     Object.assign(this, { model, programs, tokenizer: new Tokenizer(model.tokenizers[0]), chain: new TagChain(model.transitions, model.isChain) });
   }
 
-  // Text -> units with their tokens and characters; of a long text, the first part
+  // Text -> units with their tokens and characters; of a long text, the first part. `total`: units of the complete text
   encode(text) {
     const { units: kind, maxTokens, maxUnitCharacters, alphabet, special } = this.model;
     const ids = new Map(Array.from(alphabet, (character, i) => [character, i + 4]));
@@ -32,7 +33,15 @@ export class Tagging {
       units.push({ span, tokens: row, first: count, characters });
       count += row.length;
     }
-    return units;
+    return Object.assign(units, { total: pieces.length });
+  }
+
+  remarks(text, units) {
+    const isTokens = this.model.units === "tokens";
+    const isUnknown = (span) => this.tokenizer.encode(part(text, ...span)).includes(this.model.special.unk);
+    const words = isTokens ? unknownWords(text, this.tokenizer) : wordsInSpans(text, splitUnits(text, this.model.units).filter(isUnknown));
+    const cut = units.length < units.total ? [`only the first ${withCommas(units.length)} of ${withCommas(units.total)} words or characters are shown`] : [];
+    return [...cut, ...unknownWordRemarks(words)];
   }
 
   run(units, context) {
@@ -64,7 +73,7 @@ export class Tagging {
     const clamped = marginals.map((row) => row.map((value) => Math.max(value, MIN_LOG_PROBABILITY)));
     const tokens = best.map((tag, i) => ({ text: tags[tag], score: clamped[i][tag], alternatives: topIndices(clamped[i], ALTERNATIVES).map((other) => [tags[other], clamped[i][other]]) }));
     return inspectionOf(recorder, {
-      text, title: collapse(text), seconds, answered: isOneEach ? "sentence" : "units", views: ["entities"],
+      text, title: collapse(text), seconds, answered: isOneEach ? "sentence" : "units", views: ["entities"], remarks: this.remarks(text, units),
       outputs: [{ text: marked(text, found), score, rank: score, tokens }],
       axes: { sentence: axis(items, "sentence"), text: axis([mark(special.bos), ...items, mark(special.eos)], "text"), units: axis(unitItems, "units") },
       extra: { entities: { text, entities: found, tags: best.map((tag) => tags[tag]), firsts: units.map(({ first }) => first), types: [...new Set(tags.filter((tag) => tag.includes("-")).map((tag) => tag.slice(tag.indexOf("-") + 1)))].sort() } },

@@ -3,6 +3,7 @@
 import { bestHypotheses, Decoder, outputsOf, tokenTensor } from "../decoder.js";
 import { axis, inspectionOf, item, Recorder } from "../inspection.js";
 import { isSpace, Tokenizer } from "../tokenizer.js";
+import { unknownWordRemarks, unknownWords } from "../unknown_words.js";
 
 export class Translation {
   constructor(model, programs) {
@@ -35,7 +36,7 @@ export class Translation {
     const name = (token) => this.target.tokenText(token);
     const output = itemsOf(outputs[0].text, this.target.decodeWithOffsets(hypotheses[0].tokens));
     return inspectionOf(recorder, {
-      text, outputs, seconds, answered: "output", views: ["alignment"],
+      text, outputs, seconds, answered: "output", views: ["alignment"], remarks: unknownWordRemarks(unknownWords(text, this.source)),
       axes: {
         source: axis(itemsOf(text, this.source.encodeWithOffsets(text)), "source"),
         output: axis(output, "output"),
