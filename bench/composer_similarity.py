@@ -25,6 +25,7 @@ import numpy as np
 import results_page
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -52,9 +53,14 @@ class Judge(NamedTuple):
         predicted: list[str] = self.classifier.predict(matrix(rows, self.names)).tolist() if rows else []
         return predicted
 
-    def accuracy(self, rows: Sequence[Features], composers: Sequence[str]) -> float:
-        """Return the share of excerpts whose composer is recognized."""
-        return float(self.classifier.score(matrix(rows, self.names), composers))
+    def score(self, rows: Sequence[Features], composers: Sequence[str]) -> dict[str, float]:
+        """Return the share of excerpts whose composer is recognized, and its mean over the composers: samples have
+        equally many of each composer, but real excerpts do not."""
+        predicted = self.predict(rows)
+        return {
+            "accuracy": float(accuracy_score(composers, predicted)),
+            "balanced_accuracy": float(balanced_accuracy_score(composers, predicted)),
+        }
 
 
 def describe(notes: Sequence[Note]) -> Features:
@@ -153,7 +159,7 @@ def main() -> None:
         "excerpts": len(real),
         "seconds": args.seconds,
         "each": args.each,
-        "real": {name: judge.accuracy(real, truth) for name, judge in judges.items()},
+        "real": {name: judge.score(real, truth) for name, judge in judges.items()},
         "guidance": {},
     }
     for guidance in args.guidance:

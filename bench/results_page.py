@@ -77,10 +77,20 @@ def music(figures: dict[str, Any], encoding: str = "grid") -> str:
     text += per_note(figures, encoding) + conditioned(figures, encoding)
     for name, figure in figures.items():
         if "sight" in figure:
-            blind, *lookahead = (f"{nats:.4f}" for nats in figure["sight"].values())
-            sight = "".join(f"; with lookahead to the soprano {nats}" for nats in lookahead)
-            text += f"\nLower voices of `{name}`, validation split: {blind} nats{sight}.\n"
+            text += sight(name, figure["sight"])
     return text
+
+
+def sight(name: str, nats: dict[str, float]) -> str:
+    """Format nats of the lower voices of the validation split, without and with lookahead to given voices."""
+    text = f"\nLower voices of `{name}`, validation split: {nats['nats_lower_voices']:.4f} nats"
+    if "nats_lower_voices_tune_in_sight" in nats:
+        text += f"; with lookahead to the soprano {nats['nats_lower_voices_tune_in_sight']:.4f}"
+    for voice in ("alto", "tenor", "bass"):
+        if f"nats_{voice}_others_in_sight" in nats:
+            given = nats[f"nats_{voice}_others_in_sight"]
+            text += f"; {voice} {nats[f'nats_{voice}']:.4f}, with the other three given {given:.4f}"
+    return text + ".\n"
 
 
 def per_note(figures: dict[str, Any], encoding: str) -> str:
@@ -194,9 +204,16 @@ def samples(results: dict[str, dict[str, float]]) -> str:
 
 def likeness(results: dict[str, Any]) -> str:
     """Format the recognition of samples with a composer as condition, by each judge and guidance, with intervals."""
-    real = ", ".join(f"{share:.0%} (judge: {judge})" for judge, share in results["real"].items())
-    text = f"Of {results['excerpts']} real excerpts that are held out, the composer of {real} is recognized. "
-    text += f"Excerpts have {results['seconds']:g} seconds; there are {results['each']} samples for each condition.\n\n"
+    text = f"`{results['run']}`; excerpts have {results['seconds']:g} seconds. Real are {results['excerpts']} held-out "
+    text += (
+        f"excerpts; there are {results['each']} samples for each condition. The mean of composers counts each composer "
+    )
+    text += "equally, as in the samples.\n\n"
+    real: list[list[object]] = [
+        [judge, f"{scores['accuracy']:.0%}", f"{scores['balanced_accuracy']:.0%}" if len(scores) > 1 else "–"]
+        for judge, scores in results["real"].items()
+    ]
+    text += table("| judge | real excerpts recognized | mean of composers |", real) + "\n"
     rows: list[list[object]] = []
     for guidance, measured in results["guidance"].items():
         for judge, record in measured["judges"].items():

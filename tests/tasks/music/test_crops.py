@@ -17,7 +17,7 @@ from regard.models import music_transformer
 from regard.tasks.music import Config, Options, build
 from regard.tasks.music import crops as music_crops
 from regard.tasks.music.crops import Crop, CropSpec, sample_visibility, visible_tokens
-from regard.tasks.music.metrics import melody_condition
+from regard.tasks.music.metrics import visible_voices
 
 SPEC = CropSpec(
     length=32, bar=8, batch_size=3, transpose=4, tempo=0.1, conditions=("key", "mode"), condition_dropout=0.5
@@ -129,7 +129,7 @@ def test_fixed_tokens_are_not_counted(task, model):
 
 def test_the_melody_ahead_changes_the_predictions(task, model):
     row = torch.tensor([[2, *task.encoding.encode(np.array([[72, 65, 57, 48], [74, 65, 57, 48]])).tolist()]])
-    condition = melody_condition(row, voices=4)
+    condition = visible_voices(row, voices=4)
     assert condition.fixed_tokens.tokens.tolist() == [[row[0, 1], 0, 0, 0, row[0, 5], 0, 0, 0]]
     assert condition.fixed_tokens.lengths.tolist() == [8]
     changed_row = row.clone()
@@ -138,7 +138,7 @@ def test_the_melody_ahead_changes_the_predictions(task, model):
     with torch.no_grad():
         logits, changed, unconditional = (
             model(row[:, :4], model.start(source))[0]
-            for source in (condition, melody_condition(changed_row, voices=4), task.classes.encode_request([]))
+            for source in (condition, visible_voices(changed_row, voices=4), task.classes.encode_request([]))
         )
         no_tokens = condition.fixed_tokens._replace(tokens=torch.zeros_like(condition.fixed_tokens.tokens))
         empty = condition._replace(fixed_tokens=no_tokens)
@@ -157,7 +157,7 @@ def test_fixed_notes_have_as_much_weight_as_their_position(task):
     torch.manual_seed(0)
     wide = music_transformer.build(music_transformer.Config(bar=16), task.spec).eval()
     first, second = (
-        melody_condition(torch.tensor([[2, *([pitch, 0, 0, 0] * 16)]]), voices=4).fixed_tokens for pitch in (20, 30)
+        visible_voices(torch.tensor([[2, *([pitch, 0, 0, 0] * 16)]]), voices=4).fixed_tokens for pitch in (20, 30)
     )
     with torch.no_grad():
         features, changed = wide.sight(first), wide.sight(second)
@@ -170,4 +170,7 @@ def test_melodies_are_harmonized_with_lookahead(task, model, tmp_path):
     path.write_bytes(midi.render([Note(i * 0.5, i * 0.5 + 0.5, 70 + i) for i in range(18)]))  # longer than the context
     (answer,) = task.predict(model, [None], Options(harmonise=path), strategy.build("sample"))[0]
     assert [note.pitch for note in answer.notes if note.voice == 0] == [70 + i for i in range(18)]
-    assert set(task.lower_voice_nats(model, "valid")) == {"nats_lower_voices", "nats_lower_voices_tune_in_sight"}
+    scores = task.lower_voice_nats(model, "valid")
+    names = [f"nats_{voice}{given}" for voice in ("alto", "tenor", "bass") for given in ("", "_others_in_sight")]
+    assert set(scores) == {"nats_lower_voices", "nats_lower_voices_tune_in_sight", *names}
+    assert scores["nats_lower_voices"] == pytest.approx(np.mean([scores[name] for name in names[::2]]))

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from regard.convert.web.tasks import music as web_export
+from regard.convert.web.trace import Constants
 from regard.core.data_specs import MusicSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.protocols import TargetMetric
@@ -21,6 +23,7 @@ from regard.models import music_transformer
 from regard.tasks.music import Config, Options, build, crops, load
 from regard.tasks.music.crops import Crop, add_special_tokens
 from regard.tasks.music.metrics import class_condition
+from regard.training.load_run import LoadedRun
 
 
 def chorale(steps: int, seed: int) -> list[list[int]]:
@@ -219,9 +222,15 @@ def test_performances_with_tempo(tmp_path, encoding, size):
     assert 0 < scores["nats"] < 20
     num_tokens = len(task.encoding.encode(task.split("valid")[0].content))
     assert scores["nats_per_note"] == pytest.approx(scores["nats"] * num_tokens / 20)
+    assert "rests" not in task.signatures()["nats"]
+    inspectable = task.inspect(model, task.parse_input(str(tmp_path / "0.mid")), Options(), None)
+    assert len(inspectable.axes["output"].items) == num_tokens and len(inspectable.extra["roll"]["notes"]) == 20
+    assert inspectable.axes["output"].labels[0] == ("on D3" if encoding == "events" else "D3")
     folder = tmp_path / "run"
     folder.mkdir()
     task.save(folder)
+    with pytest.raises(ConfigError, match=rf"^web: music with performed notes \(data.encoding={encoding}\) is not sup"):
+        web_export.describe(LoadedRun(folder, None, task, model), Constants(model))
     assert load(task.config, folder).encoding.settings() == task.encoding.settings()
     table = json.loads((folder / "music.json").read_text())
     (folder / "music.json").write_text(json.dumps(table | {"size": 5}))

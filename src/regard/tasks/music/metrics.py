@@ -56,12 +56,16 @@ def class_condition(tokens: Tensor, pieces: Sequence[int], *, classes: Sequence[
     return Padded(padded.tokens.to(tokens.device), padded.lengths.to(tokens.device))
 
 
-def melody_condition(tokens: Tensor, pieces: Sequence[int] = (), *, voices: int) -> MusicCondition:
-    """Rows (b t+1) of tokens, BOS first -> a condition without classes whose fixed tokens are the highest voice."""
+def visible_voices(
+    tokens: Tensor, pieces: Sequence[int] = (), *, voices: int, visible: Sequence[int] = (0,)
+) -> MusicCondition:
+    """Rows (b t+1) of tokens, BOS first -> a condition without classes whose fixed tokens are those of some voices,
+    by default of the highest."""
     labels = tokens[:, 1:]
-    is_melody = (torch.arange(labels.shape[1], device=tokens.device) % voices == 0) & (labels > SpecialTokens.eos)
+    voice = torch.arange(labels.shape[1], device=tokens.device) % voices
+    is_visible = torch.isin(voice, torch.tensor(visible, device=tokens.device)) & (labels > SpecialTokens.eos)
     lengths = (labels != SpecialTokens.pad).sum(dim=1)
-    return MusicCondition(*no_condition(tokens), Padded(labels * is_melody, lengths))
+    return MusicCondition(*no_condition(tokens), Padded(labels * is_visible, lengths))
 
 
 def note_nats(

@@ -42,9 +42,9 @@ from regard.tasks.music.metrics import (
     RowCondition,
     class_condition,
     compare_statistics,
-    melody_condition,
     no_condition,
     note_nats,
+    visible_voices,
 )
 from regard.tasks.music.piece import to_midi, to_prediction
 from regard.tasks.music.prompts import (
@@ -336,21 +336,34 @@ class Music(Task):
         return {name: self._mean_nats(model, split, condition, name=name)}
 
     def lower_voice_nats(self, model: Decoder, split: str) -> dict[str, float]:
-        """Return nats per token of the lower voices; for a model with fixed tokens, also given the highest voice."""
-        conditions: dict[str, RowCondition] = {"lower_voices": no_condition}
-        if self.spec.has_fixed_tokens:
-            conditions["lower_voices_tune_in_sight"] = partial(melody_condition, voices=self.encoding.tokens_per_step)
-        scores = {}
-        for name, condition in conditions.items():
-            nats = np.concatenate(self.token_nats(model, split, window=self.config.window, condition=condition))
-            is_lower = np.arange(len(nats)) % self.encoding.tokens_per_step > 0  # pieces consist of complete steps
-            scores[f"nats_{name}"] = float(nats[is_lower].mean())
+        """Return nats per token of the lower voices; for a model with fixed tokens, also given the highest voice, and
+        of each lower voice without and with all others given."""
+        names, voices = self.encoding.voices, self.encoding.tokens_per_step
+        alone = self._voice_nats(model, split, no_condition)
+        scores = {"nats_lower_voices": float(alone[1:].mean())}
+        if not self.spec.has_fixed_tokens:
+            return scores
+        given_melody = self._voice_nats(model, split, partial(visible_voices, voices=voices))
+        scores["nats_lower_voices_tune_in_sight"] = float(given_melody[1:].mean())
+        for voice in range(1, voices):
+            others = [other for other in range(voices) if other != voice]
+            given = self._voice_nats(model, split, partial(visible_voices, voices=voices, visible=others))
+            name = f"nats_{names[voice].lower()}"
+            scores |= {name: float(alone[voice]), f"{name}_others_in_sight": float(given[voice])}
         return scores
+
+    def _voice_nats(self, model: Decoder, split: str, condition: RowCondition) -> NDArray[np.float64]:
+        """Return the mean -log p of the tokens of each voice."""
+        nats = np.concatenate(self.token_nats(model, split, window=self.config.window, condition=condition))
+        means: NDArray[np.float64] = nats.reshape(-1, self.encoding.tokens_per_step).mean(axis=0)
+        return means  # pieces consist of complete steps
 
     def signatures(self) -> dict[str, str]:
         context = f"windows of {self.config.window} overlapping by half" if self.config.window else "entire pieces"
-        counted = "rests included; special tokens and padding not"
-        text = f"mean -log p per note token ({counted}), {context}, untransposed"
+        rests = "rests included; " if self.encoding.tokens_per_step else ""
+        counted = f"{rests}special tokens and padding not"
+        token = "note token" if self.encoding.tokens_per_step else "token"
+        text = f"mean -log p per {token} ({counted}), {context}, untransposed"
         names = ", ".join(self.config.conditions)
         return {
             "nats": f"{text}; no condition given" if names else text,
