@@ -119,6 +119,14 @@ def prepare_wnut(data: Path, out: Path) -> list[str]:
     return [f"data.path={out}"]
 
 
+def prepare_klp(data: Path, out: Path) -> list[str]:
+    """2,928 tagged Korean sentences of KLP 2016; the units are morphemes."""
+    out.mkdir(parents=True, exist_ok=True)
+    for split, name in (("train", "train"), ("valid", "dev"), ("test", "test.first_half")):
+        (out / f"{split}.txt").write_bytes(gzip.decompress((data / "ko_ner_klp2016" / f"ner.{name}.gz").read_bytes()))
+    return [f"data.path={out}"]
+
+
 def prepare_photos(data: Path, out: Path) -> list[str]:
     """2,000 images of CIFAR-10 as JPEG files, in one folder for each class."""
     for split, name, every, first in (
@@ -282,6 +290,7 @@ TUNING = {
     "tune_ratings": DataSet("20,000 ratings", "recommendation", "ndcg@10", partial(prepare_ratings, last=False), ()),
     "tune_reviews": DataSet("5,000 reviews", "classification", "accuracy", partial(prepare_reviews, count=5_000), ()),
     "tune_tags": DataSet("3,394 tagged messages", "tagging", "f1", prepare_wnut, ()),
+    "tune_tags_ko": DataSet("2,928 tagged Korean sentences", "tagging", "f1", prepare_klp, ()),
 }
 ALL = SETS | TUNING
 
