@@ -59,6 +59,7 @@ class Task:
     noise_floor: Mapping[str, float] = MappingProxyType({})
     evaluation_mode: str = "as the model is used"  # how evaluation outputs are computed, for the model card
     test_only: bool = False  # all data is test data and is not split (see `as_test_data`)
+    fit_s: float = 0.0  # seconds in which parts of the task itself were fitted to the training data
     throughput_unit = "tokens"  # the unit of Loss.count, for the throughput that training displays
     verbs: tuple[str, ...] = ()  # the supported verbs of VERBS, if they depend on the settings; (): all
     # verb of VERBS that this run does not support -> the setting with which a training supports it

@@ -170,6 +170,12 @@ class Reporter:
             append_bytes(self._timing, line.encode())
         self._console.show_row(row | rate, remaining_s=remaining_s)
 
+    def add_initial_time(self, seconds: float) -> None:
+        """Write the time before the first step, in which parts were fitted to the data, if it is not negligible."""
+        rounded = round(seconds, 4)
+        if rounded:
+            append_bytes(self._timing, (json.dumps({"step": 0, "seconds": rounded}) + "\n").encode())
+
     def position(self) -> dict[str, Any]:
         """Return the position of the log for a checkpoint."""
         return self._log.position()

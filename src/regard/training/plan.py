@@ -23,6 +23,7 @@ from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.training import optimizer
 from regard.training.config import BUDGET_SETTINGS
+from regard.training.initialization import fit_to_data
 from regard.training.load_run import build_model
 from regard.training.precision import autocast, resolve_dtype
 from regard.training.recipe import PlanRequest, Recipe
@@ -50,10 +51,11 @@ Derived = dict[str, Any]  # dotted setting -> value
 
 
 class Times(NamedTuple):
-    """Measured seconds of a step, and of an evaluation."""
+    """Measured seconds of a step, of an evaluation, and of what is fitted to the data before the first step."""
 
     step: float
     evaluation: float
+    initial: float = 0.0
 
 
 class Plan(NamedTuple):
@@ -134,7 +136,7 @@ def derive_schedule(recipe: Recipe, *, steps_per_epoch: int, times: Times | None
     """
     config, settings = recipe.training, Derived()
     if times is not None and config.minutes is not None:
-        budget = 60 * config.minutes
+        budget = max(0.0, 60 * config.minutes - times.initial)
         count = max(1, min(MAX_EVALUATIONS, int(EVALUATION_SHARE * budget / max(times.evaluation, 1e-9))))
         reserved = min(count * times.evaluation, 0.5 * budget)
         steps = max(MIN_WARMUP, int(0.95 * (budget - reserved) / max(times.step, 1e-9)))
@@ -236,11 +238,13 @@ class _Measured(Exception):
 
 
 def measure_times(recipe: Recipe, task: Task, device: torch.device) -> Times:
-    """Measure a step and an evaluation with a model that is then discarded."""
+    """Measure initialization, a step and an evaluation with a model that is then discarded."""
     limit_s = min(MEASURED_S, MEASURED_SHARE * 60 * (recipe.training.minutes or 0.0))
-    model = build_model(recipe, task).to(device)
+    model = build_model(recipe, task)
+    initial_s = fit_to_data(task, model)
+    model = model.to(device)
     step_s = _time_step(recipe, task, model=model, limit_s=limit_s)
-    return Times(step_s, _time_evaluation(recipe, task, model=model, limit_s=limit_s))
+    return Times(step_s, _time_evaluation(recipe, task, model=model, limit_s=limit_s), initial_s)
 
 
 def _time_step(recipe: Recipe, task: Task, *, model: nn.Module, limit_s: float) -> float:

@@ -32,6 +32,7 @@ from regard.training.console import Console, SilentConsole, open_console
 from regard.training.device import enable_activation_checkpointing, keep_freed_memory
 from regard.training.distributed import Processes, TrainingEngine, distributed_context, wrap_model
 from regard.training.evaluator import selection_metric
+from regard.training.initialization import fit_to_data
 from regard.training.load_run import build_model, change_recipe, load_run
 from regard.training.precision import resolve_dtype
 from regard.training.preflight import check_decoding, check_imports
@@ -217,17 +218,19 @@ def _fit(
             task = recipe.task.module("tasks").build(recipe.task.config, folder=folder.path)
             if processes.is_main_process:
                 _check_data(folder, identity, task=task, console=output)
+        saved = folder.checkpoints()
+        model = build_model(recipe, task)
+        initial_s = 0.0 if saved else fit_to_data(task, model)
         trainer = Trainer(
             recipe,
             task,
-            engine=_engine(recipe, task, folder=folder, identity=identity, processes=processes),
+            engine=_engine(recipe, task, model=model, folder=folder, identity=identity, processes=processes),
             folder=folder,
             processes=processes,
             console=output,
             step_callback=step_callback,
         )
-        saved = folder.checkpoints()
-        trainer.restore(saved[-1] if saved else None, identity=identity, new_log=new_log)
+        trainer.restore(saved[-1] if saved else None, identity=identity, initial_s=initial_s, new_log=new_log)
         report = None if saved else pretrained.read_report(folder.path)
         description = summary.describe_run(
             recipe, task, model=trainer.engine.model, batches=trainer.batches, processes=processes, dtype=trainer.dtype
@@ -265,13 +268,16 @@ def _check_data(folder: RunFolder, identity: RunIdentity, *, task: Task, console
 
 
 def _engine(
-    recipe: Recipe, task: Task, *, folder: RunFolder, identity: RunIdentity, processes: Processes
+    recipe: Recipe,
+    task: Task,
+    *,
+    model: nn.Module,
+    folder: RunFolder,
+    identity: RunIdentity,
+    processes: Processes,
 ) -> TrainingEngine:
     hardware = recipe.training.hardware
-    model = build_model(recipe, task)
     report = pretrained.read_report(folder.path)
-    if not folder.checkpoints():
-        task.initialize(model)
     if report is not None:
         pretrained.apply_pretrained(
             report, model, weights=None if folder.checkpoints() else folder.pretrained_weights, identity=identity

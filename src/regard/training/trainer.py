@@ -69,8 +69,14 @@ class Trainer:
         self._eta_printed = False  # True once the estimated time was printed
         self._row_shown = False  # True while the progress bar shows a log row
 
-    def restore(self, path: Path | None, *, identity: RunIdentity, new_log: bool = False) -> None:
-        """Restore the state of a checkpoint, or the initial state if `path` is None; `new_log` starts a new log."""
+    def restore(
+        self, path: Path | None, *, identity: RunIdentity, initial_s: float = 0.0, new_log: bool = False
+    ) -> None:
+        """Restore the state of a checkpoint, or the initial state if `path` is None; `new_log` starts a new log.
+
+        The seconds in which parts were fitted to the data before the first step count as training time.
+        """
+        self.progress.seconds = initial_s
         if path is not None:
             self.progress = checkpoint.load(path, self.engine.model, optimizer=self.optimizer, identity=identity)
             self.progress.best = self.progress.best.in_shares(self.recipe.task.name)
@@ -80,8 +86,9 @@ class Trainer:
             self.progress.log = Progress().log
             self.console.print_line(f"starting a new log; the old log is {old_log.name if old_log else 'missing'}")
         self._started_at = time.monotonic() - self.progress.seconds
-        time_used = self.processes.broadcast_from_main(self._time_used())
-        self.progress.ended = self._end_reason(time_used=time_used)  # an ended run continues with a larger budget
+        if path is not None:  # an ended run continues with a larger budget; a new one trains at least one step
+            time_used = self.processes.broadcast_from_main(self._time_used())
+            self.progress.ended = self._end_reason(time_used=time_used)
         self._read_batches()
         if self.processes.is_main_process:
             tensorboard = (
@@ -96,6 +103,8 @@ class Trainer:
             )
             if not self.progress.log["bytes"] and self.progress.run is not None:
                 self.reporter.log_only({"step": self.progress.step, "run": self.progress.run})
+            if path is None:
+                self.reporter.add_initial_time(initial_s)
         self._use(self._resolve_dtype())
 
     def fit(self, stop: StopRequest) -> Progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -62,9 +63,10 @@ class Recommendation(Task):
             float(data.days.max()),
         )
         self.evaluation = RecommendationEvaluation(config, data, self.histories)
-        self.recommender = ListRecommender(
-            config, data, self.histories, span_days=self.spec.span_days, memory=self.evaluation.memory
-        )
+        started_at = time.monotonic()
+        memory = self.evaluation.memory
+        self.fit_s = time.monotonic() - started_at
+        self.recommender = ListRecommender(config, data, self.histories, span_days=self.spec.span_days, memory=memory)
         top = config.eval_k
         self.target_metric = {
             "next": TargetMetric(f"ndcg@{top}", True),
