@@ -40,6 +40,24 @@ def test_confusions_are_a_matrix():
     assert ["n", "9", "1"] in rows and ["p", "2", "8"] in rows
 
 
+def test_names_of_classes_may_have_dots():
+    """Labels such as 0.0 and 1.0 are what pandas writes for numbers in a column with gaps."""
+    labels = ("0.0", "1.0", "e.g.")
+    scores = {f"{score}.{label}": 0.5 for score in ("f1", "support") for label in labels}
+    scores |= {f"confusion.{a}.{b}": 7.0 for a in labels for b in labels}
+    lines = render_scores({"accuracy": 0.85} | scores).splitlines()
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
+    assert all([label, "0.5", "0.5"] in rows and [label, "7", "7", "7"] in rows for label in labels)
+    assert not any("f1.0" in line or "confusion." in line for line in lines)
+
+
+def test_metrics_of_baselines_are_a_table_with_a_row_for_each():
+    lines = render_scores({"nb_svm.accuracy": 0.5, "nb_svm.loss": 0.25, "memory.accuracy": 0.75}).splitlines()
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
+    assert ["nb_svm", "0.5", "0.25"] in rows and ["memory", "0.75", ""] in rows
+    assert "run on test" in lines[0] and not any("per class" in line or "score" in line for line in lines)
+
+
 def test_an_incomplete_matrix_is_a_list():
     assert "confusion.a.b" in render_scores({"confusion.a.b": 1.0, "confusion.a.c": 2.0})
 

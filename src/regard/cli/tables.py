@@ -1,13 +1,14 @@
 """Tables in the terminal: metrics, metrics per class, confusion matrices, attention maps.
 
-A metric `f1.person` is the f1 of the class `person`: classes are rows, metrics columns. A metric `confusion.neg.pos`
-is a cell of a confusion matrix: the number of `neg` examples that were predicted as `pos`.
-`reliability.90%.accuracy` is a cell of another table, with the row `90%` and the column `accuracy`.
+A metric `f1.person` is the f1 of the class `person`: classes are rows, metrics columns. Names of classes may have dots.
+A metric `confusion.neg.pos` is a cell of a confusion matrix: the number of `neg` examples that were predicted as `pos`.
+`nb_svm.accuracy` is the metric of a baseline. `reliability.90%.accuracy` is a cell of another table, with the row `90%`
+and the column `accuracy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 CONFUSION = "confusion"
+CLASS_SCORES = frozenset(("f1", "precision", "recall", "support", "right", "missed", "wrong"))  # of a class
 Cells = dict[tuple[str, str], float]  # (row, column) -> value
 
 
@@ -34,15 +36,19 @@ def tables(
     from rich.table import Column, Table
     from rich.text import Text
 
-    classes, matrices = _per_class(scores), _matrices(scores)
-    grouped = {f"{score}.{label}" for label, score in classes}
+    classes = _per_class(scores)
+    baselines, matrices = _per_baseline(scores), _matrices(scores, {label for label, _ in classes})
+    grouped = {f"{score}.{label}" for label, score in classes} | {".".join(key) for key in baselines}
     grouped |= {f"{name}.{row}.{column}" for name, cells in matrices.items() for row, column in cells}
     columns = [Column("95 % interval", justify="right"), Column("examples", justify="right")] if intervals else []
     single = Table("score", Column("value", justify="right"), *columns, title=title)
     for name, value in scores.items():
         if name not in grouped:
             single.add_row(name, f"{value:.4g}", *_interval_cells(intervals, name))
-    yield single
+    if single.row_count:
+        yield single
+    if baselines:
+        yield _table(baselines, corner="baseline", title="" if single.row_count else title)
     if classes:
         yield _table(classes, corner="class", title="per class")
     for name, cells in matrices.items():
@@ -68,22 +74,36 @@ def _interval_cells(intervals: Mapping[str, Mapping[str, float]], name: str) -> 
 
 
 def _per_class(scores: Mapping[str, float]) -> Cells:
-    parts = [(name.split("."), value) for name, value in scores.items()]
-    return {(part[1], part[0]): value for part, value in parts if len(part) == 2}
+    parts = ((name.partition("."), value) for name, value in scores.items())
+    return {(label, score): value for (score, _, label), value in parts if label and score in CLASS_SCORES}
 
 
-def _matrices(scores: Mapping[str, float]) -> dict[str, Cells]:
-    """Return the complete matrices only: a class name with dots in it would leave a hole."""
+def _per_baseline(scores: Mapping[str, float]) -> Cells:
+    parts = ((name.split("."), value) for name, value in scores.items())
+    return {(part[0], part[1]): value for part, value in parts if len(part) == 2 and part[0] not in CLASS_SCORES}
+
+
+def _matrices(scores: Mapping[str, float], classes: Collection[str]) -> dict[str, Cells]:
+    """Return the matrices without a missing cell; the names of `classes` may have dots."""
     matrices: dict[str, Cells] = {}
     for name, value in scores.items():
-        parts = name.split(".")
-        if len(parts) == 3:
-            matrices.setdefault(parts[0], {})[parts[1], parts[2]] = value
+        matrix, _, key = name.partition(".")
+        if matrix not in CLASS_SCORES and (cell := _cell_of(key, classes)) is not None:
+            matrices.setdefault(matrix, {})[cell] = value
     return {
         name: cells
         for name, cells in matrices.items()
         if len(cells) == _size(cells) and (_is_square(cells) or name != CONFUSION)
     }
+
+
+def _cell_of(key: str, classes: Collection[str]) -> tuple[str, str] | None:
+    """Return row and column of a cell: two classes, or else the parts next to the only dot."""
+    for label in classes:
+        if key.startswith(f"{label}.") and key[len(label) + 1 :] in classes:
+            return label, key[len(label) + 1 :]
+    row, _, column = key.partition(".")
+    return (row, column) if column and "." not in column else None
 
 
 def _size(cells: Cells) -> int:
