@@ -76,7 +76,7 @@ def test_the_invariants_hold(run, capsys):
     [
         (
             ["--out", "x.ogg", "--seconds", 1],
-            "regard: this prediction cannot be written as .ogg; available: .mid, .wav, .png",
+            "regard: x.ogg: these predictions cannot be written as .ogg; available: .txt, .jsonl, .mid, .wav, .png",
         ),
         (["--out", "x.mid", "--prompt", "gone.mid"], "regard: gone.mid: cannot be read: No such file or directory"),
         (

@@ -112,6 +112,16 @@ def test_runs_that_read_texts_open_no_files(task):
     assert object.__new__(ImageClassification).opens_files and object.__new__(Music).opens_files
 
 
+def test_a_folder_is_no_input(tmp_path, monkeypatch):
+    with pytest.raises(DataError, match=rf"^--file {tmp_path}: is a folder; give the name of a text file$"):
+        inputs.file_input(tmp_path)
+    handle = os.open(tmp_path, os.O_RDONLY)
+    monkeypatch.setattr("sys.stdin", StandardInput(handle))
+    with pytest.raises(DataError, match="is a folder; give the name of a text file"):
+        inputs.standard_input()
+    os.close(handle)
+
+
 def test_the_lines_of_a_file(tmp_path):
     path = tmp_path / "in.txt"
     path.write_bytes("개\n고양이\n".encode("cp949"))

@@ -125,7 +125,9 @@ def test_predictions_are_written_as_files_and_several_are_numbered(tmp_path, cap
 
 
 def test_nothing_is_written_if_one_format_is_not_available(tmp_path):
-    with pytest.raises(ConfigError, match=r"cannot be written as \.ogg; available: \.txt, \.bin"):
+    with pytest.raises(
+        ConfigError, match=r"x\.ogg: these predictions cannot be written as \.ogg; available: \.txt, \.jsonl, \.bin$"
+    ):
         write([[prediction_with_files("one")]], tmp_path / "x.txt", tmp_path / "x.ogg")
     assert list(tmp_path.iterdir()) == []
 

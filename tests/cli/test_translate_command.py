@@ -78,7 +78,7 @@ def test_many_inputs_are_split_among_processes_and_keep_their_order(small, capsy
         (["nn=2"], "translate: no setting 'nn'; did you mean 'n'?"),
         (["decoding.no_repet=2"], "decoding: no setting 'no_repet'; did you mean 'no_repeat_ngram_size'?"),
         (["the cook " * 300], "the model was trained for at most 40"),
-        (["--out", "x.mid"], "this prediction cannot be written as .mid; available: "),
+        (["--out", "x.mid"], "x.mid: these predictions cannot be written as .mid; available: .txt, .jsonl\n"),
     ],
 )
 def test_a_mistake_is_a_one_line_error(small, capsys, args, message):

@@ -71,9 +71,7 @@ def file_input(path: Path) -> InputStream:
         handle = os.open(path, os.O_RDONLY)
     except OSError as error:
         raise DataError(f"--file {path}: cannot be read ({error.strerror})") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        return InputStream(str(path), _of_pipe(handle))
-    return InputStream(str(path), _of_file(handle, str(path)))
+    return _of_handle(handle, str(path), f"--file {path}")
 
 
 def standard_input() -> InputStream:
@@ -82,9 +80,16 @@ def standard_input() -> InputStream:
         handle = sys.stdin.fileno()
     except (OSError, ValueError, AttributeError):  # replaced by a text stream
         return InputStream("standard input", _of_text(sys.stdin))
-    if stat.S_ISREG(os.fstat(handle).st_mode):
-        return InputStream(_name(handle), _of_file(handle, _name(handle)))
-    return InputStream("standard input", _of_pipe(handle))
+    name = _name(handle)
+    return _of_handle(handle, name if stat.S_ISREG(os.fstat(handle).st_mode) else "standard input", name)
+
+
+def _of_handle(handle: int, name: str, where: str) -> InputStream:
+    """Return the lines of an open file, pipe or device; a folder is an error that starts with `where`."""
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{where}: is a folder; give the name of a text file")
+    return InputStream(name, _of_file(handle, name) if stat.S_ISREG(mode) else _of_pipe(handle))
 
 
 def piped_input() -> InputStream | None:

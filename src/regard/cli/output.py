@@ -11,7 +11,7 @@ from regard.cli.inputs import InputLine
 from regard.cli.output_files import check_targets
 from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.standard_output import ClosedPipe, OutputError
-from regard.core.errors import DataError, RegardError, printable
+from regard.core.errors import ConfigError, DataError, RegardError, printable
 from regard.core.files import write_bytes
 from regard.core.prediction import Prediction
 from regard.core.strict_json import to_strict_json
@@ -216,6 +216,17 @@ def _row_suffix(path: Path, predictions: Sequence[Prediction]) -> str:
     return suffix if suffix in ROW_SUFFIXES and not is_own else ""
 
 
+def _check_suffix(path: Path, predictions: Sequence[Prediction]) -> None:
+    """Raise an error for a suffix that a prediction cannot be written with; it lists those of all predictions."""
+    if all(path.suffix.lower() in prediction.files for prediction in predictions):
+        return
+    own = [suffix for suffix in predictions[0].files if suffix not in ROW_SUFFIXES]
+    file_kind = path.suffix or "a file without a suffix"
+    raise ConfigError(
+        f"{path}: these predictions cannot be written as {file_kind}; available: {', '.join([*ROW_SUFFIXES, *own])}"
+    )
+
+
 def _file_contents(
     path: Path, texts: Sequence[str], predictions: Sequence[Sequence[Prediction]], *, formatter: RowFormatter
 ) -> dict[Path, bytes]:
@@ -228,6 +239,7 @@ def _file_contents(
         to_rows = json_rows if row_suffix == ".jsonl" else formatter.text_rows
         rows = [row for text, candidates in zip(texts, predictions, strict=True) for row in to_rows(text, candidates)]
         return {path: "".join(f"{row}\n" for row in rows).encode()}
+    _check_suffix(path, flat)
     renderers = {id(prediction.files.get(suffix)): prediction for prediction in flat}
     if len(renderers) == 1:  # for example the vectors of all words, which belong to the run
         return {path: flat[0].render(path.suffix)}
