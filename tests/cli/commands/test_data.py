@@ -3,11 +3,14 @@
 import hashlib
 
 import pytest
+from PIL import Image
 from run_cli import call
 
 from regard.cli.commands import data
 from regard.core.errors import ConfigError
 from regard.data.files import download
+
+UNTAGGED = "".join(f"Tom{index} O\nsleeps O\n\n" for index in range(30))
 
 
 def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
@@ -31,7 +34,39 @@ def test_the_same_finding_is_printed_once_with_its_lines(tmp_path, capsys):
     (tmp_path / "train.tsv").write_text("\t\n" * 30 + "a\tb\nc\td\ne\tf\n", encoding="utf-8")
     call("data", "check", tmp_path, "--layout", "pairs")
     out = capsys.readouterr().out
-    assert f"{tmp_path}/train.tsv:1: warning: empty line (60 times; lines 1, 2, 3, 4, 5, …)" in out
+    assert f"{tmp_path}/train.tsv:1: warning: empty line (30 times; lines 1, 2, 3, 4, 5, …)" in out
+
+
+def test_many_findings_on_images_are_counted(tmp_path, capsys):
+    """Each image is a file of its own; 30 sizes are not 30 lines."""
+    for index in range(70):
+        size = (8 + index, 8) if index < 30 else (8, 8)
+        Image.new("RGB", size, (index, 0, 0)).save(tmp_path / f"{index}.png")
+    call("data", "check", tmp_path)
+    out = capsys.readouterr().out
+    assert out.count("most images have 8x8") == 20 and f"{tmp_path}: … and 9 more findings of the kind 'size" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("x.conll", UNTAGGED, "no unit is tagged as part of an entity; there is nothing to learn"),
+        ("x.txt", "hi", "the training text has 1 token, fewer than data.context=128"),
+    ],
+)
+def test_data_that_training_would_refuse_is_an_error(tmp_path, capsys, name, content, problem):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        call("data", "check", tmp_path / name)
+    out = capsys.readouterr().out
+    assert f"{tmp_path / name}: error: {problem}" in out and "train on it" not in out
+
+
+def test_large_data_is_not_encoded(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("regard.training.trial.MAX_BYTES", 5)
+    (tmp_path / "x.conll").write_text(UNTAGGED, encoding="utf-8")
+    call("data", "check", tmp_path / "x.conll")
+    assert "0 errors" in capsys.readouterr().out
 
 
 def test_good_data_passes(tmp_path, capsys):

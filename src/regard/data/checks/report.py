@@ -63,7 +63,14 @@ class Report(NamedTuple):
     layout: Layout
     lines: list[str]  # about the data: layout, encodings, numbers, columns, the first example
     findings: list[Finding]
-    command: str  # `regard train …`
+    task: str  # task that trains on the data
+    settings: dict[str, object]  # its settings of [data]: the path, with the given or the detected settings
+
+    @property
+    def command(self) -> str:
+        """The `regard train` command for the data."""
+        words = [quote_setting(f"data.{name}={_format_value(value)}") for name, value in self.settings.items()]
+        return " ".join([f"regard train {self.task}", *words])
 
 
 def examine(path: Path, layout: str = "auto", options: Mapping[str, Any] | None = None) -> Report:
@@ -82,7 +89,10 @@ def examine(path: Path, layout: str = "auto", options: Mapping[str, Any] | None 
         lines += _encoding_lines(path)
     with suppress(RegardError):  # the findings have the error
         lines += _describe(path, chosen, settings, images)
-    return Report(chosen, lines, merge_equal(findings), _command(path, chosen, settings, images))
+    task = "image_generation" if images is not None and not images.has_classes else TASKS[chosen]
+    key = "paths" if chosen == "text" else "path"
+    with_path = {key: str(path), **(settings or _detected_settings(path, chosen, images))}
+    return Report(chosen, lines, merge_equal(findings), task, with_path)
 
 
 def _findings(path: Path, layout: Layout, options: Mapping[str, Any]) -> list[Finding]:
@@ -133,17 +143,6 @@ def _languages(options: Mapping[str, Any]) -> Languages | None:
 
 def _document_layout(options: Mapping[str, Any]) -> document_files.Layout | None:
     return configs.from_dict(document_files.Layout, dict(options), "data") if options else None
-
-
-def _command(path: Path, layout: Layout, options: Mapping[str, Any], images: CheckedImages | None) -> str:
-    """Return the `regard train` command for a path, with the given settings or else the detected ones."""
-    task = TASKS[layout]
-    if images is not None and not images.has_classes:
-        task = "image_generation"
-    key = "paths" if layout == "text" else "path"
-    settings = {key: str(path), **(options or _detected_settings(path, layout, images))}
-    words = [quote_setting(f"data.{name}={_format_value(value)}") for name, value in settings.items()]
-    return " ".join([f"regard train {task}", *words])
 
 
 def _detected_settings(path: Path, layout: Layout, images: CheckedImages | None) -> Mapping[str, object]:
