@@ -113,11 +113,30 @@ def test_json_lines(tmp_path):
     rows += [json.dumps({"translation": {"en": "", "de": "x"}}), "[", "[1]", '{"en": "alone"}']
     (tmp_path / "x.jsonl").write_text("\n".join(rows), encoding="utf-8")
     assert kinds(check(tmp_path / "x.jsonl")) == [
-        ("error", "empty", "x.jsonl", 31),
+        ("warning", "empty", "x.jsonl", 31),
         ("error", "columns", "x.jsonl", 32),
         ("error", "columns", "x.jsonl", 33),
         ("error", "columns", "x.jsonl", 34),
     ]
+
+
+def test_an_empty_cell_of_a_table_is_left_out_as_in_training(tmp_path):
+    rows = [*GOOD, ("A long sentence with many words in it.", "  "), ("", "")]
+    (tmp_path / "x.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in rows), encoding="utf-8")
+    one_side, both = check(tmp_path / "x.tsv", Languages("en", "de", header=False))
+    assert (one_side.level, one_side.line) == ("warning", 31)
+    assert one_side.text == "empty, but the other language has text; the pair is left out"
+    assert (both.level, both.line, both.text) == ("warning", 32, "empty line")
+
+
+def test_tables_in_subfolders_are_named(tmp_path):
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "pairs.csv").write_text("en,ko\na,b\n", encoding="utf-8")
+    (finding,) = check(tmp_path)
+    folder = tmp_path / "deep" / "er"
+    assert finding.text == (
+        f"has no files, and subfolders are not searched; give the path of {folder} or {folder / 'pairs.csv'}"
+    )
 
 
 def test_a_damaged_archive(tmp_path):

@@ -251,6 +251,17 @@ def test_left_out_pairs_are_reported(tmp_path):
     assert sum(map(len, task.epoch_batches(0, 1))) == 62
 
 
+def test_pairs_with_an_empty_side_are_neither_shown_nor_evaluated(tmp_path):
+    train = [("", "x"), *((f"sentence number {i}", f"문장 {i}") for i in range(40))]
+    for name, rows in {"train": train, "valid": [("a b", "가"), ("", "나"), ("c", " ")]}.items():
+        (tmp_path / f"{name}.tsv").write_text("en\tko\n" + "".join(f"{s}\t{t}\n" for s, t in rows), encoding="utf-8")
+    task = translation.build(translation.Config(path=tmp_path, vocab_size=300))
+    assert task.split("valid") == [("a b", "가")]
+    assert "2 pairs of valid with an empty side are not evaluated" in task.data_warnings()
+    counts, first = task.data_summary()[:2]
+    assert counts.startswith("pairs: train 41, valid 1; ") and first.endswith("sentence number 0 -> 문장 0")
+
+
 def test_the_data_summary_has_counts_and_the_first_pair(task):
     counts, first = task.data_summary()
     assert counts == "pairs: train 300, valid 500, test 500; vocabularies of 400 and 400 tokens"

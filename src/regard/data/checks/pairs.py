@@ -29,7 +29,7 @@ MIN_RATIO_CHARS = 20  # characters: the length ratio of shorter pairs varies too
 LONG_LINE_RATIO, LONG_LINE_CHARS = 10, 300  # a long line has over 10 times the median, and over 300 characters
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')  # "He said ""hello""." as CSV quotes a cell
 END_OF_FILE = "\n"  # fill value after the end of the shorter file; no line contains it
-EMPTY_LINE_TEXTS = {True: "empty line", False: "empty, but the other language has text"}
+ONE_SIDE_TEXT = "empty, but the other language has text"
 FirstOccurrences = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split, file, line
 
 
@@ -65,10 +65,11 @@ def check(path: Path, languages: Languages | None = None) -> list[Finding]:
     for group in sorted(groups, key=lambda group: group.split == "train"):  # train last: it is compared with the others
         sizes: list[tuple[Row, list[int]]] = []
         for row in read_rows(group, languages, findings):
-            findings += _line_findings(row)
+            findings += _line_findings(row, is_table=len(group.files) == 1)
             distinct_texts.add(row.cells[0].text, group.split)
             findings += _repeats(row, group.split, held_out)
-            sizes.append((Row(row.line, [Cell(c.file, "") for c in row.cells]), [len(c.text) for c in row.cells]))
+            lengths = [len(cell.text.strip()) for cell in row.cells]
+            sizes.append((Row(row.line, [Cell(cell.file, "") for cell in row.cells]), lengths))
         findings += _outliers(sizes)
         findings += _literal_quotes(group)
     if all(finding.level == "warning" for finding in findings):  # else training reports the errors first
@@ -295,12 +296,16 @@ def _literal_quotes(group: Group) -> Iterator[Finding]:
                     yield Finding("warning", "quotes", file, line, problem)
 
 
-def _line_findings(row: Row) -> Iterator[Finding]:
-    """Report empty cells and decomposed characters of a line."""
+def _line_findings(row: Row, *, is_table: bool) -> Iterator[Finding]:
+    """Report empty cells and decomposed characters of a line. Aligned files with one empty line may be misaligned."""
     blank = [cell for cell in row.cells if not cell.text.strip()]
-    for cell in blank:
-        all_blank = len(blank) == len(row.cells)
-        yield Finding("warning" if all_blank else "error", "empty", cell.file, row.line, EMPTY_LINE_TEXTS[all_blank])
+    for cell in blank[:1] if is_table else blank:
+        if len(blank) == len(row.cells):
+            yield Finding("warning", "empty", cell.file, row.line, "empty line")
+        elif is_table:
+            yield Finding("warning", "empty", cell.file, row.line, f"{ONE_SIDE_TEXT}; the pair is left out")
+        else:
+            yield Finding("error", "empty", cell.file, row.line, ONE_SIDE_TEXT)
     for cell in row.cells:
         if not unicodedata.is_normalized("NFC", cell.text):
             hangul = any("\u1100" <= character <= "\u11ff" for character in cell.text)

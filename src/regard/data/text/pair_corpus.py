@@ -114,11 +114,16 @@ class PairTexts:
         return (pair[side] for pair in islice(self.pairs, 0, None, every) for side in self.sides)
 
 
+def has_both_sides(pair: Pair) -> bool:
+    """Return True if source and target have text; other pairs are left out."""
+    return bool(pair[0].strip() and pair[1].strip())
+
+
 def encode_chunks(pairs: Iterable[Pair], source: Tokenizer, target: Tokenizer) -> Iterator[EncodedChunk]:
     """Sentence pairs -> their tokens, in chunks to bound memory."""
     stream = iter(pairs)
     while chunk := list(islice(stream, CHUNK_PAIRS)):
-        full = [pair for pair in chunk if pair[0].strip() and pair[1].strip()]
+        full = [pair for pair in chunk if has_both_sides(pair)]
         source_rows, target_rows = (
             tokenizer.encode([pair[i] for pair in full]) for i, tokenizer in enumerate((source, target))
         )

@@ -19,7 +19,7 @@ from torch import Tensor
 from regard.core.config import check_fields
 from regard.core.data_size import DataSize, measure_texts
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
-from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.errors import ConfigError, DataError, did_you_mean, pluralize
 from regard.core.files import cache_folder, write_text
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
@@ -214,7 +214,7 @@ class Translation(Task):
     def bleu_tokenizer(self) -> str:
         """Name of the tokenizer that BLEU uses."""
         code, columns = self.config.target, self.config.columns
-        language = columns[int(code) - 1] if code.isdigit() and 0 < int(code) <= len(columns) else code
+        language = columns[int(code) - 1] if code.isdecimal() and 0 < int(code) <= len(columns) else code
         return metrics.bleu_tokenizer(language, self.evaluation_options.bleu)
 
     @cached_property
@@ -231,7 +231,7 @@ class Translation(Task):
         """Masked pairs -> their tokens; the targets of similar training pairs may follow each source."""
         if not self.config.similar_pairs:
             return pair_corpus.encode_in_memory(pairs, *self.vocabularies)
-        pairs = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
+        pairs = [pair for pair in pairs if pair_corpus.has_both_sides(pair)]
         corpus = pair_corpus.encode_in_memory(pairs, *self.vocabularies)
         parts = self._memory_rows([source for source, _ in pairs], exclude_same=exclude_same)
         sources = [self._append(corpus.source.row(i).tolist(), part) for i, part in enumerate(parts)]
@@ -260,25 +260,30 @@ class Translation(Task):
             f"are longer than {limit} tokens": self.corpus.num_longer_than(limit),
             "have an empty side": self.corpus.blank,
         }
-        return [f"{count} of {total} training pairs {why} and are left out" for why, count in counts.items() if count]
+        warnings = [
+            f"{count} of {total} training pairs {why} and are left out" for why, count in counts.items() if count
+        ]
+        for name in self.pairs:
+            if name != "train" and (blank := len(list(self.pairs[name])) - len(self.split(name))):
+                warnings.append(f"{pluralize(blank, 'pair')} of {name} with an empty side are not evaluated")
+        return warnings
 
     def data_summary(self) -> list[str]:
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
         counts = f"pairs: train {self.corpus.num_pairs + self.corpus.blank:,}{held_out}"
         sizes = f"vocabularies of {self.spec.source_vocab_size:,} and {self.spec.target_vocab_size:,} tokens"
-        first = data_summary.format_first_example(
-            f"pair, {self.config.source} -> {self.config.target}", *next(iter(self.pairs["train"]))
-        )
+        example = next(filter(pair_corpus.has_both_sides, self.pairs["train"]), ("", ""))
+        first = data_summary.format_first_example(f"pair, {self.config.source} -> {self.config.target}", *example)
         return [f"{counts}; {sizes}", first, *text_files.file_remarks(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
         return {name: pairs.checksum() for name, pairs in self.pairs.items()}
 
     def split(self, name: str) -> list[Pair]:
-        """Return the sentence pairs of a split, in memory."""
+        """Return the sentence pairs of a split in memory, without those with an empty side."""
         if name not in self.pairs:
             raise DataError(f"the data has no split {name!r}; {did_you_mean(name, self.pairs)}")
-        return list(self.pairs[name])
+        return [pair for pair in self.pairs[name] if pair_corpus.has_both_sides(pair)]
 
     def token_texts(self, table: str = "") -> list[str]:
         return self.vocabularies.for_table(table).token_texts()
