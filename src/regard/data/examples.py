@@ -57,6 +57,7 @@ class Examples(Generic[T]):
     files: tuple[Path, ...] = ()  # source files
     part: str = ""  # part of the files that is used
     remarks: tuple[str, ...] = ()  # on the files: which are joined, which are not read
+    is_held_out: bool = False  # True for a split that was cut off the training data of the user
 
     def __iter__(self) -> Iterator[T]:
         return self.read()
@@ -192,7 +193,7 @@ def add_missing_splits(
     ranks = hold_out(np.arange(len(distinct)), distinct, missing, size=size)
     edges = [0, *(int(distinct[ranks[name][-1] + 1]) for name in missing)]
     parts = {
-        name: _part(train, keys, low=low, high=high)
+        name: replace(_part(train, keys, low=low, high=high), is_held_out=True)
         for name, low, high in zip(missing, edges[:-1], edges[1:], strict=True)
     }
     return Splits({**splits, **parts, "train": _part(train, keys, low=edges[-1], high=2**64)})

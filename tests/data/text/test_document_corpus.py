@@ -1,3 +1,4 @@
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -62,8 +63,9 @@ def test_multiple_labels_are_multi_hot(tokenizer):
 
 
 def test_label_names_are_sorted():
-    assert document_corpus.label_names([Document("", (name,), "") for name in ("10", "9", "-1", "b", "a")]) == [
-        *("-1", "9", "10", "a", "b")
+    names = ("10", "9.5", "-1", "b", "a", "①", "²")
+    assert document_corpus.label_names([Document("", (name,), "") for name in names]) == [
+        *("-1", "9.5", "10", "a", "b", "²", "①")
     ]
     with pytest.raises(
         DataError, match="every document has the label 'x'; classification needs at least two different labels"
@@ -71,6 +73,22 @@ def test_label_names_are_sorted():
         document_corpus.label_names([Document("", ("x",), "")])
     with pytest.raises(DataError, match="no document has a label"):
         document_corpus.label_names([Document("", (), "")])
+
+
+def test_labels_of_held_out_documents_are_labels_unless_they_are_in_a_file_of_their_own():
+    """A label with few documents may have all of them in a split that was cut off."""
+
+    def rows(*labels, is_held_out=False):
+        found = [Document("a", (label,), "file:7") for label in labels]
+        return Examples("file", lambda: iter(found), is_held_out=is_held_out)
+
+    cut_off = {"train": rows("a", "b"), "valid": rows("c", is_held_out=True), "test": rows("a")}
+    assert document_corpus.training_labels(cut_off) == ["a", "b", "c"]
+    (warning,) = document_corpus.missing_label_warnings(Counter({0: 1, 1: 1}), ["a", "b", "c"])
+    assert warning.startswith("no training document has the label 'c': all documents of it are held out")
+    assert document_corpus.missing_label_warnings(Counter({0: 1, 1: 1}), ["a", "b"]) == []
+    with pytest.raises(DataError, match="file:7: label 'c' is not in the training data"):
+        document_corpus.training_labels({**cut_off, "valid": rows("c")})
 
 
 def test_an_unknown_label_is_an_error_with_its_location(tokenizer):

@@ -54,6 +54,15 @@ def test_built_in_reviews_are_learned_and_attention_is_on_the_evidence():
     assert sum(value for name, value in extra.items() if name.startswith("confusion.")) == 500
 
 
+def test_rare_labels_of_an_automatic_split_do_not_stop_the_training(tmp_path):
+    rows = [*ROWS, *((f"rare{i}", f"an odd film number {i}") for i in range(40))]
+    task = classification.build(Config(path=write(tmp_path / "a.tsv", rows), min_frequency=1))
+    assert len(task.label_names) == 42
+    (warning,) = (line for line in task.data_warnings() if "held out" in line)
+    assert warning.startswith("no training document has the label 'rare")
+    assert task.evaluate(hierarchical.build(hierarchical.TINY, task.spec), "test", None)["loss"] > 0
+
+
 def test_an_empty_document_is_left_out_of_training_and_wrong_in_evaluation(tmp_path):
     path = write(tmp_path / "a.tsv", [*ROWS, ("pos", " "), ("neg", "")])
     task = classification.build(Config(path=path, tokenizer="word", min_frequency=1))

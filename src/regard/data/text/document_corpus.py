@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -29,6 +30,7 @@ from regard.data.text.tokenizer import Level, Tokenizer
 from regard.layers.document_batch import SentenceBatch
 
 CHUNK_DOCUMENTS = 2000  # documents per call of the tokenizer
+MAX_LISTED_LABELS = 5  # labels that a warning names
 POOL = 30  # batches of documents that are sorted by length together
 
 
@@ -119,13 +121,29 @@ def label_names(documents: Iterable[Document]) -> list[str]:
     return names
 
 
-def training_labels(splits: Mapping[str, Iterable[Document]]) -> list[str]:
-    """Return the labels of the training documents. A label that only other splits have is an error."""
-    names = label_names(splits["train"])
+def training_labels(splits: Mapping[str, Examples[Document]]) -> list[str]:
+    """Return the labels of the training data, with those of held-out splits that were cut off it.
+
+    A label that only another file has is an error: it is a typing mistake, or cannot be learned.
+    """
+    cut_off = [documents for documents in splits.values() if documents.is_held_out]
+    names = label_names(chain(splits["train"], *cut_off))
     for split, documents in splits.items():
-        for document in documents if split != "train" else ():
+        for document in documents if split != "train" and not documents.is_held_out else ():
             label_ids(document, names)
     return names
+
+
+def missing_label_warnings(counts: Mapping[int, int], names: Sequence[str]) -> list[str]:
+    """Return a warning about the labels that no training document has: all their documents are held out."""
+    missing = [repr(name) for index, name in enumerate(names) if not counts.get(index)]
+    if not missing:
+        return []
+    more = f" and {len(missing) - MAX_LISTED_LABELS} more" if len(missing) > MAX_LISTED_LABELS else ""
+    return [
+        f"no training document has the label {', '.join(missing[:MAX_LISTED_LABELS])}{more}: all documents of it are "
+        "held out, so it cannot be learned; give more documents of it, or name train, valid and test files"
+    ]
 
 
 def label_ids(document: Document, names: Sequence[str]) -> list[int]:
@@ -208,7 +226,7 @@ def label_counts(labels: NDArray[np.int64]) -> Counter[int]:
 
 
 def _sort_key(name: str) -> tuple[int, float, str]:
-    is_number = name.removeprefix("-").isdigit()
+    is_number = re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", name) is not None
     return (0, float(name), name) if is_number else (1, 0.0, name)
 
 

@@ -193,7 +193,9 @@ class Classification(Task):
                 f"data.max_length={self.config.max_length} tokens or data.sentences={self.config.sentences} sentences"
             )
             warnings.append(f"{train.shortened} of {total} training documents are read only up to {limits}")
-        return warnings + imbalance_warnings(document_corpus.label_counts(train.labels), self.label_names)
+        counts = document_corpus.label_counts(train.labels)
+        warnings += document_corpus.missing_label_warnings(counts, self.label_names)
+        return warnings + imbalance_warnings(counts, self.label_names)
 
     def fingerprint(self) -> dict[str, str]:
         return {name: documents.checksum() for name, documents in self.documents.items()}
