@@ -1,6 +1,7 @@
 """Tables of every kind, error messages for unreadable ones, and columns found by name, alias or index."""
 
 import gzip
+import re
 import time
 from pathlib import Path
 
@@ -267,7 +268,16 @@ def test_invalid_times(cell):
 
 def test_a_table_without_ratings_gets_the_setting_for_clicks():
     table = Table(Path("x.csv"), {"user": ["1"], "item": ["2"], "time": ["3"]})
-    with pytest.raises(
-        DataError, match=r"no column 'rating'; there is none; set data\.rating='' \(every row is a choice\)"
-    ):
+    message = r"no column 'rating'; all are in use; set data\.rating='' \(every row is a choice\), or name its column: "
+    with pytest.raises(DataError, match=message + r"data\.rating=…$"):
+        tables.rename_rating_columns(table, Columns())
+
+
+def test_all_missing_columns_are_in_one_message():
+    table = Table(Path("x.csv"), {"user": ["1"], "item": ["2"]})
+    message = (
+        "x.csv: no column 'rating'; all are in use; set data.rating='' data.time='' (every row is a choice, rows are "
+        "in order), or name them: data.rating=… data.time=…"
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         tables.rename_rating_columns(table, Columns())

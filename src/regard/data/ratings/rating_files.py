@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from regard.core.errors import DataError
 from regard.data.examples import COMPRESSED_SUFFIXES, split_of, strip_compression
-from regard.data.files.table_folders import visible_files
+from regard.data.files.table_folders import check_not_nested, visible_files
 from regard.data.ratings import tables
 from regard.data.ratings.tables import COLUMN_ROLES, Columns, Table, positional_names, rename_columns
 
@@ -130,6 +130,7 @@ def _custom_tables(folder: Path, columns: Columns) -> RatingTables:
     elif splits:
         rating_files = [split_files[split][0] for split in splits]
     else:
+        check_not_nested(folder)
         rating_files = _unnamed_ratings(folder, columns)
     read_table = partial(tables.read, names=partial(positional_names, columns))
     ratings = tuple(read_table(path) for path in rating_files)

@@ -43,7 +43,8 @@ COLUMN_ALIASES = {  # in lower case, without blanks and punctuation: user_id, us
     "time": ("time", "timestamp", "date", "datetime", "시간", "날짜", "일시"),
 }
 EMPTY_VALUES = {"rating": "''", "time": "''"}  # optional columns, as given on the command line
-OMIT_HINTS = {"rating": ", or data.rating='' (every row is a choice)", "time": ", or data.time='' (rows are in order)"}
+OMIT_MEANINGS = {"rating": "every row is a choice", "time": "rows are in order"}
+OMIT_HINTS = {name: f", or data.{name}='' ({meaning})" for name, meaning in OMIT_MEANINGS.items()}
 YEAR_FIRST = re.compile(  # 2021/5/31, 2021. 5. 31., 2021년 5월 31일, 2021-05-31 9:30
     r"(\d{4})[-/.년] ?(\d{1,2})[-/.월] ?(\d{1,2})[.일]?(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?"
 )
@@ -156,7 +157,7 @@ def positional_names(columns: Columns, path: Path, records: Sequence[Sequence[st
         return ()
     preview = ", ".join(repr(cell[:30]) for cell in first[:6])
     has_numbers = any(parse_number(cell) is not None for cell in first)
-    if any(map(str.isdigit, columns.requested.values())):
+    if any(map(str.isdecimal, columns.requested.values())):
         if not has_numbers and is_likely_header(first, records[1:]):
             raise DataError(
                 f"{path}: is its first line, {preview}, a header? If it is: data.header=true; if it is a rating: "
@@ -194,7 +195,7 @@ def rename_rating_columns(table: Table, columns: Columns) -> Table:
 
 def rename_id_column(table: Table, role: str, id_column: str) -> Table:
     """Rename the id column of a table of users or items to its name in the ratings."""
-    expected = role if id_column.isdigit() else id_column  # an index refers to the ratings
+    expected = role if id_column.isdecimal() else id_column  # an index refers to the ratings
     name = _find_by_name(list(table.columns), role, expected, "id")
     if name is None:
         hint = did_you_mean(expected, table.columns)
@@ -334,7 +335,7 @@ def _with_decimal_points(column: list[str]) -> list[str]:
     if not any(map(DECIMAL_COMMA.fullmatch, column)):
         return column
     converted = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in column]
-    is_numeric = all(cell.replace(".", "", 1).lstrip("-").isdigit() or not cell for cell in converted)
+    is_numeric = all(cell.replace(".", "", 1).lstrip("-").isdecimal() or not cell for cell in converted)
     return converted if is_numeric else column
 
 
@@ -358,7 +359,7 @@ def _cell_text(cell: Any) -> str:
 
 def _find_by_name(names: Sequence[str], role: str, requested: str, *aliases: str) -> str | None:
     """Return the column of the requested name; if that is the default name, the common aliases count too."""
-    if requested.isdigit():
+    if requested.isdecimal():
         return None
     if requested in names:
         return requested
@@ -369,7 +370,7 @@ def _find_by_name(names: Sequence[str], role: str, requested: str, *aliases: str
 
 
 def _find_by_index(table: Table, role: str, requested: str) -> str | None:
-    if not requested.isdigit():
+    if not requested.isdecimal():
         return None
     names = list(table.columns)
     if not 1 <= int(requested) <= len(names):
@@ -380,13 +381,17 @@ def _find_by_index(table: Table, role: str, requested: str) -> str | None:
 def _missing_column_hint(table: Table, matches: Mapping[str, str | None], role: str, requested: str) -> str:
     """Return the remedy for a missing column: the settings that name the most likely of the unused columns."""
     unused = {name: cells[:SNIFF_RECORDS] for name, cells in table.columns.items() if name not in matches.values()}
-    hint = did_you_mean(requested, unused).replace("known:", "columns not used yet:")
+    hint = did_you_mean(requested, unused).replace("known:", "columns not used yet:") if unused else "all are in use"
     prefix = f"{hint} Set" if hint.endswith("?") else f"{hint}; set"
     if any(matches.values()):
-        suggestion = _suggest_settings(unused, [name for name, match in matches.items() if match is None])
-        if role in OMIT_HINTS and suggestion.endswith("''"):
-            return f"{hint}; set {OMIT_HINTS[role].removeprefix(', or ')}, or name the column: data.{role}=…"
-        return f"{prefix} {suggestion}{OMIT_HINTS.get(role, '')}"
+        missing = [name for name, match in matches.items() if match is None]
+        suggestion = _suggest_settings(unused, missing)
+        omitted = [name for name in missing if f"data.{name}={EMPTY_VALUES.get(name)}" in suggestion.split()]
+        if role not in omitted:
+            return f"{prefix} {suggestion}{OMIT_HINTS.get(role, '')}"
+        meaning = ", ".join(OMIT_MEANINGS[name] for name in omitted)
+        columns = " ".join(f"data.{name}=…" for name in omitted)
+        return f"{prefix} {suggestion} ({meaning}), or name {'its column' if len(omitted) == 1 else 'them'}: {columns}"
     by_index = {str(index): cells for index, cells in enumerate(unused.values(), start=1)}
     return (
         f"{prefix} {_suggest_settings(unused, list(matches))}; or if its first line is not a header: "
