@@ -2,7 +2,7 @@ import unicodedata
 
 import pytest
 
-from regard.core.errors import ConfigError
+from regard.core.errors import DataError
 from regard.data.checks import documents
 from regard.data.text.document_files import Layout
 
@@ -71,7 +71,9 @@ def test_columns_are_guessed(tmp_path):
     write(tmp_path / "bare.tsv", rows[1:], header=rows[0])
     assert documents.guess_layout(tmp_path / "bare.tsv") == Layout("2", "4")
     write(tmp_path / "one.tsv", ["a", "b"], header="x")
-    with pytest.raises(ConfigError, match=r"one\.tsv: one column; documents need a label and a text"):
+    with pytest.raises(
+        DataError, match=r"one\.tsv: one column; separate the columns by tabs, commas, semicolons or \|$"
+    ):
         documents.guess_layout(tmp_path / "one.tsv")
     write(tmp_path / "a.jsonl", [], header="{}")
     assert documents.guess_layout(tmp_path / "a.jsonl") == Layout()
@@ -96,3 +98,14 @@ def test_too_few_documents_to_split(tmp_path):
     (tmp_path / "x.tsv").rename(tmp_path / "test.tsv")
     (finding,) = documents.check(tmp_path)
     assert finding.text == "there is no training split; the data has test"
+
+
+def test_tags_of_words_are_no_labels_of_documents(tmp_path):
+    rows = [f"{tag}\t{word}{i}" for i in range(4) for word, tag in (("Tom", "B-PER"), ("Smith", "I-PER"), ("is", "O"))]
+    write(tmp_path / "train.tsv", rows)
+    assert any(
+        "the labels are tags of words; for tagging, write" in line
+        for line in format_findings(documents.check(tmp_path))
+    )
+    write(tmp_path / "train.tsv", good(4))
+    assert not any("tags of words" in line for line in format_findings(documents.check(tmp_path)))

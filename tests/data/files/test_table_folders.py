@@ -3,6 +3,7 @@
 import pytest
 
 from regard.core.errors import DataError
+from regard.data.checks import pairs as check_pairs
 from regard.data.files import table_folders
 from regard.data.text import document_files, pair_files, tagged_files
 from regard.data.text.document_files import Layout
@@ -74,3 +75,27 @@ def test_files_named_after_splits(tmp_path):
         "README.md": None,
         "train.backup.json": None,
     }
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
+def test_a_column_of_splits_is_reported_as_not_read(tmp_path, name):
+    path = tmp_path / name
+    if name == "x.csv":
+        write_csv(path, ("en", "ko", "Split"), [(*pair, "test") for pair in PAIRS])
+    else:
+        path.write_text("".join('{"en": "a", "ko": "b", "Split": "test"}\n' for _ in PAIRS), encoding="utf-8")
+    suffix = path.suffix
+    remark = (
+        f"{path}: not read: its column 'Split'; a part is held out by chance instead; to use it, write a file for each "
+        f"split (train{suffix}, valid{suffix}, test{suffix})"
+    )
+    assert pair_files.read(path, DEFAULT_LANGUAGES)["train"].remarks == (remark,)
+    assert document_files.read(path, Layout("ko", "en"))["train"].remarks == (remark,)
+    (finding,) = (finding for finding in check_pairs.check(path) if finding.kind == "unread")
+    assert finding.text.startswith("not read: its column 'Split'")
+
+
+def test_a_table_without_such_a_column_has_no_remark(tmp_path):
+    write_csv(tmp_path / "x.csv", ("en", "ko"), PAIRS)
+    assert table_folders.split_column_remarks(tmp_path / "x.csv") == ()
+    assert table_folders.split_column_remarks(tmp_path / "missing.csv") == ()

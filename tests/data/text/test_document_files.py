@@ -128,6 +128,18 @@ def test_an_archive_by_class_with_a_fixed_fold(tmp_path):
             r"a\.csv: 2 columns are named 'text'; rename all but one, or delete them$",
         ),
         ("a.xml", "x", r"a\.xml: unknown file type; expected \.tsv, \.csv, \.xlsx or \.jsonl"),
+        (
+            "a.json",
+            "[]",
+            r"a\.json: a JSON file; write one object per line \(\.jsonl\), for a list: jq -c '\.\[\]' .*\.json > .*l$",
+        ),
+        (
+            "a.csv",
+            "My reviews\n\ntext,label\na,x\n",
+            r"a\.csv: its first line is 'My reviews', and record 2 is the first with several cells; delete the lines "
+            "above the column names$",
+        ),
+        ("a.csv", "text label\na x\n", r"a\.csv: one column; separate the columns by tabs, commas, semicolons or \|$"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, name, text, message):

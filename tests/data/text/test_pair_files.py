@@ -190,6 +190,11 @@ def test_an_unknown_file_type_is_an_error(tmp_path):
         pair_files.read(path, EN_DE)
 
 
+def test_a_bar_separates_columns(tmp_path):
+    path = write_lines(tmp_path / "x.csv", ["en|de", "one, or two|eins, zwei"])
+    assert list(pair_files.read(path, EN_DE)["train"]) == [("one, or two", "eins, zwei")]
+
+
 @pytest.mark.parametrize(
     ("name", "languages", "rows"),
     [

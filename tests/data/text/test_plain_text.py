@@ -116,7 +116,7 @@ def test_unreadable_sources_are_an_error(tmp_path):
         ("nowhere", "nowhere: no such file or folder"),
         ("x.tsv", "x.tsv: which column is the text"),
         ("x.tsv#c", "x.tsv: no column 'c'; known: a, b, or give its number"),
-        ("x.tsv#2", "x.tsv:2: 1 columns, but column 2 is required"),
+        ("x.tsv#2", "x.tsv:2: 1 column, but column 2 is required"),
         ("x.jsonl", r"x.jsonl:1: has no text 'text'; add the right key after a #"),
         ("y.jsonl", "y.jsonl:1: not JSON"),
         ("x.txt", r"x.txt: not UTF-8 \(byte 0xe9 in line 1\), and the encoding cannot be detected; convert it"),

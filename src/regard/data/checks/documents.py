@@ -15,7 +15,7 @@ from regard.data import examples
 from regard.data.checks.findings import DistinctTexts, Finding, unread_remarks
 from regard.data.examples import Examples
 from regard.data.files import archives, tables
-from regard.data.text import document_files
+from regard.data.text import document_files, tag_schemes
 from regard.data.text.document_files import Document, Layout
 
 MIN_LABEL_SIMILARITY = 0.8  # minimum similarity of two labels for one to be a typing mistake
@@ -53,6 +53,7 @@ def check(path: Path, layout: Layout | None = None) -> list[Finding]:
             for label in document.labels:
                 first[split].setdefault(label, document.origin)
         findings += _typos(counts[split], first[split])
+        findings += _tags(counts[split], splits[split].where)
         findings += _balance(counts[split], splits[split].where)
     if all(finding.level == "warning" for finding in findings):
         findings += distinct_texts.findings(path)
@@ -102,8 +103,8 @@ def guess_layout(path: Path) -> Layout:
         has_header = tables.is_likely_header(records[0], records[1:])
         columns = document_files.guess_columns(records[1:] if has_header else records)
     if columns is None:
-        raise ConfigError(f"{path}: one column; documents need a label and a text, separated by tabs or commas")
-    if has_header and not any(records[0][index].strip().isdigit() for index in columns):
+        raise DataError(f"{path}: no record has as many cells as its first line; correct the first line")
+    if has_header and not any(records[0][index].strip().isdecimal() for index in columns):
         return Layout(records[0][columns[0]].strip(), records[0][columns[1]].strip())
     return Layout(str(columns[0] + 1), str(columns[1] + 1))
 
@@ -120,7 +121,7 @@ def _readable(split: Examples[Document], findings: list[Finding]) -> Iterator[Do
 def _file_and_line(location: str) -> tuple[Path, int]:
     """`file:line` -> file and line; line 0 if there is none."""
     file, _, line = location.rpartition(":")
-    return (Path(file), int(line)) if file and line.isdigit() else (Path(location), 0)
+    return (Path(file), int(line)) if file and line.isdecimal() else (Path(location), 0)
 
 
 def _text_findings(document: Document) -> Iterator[Finding]:
@@ -154,6 +155,17 @@ def _typos(counts: Counter[str], first: dict[str, str]) -> Iterator[Finding]:
         if similar is not None:
             text = f"label {label!r} ({count} times); did you mean {similar!r} ({counts[similar]} times)?"
             yield Finding("warning", "label", *_file_and_line(first[label]), text)
+
+
+def _tags(counts: Counter[str], where: str) -> Iterator[Finding]:
+    """Report labels that are tags of words (O, B-PER, I-PER): such a table is read for tagging in another form."""
+    if not any(label.startswith(("B-", "B_")) for label in counts) or tag_schemes.OUTSIDE not in counts:
+        return
+    text = (
+        "the labels are tags of words; for tagging, write a word, a tab and its tag in each line, with a blank line "
+        "after each sentence, into a .conll file"
+    )
+    yield Finding("warning", "label", Path(where), 0, text)
 
 
 def similar_label(name: str, labels: Iterable[str]) -> str | None:

@@ -153,7 +153,7 @@ def _receive(url: str, part: Path, max_bytes: int) -> None:
         resumed = response.status == 206
         num_done = num_done if resumed else 0
         length = response.headers.get("Content-Length") or ""
-        total = num_done + int(length) if length.isascii() and length.isdigit() else None  # else it is ignored
+        total = num_done + int(length) if length.isascii() and length.isdecimal() else None  # else it is ignored
         with part.open("ab" if resumed else "wb") as file:
             for block in _blocks(response, part.name.removesuffix(".part"), done=num_done, total=total):
                 file.write(block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from regard.data.examples import split_of, strip_compression
 from regard.data.files import tables
 
 TAGGED_SUFFIXES = (".conll", ".iob", ".bio", ".ner")
+SPLIT_COLUMNS = ("split", "subset", "fold")  # names of a column with the split of each record
 MAX_LISTED = 4  # files that a message names
 
 
@@ -36,6 +38,18 @@ def join_tables(folder: Path, files: Sequence[Path]) -> SplitFiles:
 def visible_files(folder: Path) -> list[Path]:
     """Return the files of a folder in order, without hidden files and the lock files of Excel."""
     return sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith((".", "~$")))
+
+
+def check_not_nested(folder: Path) -> None:
+    """Raise a DataError for a folder without files whose tables are in its subfolders."""
+    if visible_files(folder):
+        return
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
+    nested = next((file for file in files if is_table(file) or file.suffix in TAGGED_SUFFIXES), None)
+    if nested is not None:
+        raise DataError(
+            f"{folder}: has no files, and subfolders are not searched; give the path of {nested.parent} or {nested}"
+        )
 
 
 def is_table(file: Path) -> bool:
@@ -70,6 +84,19 @@ def file_split(file: Path) -> str | None:
     """train.tsv.gz, ner.dev -> the split in the name of a file, or None."""
     name = strip_compression(file)
     return split_of(name.stem if name.suffix in (*tables.SUFFIXES, *TAGGED_SUFFIXES) else name.name)
+
+
+def split_column_remarks(file: Path) -> tuple[str, ...]:
+    """Return a remark on a table whose records name their splits: only files named after splits are splits."""
+    column = None
+    with suppress(DataError):  # the reader reports the error
+        names, is_header = tables.first_names(file) if is_table(file) else ([], False)
+        column = next((name for name in names if is_header and name.casefold() in SPLIT_COLUMNS), None)
+    if column is None:
+        return ()
+    name = f"train{file.suffix}, valid{file.suffix}, test{file.suffix}"
+    remedy = f"a part is held out by chance instead; to use it, write a file for each split ({name})"
+    return (f"{file}: not read: its column {column!r}; {remedy}",)
 
 
 def _joined_remark(folder: Path, files: Sequence[Path]) -> tuple[str, ...]:

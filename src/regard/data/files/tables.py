@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from regard.core.errors import DataError
@@ -18,7 +19,7 @@ from regard.data.files.text_files import detect_format, read_lines
 from regard.data.text.languages import script_of
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", spreadsheets.SUFFIX)
-DELIMITERS = ",\t;"  # of CSV: Excel uses a semicolon in locales with a decimal comma
+DELIMITERS = ",\t;|"  # of CSV: Excel uses a semicolon in locales with a decimal comma
 QUOTED_CHARACTERS = {"pandas": '"\t\n\r', "excel": '",\t\n\r', "all": ""}  # writer -> what it quotes; "": every cell
 MAX_CELL_CHARS = 2**20  # a longer cell has an unclosed quotation mark
 COMMON_COLUMN_NAMES = frozenset(  # common column names that are not sentences
@@ -72,6 +73,28 @@ def check_unique(top: Sequence[str], indices: Iterable[int], path: Path) -> None
 def is_spreadsheet(path: Path) -> bool:
     """Return True if a file is an Excel workbook by its name."""
     return path.suffix.lower() == spreadsheets.SUFFIX
+
+
+def unknown_type_error(path: Path) -> DataError:
+    """Return the error for a file that is no table by its name; a JSON file can be converted."""
+    if strip_compression(path).suffix == ".json":
+        command = f"jq -c '.[]' {quote(str(path))} > {quote(str(path.with_suffix('.jsonl')))}"
+        return DataError(f"{path}: a JSON file; write one object per line (.jsonl), for a list: {command}")
+    return DataError(f"{path}: unknown file type; expected .tsv, .csv, .xlsx or .jsonl (also .gz, .xz), or a folder")
+
+
+def one_column_error(path: Path, records: Sequence[Sequence[str]]) -> DataError | None:
+    """Return the error for a table whose first record has one cell: a title above the header, or another separator."""
+    if not records or len(records[0]) > 1:
+        return None
+    start = next((index for index, record in enumerate(records, start=1) if len(record) > 1), None)
+    if start is not None:
+        title = records[0][0].strip()[:MAX_NAME_CHARS]
+        return DataError(
+            f"{path}: its first line is {title!r}, and record {start} is the first with several cells; delete the "
+            "lines above the column names"
+        )
+    return DataError(f"{path}: one column; separate the columns by tabs, commas, semicolons or |")
 
 
 def is_quoted(path: Path) -> bool:
@@ -206,8 +229,8 @@ def _differs(name: str, column: Sequence[str]) -> bool:
     filled = [cell for cell in column if cell]
     if len(filled) < 2:
         return False
-    if all(cell.replace(".", "", 1).isdigit() for cell in filled):
-        return not name.replace(".", "", 1).isdigit()
+    if all(cell.replace(".", "", 1).isdecimal() for cell in filled):
+        return not name.replace(".", "", 1).isdecimal()
     scripts = Counter(script_of(cell) for cell in filled)
     script, count = scripts.most_common(1)[0]
     name_script = script_of(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,11 +50,11 @@ class Layout:
     def __post_init__(self) -> None:
         for name in ("label", "text"):
             column = getattr(self, name)
-            if column.isdigit() and int(column) < 1:
+            if column.isdecimal() and int(column) < 1:
                 raise ConfigError(f"{name}={column!r}: columns are counted from 1")
         if self.label == self.text:
             raise ConfigError(f"label and text are both column {self.label!r}; name two columns")
-        if self.header is False and not (self.label.isdigit() and self.text.isdigit()):
+        if self.header is False and not (self.label.isdecimal() and self.text.isdecimal()):
             raise ConfigError("header=false: columns must be given by number, for example label='1' text='2'")
 
     def parse_labels(self, cell: str, location: str) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Layout:
         if self.separator:
             return tuple(name for name in (part.strip() for part in cell.split(self.separator)) if name)
         if not cell.strip():
-            raise DataError(f"{location}: there is no label in column {self.label!r}")
+            raise DataError(f"{location}: there is no label in column {self.label!r}; add it, or remove the document")
         return (cell.strip(),)
 
 
@@ -71,7 +71,8 @@ def read(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
     if archives.is_archive(path):
         return _by_class(path, layout)
     if path.is_file():
-        return {"train": read_table(path, layout)}
+        documents = read_table(path, layout)
+        return {"train": replace(documents, remarks=table_folders.split_column_remarks(path))}
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder")
     files, remarks = document_tables(path)
@@ -99,7 +100,7 @@ def read_table(path: Path, layout: Layout) -> Examples[Document]:
     if suffix == ".jsonl":
         return examples.from_files(f"{path}", lambda: _records(path, layout), path, key=str(layout))
     if suffix not in (".tsv", ".csv", ".txt", spreadsheets.SUFFIX):
-        raise DataError(f"{path}: unknown file type; expected .tsv, .csv, .xlsx or .jsonl (also .gz, .xz), or a folder")
+        raise tables.unknown_type_error(path)
     return examples.from_files(f"{path}", lambda: _from_cells(path, layout), path, key=str(layout))
 
 
@@ -107,7 +108,9 @@ def find_columns(
     top: Sequence[str], records: Sequence[Sequence[str]], layout: Layout, path: Path
 ) -> tuple[int, int, bool]:
     """First and further records of a table -> the columns of label and text, and True if the first is a header."""
-    if layout.label.isdigit() and layout.text.isdigit():
+    if error := tables.one_column_error(path, [top, *records]):
+        raise error
+    if layout.label.isdecimal() and layout.text.isdecimal():
         if layout.header is None and tables.is_likely_header(top, records):
             first_line = ", ".join(repr(cell[:40]) for cell in top[:6])
             raise DataError(
@@ -117,14 +120,14 @@ def find_columns(
         return int(layout.label) - 1, int(layout.text) - 1, bool(layout.header)
     label, text = (_column(name, top, records, path) for name in (layout.label, layout.text))
     tables.check_unique(
-        top, [i for i, name in ((label, layout.label), (text, layout.text)) if not name.isdigit()], path
+        top, [i for i, name in ((label, layout.label), (text, layout.text)) if not name.isdecimal()], path
     )
     return label, text, True if layout.header is None else layout.header
 
 
 def _column(name: str, top: Sequence[str], records: Sequence[Sequence[str]], path: Path) -> int:
     """Return the index of a column by name or number; `label` and `text` also match other common names."""
-    if name.isdigit():
+    if name.isdecimal():
         return int(name) - 1
     plain = [cell.strip().casefold() for cell in top]
     for alias in (name.strip().casefold(), *COLUMN_ALIASES.get(name, ())):
@@ -197,6 +200,8 @@ def _by_class(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
     """Folder by class, or archive of one -> documents by split."""
     names = [tuple(name.split("/")) for name in archives.list_text_files(path)]
     if not names:
+        if path.is_dir():
+            table_folders.check_not_nested(path)
         raise DataError(f"{path}: no table (.tsv, .csv, .jsonl) and no text files in folders named after their class")
     top_level = next((parts for parts in names if len(parts) < 2), None)
     if top_level is not None:

@@ -162,7 +162,9 @@ def _text_keys(record: Mapping[str, object], languages: Languages) -> tuple[str,
 
 def find_columns(top: Sequence[str], records: Sequence[Sequence[str]], languages: Languages, path: Path) -> PairColumns:
     """First record and further records of a table -> its columns, or an error that names the settings to choose."""
-    if languages.source.isdigit() and languages.target.isdigit():
+    if error := tables.one_column_error(path, [top, *records]):
+        raise error
+    if languages.source.isdecimal() and languages.target.isdecimal():
         source, target = (int(code) - 1 for code in languages[:2])
         header = languages.header if languages.header is not None else _names_languages(top)
         if header is None and is_likely_header(top, records):
@@ -251,7 +253,7 @@ def _read_file(path: Path, languages: Languages) -> Pairs:
             f"{path}: its language, {code}, is neither data.source={languages.source} nor data.target="
             f"{languages.target}; name the languages of both files: data.source={code} data.target=…"
         )
-    raise DataError(f"{path}: unknown file type; expected .tsv, .csv, .xlsx or .jsonl (also .gz, .xz), or a folder")
+    raise tables.unknown_type_error(path)
 
 
 def _single_line(cell: str) -> str:
@@ -280,7 +282,7 @@ def _names_languages(top: Sequence[str]) -> bool | None:
 
 
 def _column(code: str, names: tuple[str, ...], path: Path) -> int:
-    if code.isdigit() and int(code) >= 1:
+    if code.isdecimal() and int(code) >= 1:
         return int(code) - 1
     if code in names:
         return names.index(code)

@@ -42,15 +42,17 @@ class PairGroups(NamedTuple):
 def find_groups(path: Path, codes: Codes) -> PairGroups:
     """File, stem of two files, or folder -> the files that are read together."""
     if path.is_file():
-        return PairGroups([Group("train", aligned_files(path, codes) or (path,))])
+        files = aligned_files(path, codes) or (path,)
+        remarks = table_folders.split_column_remarks(path)
+        return PairGroups([Group("train", files)], remarks)
     if not path.is_dir():
         sides = tuple(_existing(path.with_name(f"{path.name}.{code}")) for code in codes)
         if all(side.exists() for side in sides):
             return PairGroups([Group("train", sides)])
         raise DataError(f"{path}: no such file or folder")
-    files, remarks = table_folders.tables_by_split(path)
-    if files:
-        return _single_split_is_train(PairGroups([Group(s, (file,)) for s in files for file in files[s]], remarks))
+    tables, remarks = table_folders.tables_by_split(path)
+    if tables:
+        return _single_split_is_train(PairGroups([Group(s, (file,)) for s in tables for file in tables[s]], remarks))
     return _single_split_is_train(_aligned_in(path, codes))
 
 
@@ -111,6 +113,7 @@ def _aligned_in(folder: Path, codes: Codes) -> PairGroups:
         groups = _text_groups(folder, codes)
         if groups:
             return PairGroups(groups)
+    table_folders.check_not_nested(folder)
     for code, side in zip(codes, sides, strict=True):
         if not side:
             present = {Path(name).suffix.removeprefix(".") for name in files} - {"", "md", "txt", "json"}

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.errors import ConfigError, DataError, did_you_mean, pluralize
 from regard.data.examples import (
     COMPRESSED_SUFFIXES,
     COMPRESSION_RATIO,
@@ -161,7 +161,7 @@ def _records(path: Path, column: str) -> Iterator[str]:
 
 def _cells(path: Path, column: str) -> Iterator[str]:
     """Yield the text column of a table, by its name in the first line or by its number; <br /> becomes a newline."""
-    index = int(column) - 1 if column.isdigit() and int(column) else None
+    index = int(column) - 1 if column.isdecimal() and int(column) else None
     for line, cells in tables.read_records(path):
         if index is None:
             if column not in cells:
@@ -170,7 +170,7 @@ def _cells(path: Path, column: str) -> Iterator[str]:
         elif index < len(cells):
             yield cells[index].replace("<br />", "\n").rstrip("\n")
         else:
-            raise DataError(f"{path}:{line}: {len(cells)} columns, but column {index + 1} is required")
+            raise DataError(f"{path}:{line}: {pluralize(len(cells), 'column')}, but column {index + 1} is required")
 
 
 def has_pos_tags(text: str) -> bool:

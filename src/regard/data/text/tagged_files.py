@@ -61,6 +61,7 @@ def read(path: Path, *, file_format: Format = "auto", scheme: Scheme | None = No
         raise DataError(f"{path}: no such file or folder")
     files, remarks = split_files(path)
     if not files:
+        table_folders.check_not_nested(path)
         names = ", ".join(sorted(file.name for file in path.iterdir())[:5])
         raise DataError(f"{path}: no file named train, valid or test; it has {names or 'nothing'}")
     return {
