@@ -85,7 +85,7 @@ def judge(kind: str, response: bytes) -> tuple[str, str]:
     head, _, body = response.partition(b"\r\n\r\n")
     if not response:
         return (REFUSED, "") if kind == "bytes" else (BROKEN, "no answer")
-    status = int(head[9:12]) if head[:7] == b"HTTP/1." and head[9:12].isdigit() else 0
+    status = int(head[9:12]) if head[:7] == b"HTTP/1." and head[9:12].isdecimal() else 0
     text = body.decode("utf-8", "replace")
     if "Traceback" in text or "/regard-" in text:
         return BROKEN, f"{status}: shows its inside: {text[:300]}"

@@ -94,6 +94,16 @@ def asserts(tree: ast.AST, code: str) -> Iterator[str]:
             yield f"{node.lineno}: {ast.unparse(node)}"
 
 
+def digits_that_are_no_numbers(tree: ast.AST, code: str) -> Iterator[str]:
+    """Yield tests by `isdigit`, which is true for ² and ①, where int raises a ValueError; `isdecimal` is not."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "isdigit":
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+RULES = (wide_constructors, direct_forward, pickling, asserts, digits_that_are_no_numbers)
+
+
 def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -114,7 +124,7 @@ def test_functions_fit_a_screen():
     assert offenders(long_functions, FILES) == []
 
 
-@pytest.mark.parametrize("rule", [wide_constructors, direct_forward, pickling, asserts], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_source_follows_the_rule(rule):
     assert offenders(rule, SOURCES) == []
 
@@ -143,6 +153,7 @@ def test_no_file_is_called_utils():
         (pickling, "torch.load(path, weights_only=True)"),
         (pickling, "np.load(path, allow_pickle=True)"),
         (asserts, "assert dim > 0, 'dim must be positive'"),
+        (digits_that_are_no_numbers, "index = int(name) if name.isdigit() else None"),
     ],
 )
 def test_a_violation_is_reported(rule, code):
@@ -158,6 +169,7 @@ def test_a_violation_is_reported(rule, code):
         (direct_forward, "super().forward(x)\nself.layer(x)"),
         (pickling, "np.load(path, allow_pickle=False)\nmodel.eval()"),
         (asserts, "assert window is not None\nassert isinstance(layer, Heads)"),
+        (digits_that_are_no_numbers, "index = int(name) if name.isdecimal() else None"),
     ],
 )
 def test_correct_code_is_not_reported(rule, code):

@@ -94,5 +94,5 @@ def quote_setting(setting: str) -> str:
 
 
 def pluralize(count: int, noun: str) -> str:
-    """Return the count with its noun: '1 error', '1,200 errors'."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    """Return the count with its noun: '1 error', '1,200 errors', '2 classes'."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")

@@ -100,7 +100,9 @@ def test_a_model_without_patches_has_no_rollout(prepared):
 def test_images_without_classes_are_refused(tmp_path):
     for level in range(30):
         Image.fromarray(np.full((4, 4), level, np.uint8)).save(tmp_path / f"{level}.png")
-    with pytest.raises(DataError, match=r"^the images have 0 classes; put the images of each class into a folder$"):
+    with pytest.raises(
+        DataError, match=r"^the images have 0 classes, and two are needed; put the images of each class into a folder$"
+    ):
         image_classification.build(Config(path=tmp_path))
 
 

@@ -155,7 +155,7 @@ def draw_map(trained: Run, raw_input: str, console: Console) -> None:
 def merge_times(labels: Sequence[str], weights: NDArray[Any]) -> tuple[Sequence[str], NDArray[Any]]:
     """Keys at points of time and weights (t s) -> at most MAX_TIMES keys, each with the sum of adjacent weights."""
     count = -(-len(labels) // MAX_TIMES)
-    if count < 2 or not all(label.replace(".", "", 1).isdigit() for label in labels):
+    if count < 2 or not all(label.replace(".", "", 1).isdecimal() for label in labels):
         return labels, weights
     import numpy as np
 

@@ -129,7 +129,7 @@ def _with_header(file: Path, record: Record, columns: Columns, file_split: str |
 
 def _without_header(cells: Sequence[str], file_split: str | None) -> Caption:
     """Parse the image, an optional index, and the caption."""
-    words = cells[2:] if len(cells) > 2 and cells[1].strip().isdigit() else cells[1:]
+    words = cells[2:] if len(cells) > 2 and cells[1].strip().isdecimal() else cells[1:]
     return Caption(_image_name(cells[0]), _join(words), file_split)
 
 

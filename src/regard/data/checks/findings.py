@@ -77,5 +77,5 @@ def read_error_finding(error: DataError, file: Path) -> Finding:
     text = str(error).removeprefix(f"{file}:")
     line, _, rest = text.partition(": ")
     return Finding(
-        "error", "unreadable", file, int(line) if line.isdigit() else 0, rest if line.isdigit() else text.strip()
+        "error", "unreadable", file, int(line) if line.isdecimal() else 0, rest if line.isdecimal() else text.strip()
     )

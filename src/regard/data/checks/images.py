@@ -82,7 +82,8 @@ def examine(path: Path) -> CheckedImages:
 def describe(checked: CheckedImages) -> list[str]:
     """Return lines with the number of images, their classes, and the first image."""
     labels = Counter(item.entry.label for item in checked.images if item.entry.label is not None)
-    classes = f", {len(labels)} classes: {', '.join(sorted(labels)[:MAX_LISTED_CLASSES])}" if labels else ", no classes"
+    names = ", ".join(sorted(labels)[:MAX_LISTED_CLASSES])
+    classes = f", {pluralize(len(labels), 'class')}: {names}" if labels else ", no classes"
     more = ", …" if len(labels) > MAX_LISTED_CLASSES else ""
     lines = [f"{pluralize(len(checked.images), 'image')}{classes}{more}"]
     if checked.table is not None:

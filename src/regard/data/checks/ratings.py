@@ -56,7 +56,7 @@ def _read(path: Path, options: Mapping[str, Any]) -> RatingsCollection:
 def _read_error_finding(error: DataError, path: Path) -> Finding:
     """Convert an error to a finding in the file and line that it names."""
     name, _, rest = str(error).partition(": ")
-    file = Path(name.rpartition(":")[0] if name.rpartition(":")[2].isdigit() else name)
+    file = Path(name.rpartition(":")[0] if name.rpartition(":")[2].isdecimal() else name)
     return read_error_finding(error, file if rest and file.exists() else path)
 
 

@@ -104,4 +104,4 @@ def _show_progress(records: Iterable[Record]) -> Iterator[Record]:
 
 def _natural_key(name: str) -> list[tuple[int, str]]:
     """Sort key that orders s2 before s10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -91,8 +91,9 @@ class Splitter:
             return True
         word = re.split(rf"[\s{OPENING}]", before)[-1]
         is_initial = len(word) == 1 and word.isupper()
-        is_list_number = before.strip().isdigit()
-        is_abbreviation = word.lower() in self.abbreviations or (word.lower() in BEFORE_NUMBERS and following.isdigit())
+        is_list_number = before.strip().isdecimal()
+        is_before_number = word.lower() in BEFORE_NUMBERS and following.isdecimal()
+        is_abbreviation = word.lower() in self.abbreviations or is_before_number
         return bool(before.strip()) and not (is_initial or is_list_number or is_abbreviation)
 
     @cached_property

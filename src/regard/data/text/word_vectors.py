@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -143,7 +144,7 @@ class _Concatenated(io.RawIOBase):
 def _header(line: bytes) -> tuple[int, int] | None:
     """Return count and width, or None if the first line is a vector."""
     parts = line.split()
-    if len(parts) != 2 or not all(part.isdigit() for part in parts):
+    if len(parts) != 2 or not all(re.fullmatch(rb"[0-9]+", part) for part in parts):
         return None
     return int(parts[0]), int(parts[1])
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.core.config import check_fields
 from regard.core.data_specs import DetectionSpec
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, pluralize
 from regard.core.example_statistics import record_statistics
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
@@ -125,7 +125,7 @@ class Detection(Task):
     def data_summary(self) -> list[str]:
         splits = self.collection.splits
         names = [self.classes[label] for label in splits["train"].labels[0]]
-        details = f"{len(self.classes)} classes", f"at most {self.spec.max_objects} objects in an image"
+        details = pluralize(len(self.classes), "class"), f"at most {self.spec.max_objects} objects in an image"
         return image_inputs.summarize_images(splits, self.shape, *details, ", ".join(names) or "without objects")
 
     def fingerprint(self) -> dict[str, str]:

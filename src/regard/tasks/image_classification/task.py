@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.core.config import check_fields
 from regard.core.data_specs import ImageClassificationSpec
-from regard.core.errors import DataError
+from regard.core.errors import DataError, pluralize
 from regard.core.example_statistics import record_mean
 from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Inspectable
@@ -94,7 +94,8 @@ class ImageClassification(Task):
     ) -> None:
         if len(data_info.classes) < 2:
             raise DataError(
-                f"the images have {len(data_info.classes)} classes; put the images of each class into a folder"
+                f"the images have {pluralize(len(data_info.classes), 'class')}, and two are needed; put the images of "
+                "each class into a folder"
             )
         self.config, self.data_info, self.shape, self.classes = config, data_info, data_info.shape, data_info.classes
         self._load_collection, self._folder = load_collection, folder
