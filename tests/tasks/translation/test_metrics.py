@@ -77,6 +77,12 @@ def test_a_file_of_translations_is_scored(tmp_path):
         metrics.score_file(path, [("x", "y")] * 3, tokenize="13a")
 
 
+def test_lines_of_pairs_with_an_empty_side_are_not_scored(tmp_path):
+    (tmp_path / "x.txt").write_text("the cat sat on the mat\nnoise\nnoise\n", encoding="utf-8")
+    pairs = [("x", "the cat sat on the mat"), ("", "another text"), ("x", " ")]
+    assert metrics.score_file(tmp_path / "x.txt", pairs, tokenize="13a")["bleu"] == pytest.approx(100)
+
+
 @pytest.fixture(scope="module")
 def task():
     return translation.build(translation.Config(pairs=200, tokenizer="word"))

@@ -21,6 +21,7 @@ from regard.core.state_tree import map_tensors
 from regard.data import batching
 from regard.data.files.text_files import read_lines
 from regard.data.text.alignment import Links, align_words, error_rate, word_indices
+from regard.data.text.pair_corpus import has_both_sides
 from regard.data.text.pair_files import Pair
 from regard.data.text.tokenizer import TokenizerPair
 
@@ -85,11 +86,15 @@ def record_corpus_metric(name: str, metric: Any, hypotheses: Sequence[str], refe
 
 
 def score_file(path: Path, pairs: Sequence[tuple[str, str]], *, tokenize: str) -> dict[str, float]:
-    """Score a file of translations from another system, one per line, against the targets of the pairs."""
-    hypotheses = list(read_lines(path))
-    if len(hypotheses) != len(pairs):
-        raise DataError(f"{path}: {len(hypotheses)} lines for {len(pairs)} texts; give one translation per line")
-    return compute_metrics(hypotheses, [target for _, target in pairs], tokenize=tokenize)
+    """Score a file of translations from another system, one per line, against the targets of the pairs.
+
+    Pairs with an empty side are not scored, as in the evaluation of a model.
+    """
+    lines = list(read_lines(path))
+    if len(lines) != len(pairs):
+        raise DataError(f"{path}: {len(lines)} lines for {len(pairs)} texts; give one translation per line")
+    scored = [(line, pair[1]) for line, pair in zip(lines, pairs, strict=True) if has_both_sides(pair)]
+    return compute_metrics([line for line, _ in scored], [target for _, target in scored], tokenize=tokenize)
 
 
 def signatures(tokenize: str) -> dict[str, str]:

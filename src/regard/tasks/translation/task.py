@@ -313,7 +313,8 @@ class Translation(Task):
         """
         pairs = self.split(split)
         if self.evaluation_options.hypotheses is not None:
-            return metrics.score_file(self.evaluation_options.hypotheses, pairs, tokenize=self.bleu_tokenizer)
+            lines = list(self.pairs[split])
+            return metrics.score_file(self.evaluation_options.hypotheses, lines, tokenize=self.bleu_tokenizer)
         masked = [self.mask(source) for source, _ in pairs]
         rows = self.vocabularies.source.encode([text for text, _ in masked])
         fits = [len(row) < self.config.max_length for row in rows]
