@@ -85,7 +85,7 @@ def test_guidance_adds_the_difference_that_the_class_makes():
     conditional, unconditional = torch.randn(2, 3, 5).log_softmax(dim=-1)
     log_probs, guided = Guidance(2.0, 2).combine(torch.cat([conditional, unconditional]))
     assert log_probs.equal(conditional)
-    torch.testing.assert_close(guided, (3 * conditional - 2 * unconditional).log_softmax(dim=-1))
+    torch.testing.assert_close(guided, (2 * conditional - unconditional).log_softmax(dim=-1))
 
 
 @torch.no_grad()

@@ -104,6 +104,8 @@ def test_guidance_needs_a_class(generating, tmp_path):
     assert predict(generating, n=1, class_="3", guidance=2.0).value.shape == (1, 8, 8, 1)
     with pytest.raises(ConfigError, match=r"^guidance=2.0 strengthens the condition on a class; give class_=…$"):
         Options(guidance=2.0)
+    with pytest.raises(ConfigError, match=r"^guidance=0.5 must be at least 1 and finite; 1 is the class alone$"):
+        Options(class_="3", guidance=0.5)
     always = prepared(replace(image_generation.TINY, condition_dropout=0.0), tmp_path)
     with pytest.raises(DataError, match=r"^guidance=2.0: the model was always trained with a class, .*dropout=0.1$"):
         predict(always, class_="3", guidance=2.0)

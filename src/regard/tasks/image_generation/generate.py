@@ -41,35 +41,40 @@ Choice = sample.Config | LevelMode
 
 
 class Guidance(NamedTuple):
-    """Classifier-free guidance (Ho and Salimans 2022): log p + weight · (log p - log p without the class).
+    """Classifier-free guidance (Ho and Salimans 2022): log p + (scale - 1) · (log p - log p without the class).
 
     Each image is generated with its class and without in the same batch, so it takes twice the time.
     """
 
-    weight: float
+    scale: float  # the difference that the class makes to log p counts this many times; 1: no guidance
     no_class: int  # the label of images without a class
+
+    @property
+    def is_active(self) -> bool:
+        """True if images are generated with their class and without."""
+        return self.scale != 1
 
     def add_unconditional(self, condition: ImageCondition) -> ImageCondition:
         """Append the same images without their classes."""
-        if not self.weight:
+        if not self.is_active:
             return condition
         labels = torch.cat([condition.labels, torch.full_like(condition.labels, self.no_class)])
         return ImageCondition(labels, condition.low_res.repeat(2, 1))
 
     def repeat(self, rows: Tensor) -> Tensor:
         """Rows (b n) of images -> rows of the images with and without classes."""
-        return rows.repeat(2, 1) if self.weight else rows
+        return rows.repeat(2, 1) if self.is_active else rows
 
     def combine(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
         """Log p of the images with and without classes -> log p of the model, and that of the guided choice."""
-        if not self.weight:
+        if not self.is_active:
             return log_probs, log_probs
         conditional, unconditional = log_probs.chunk(2)
-        guided = conditional + self.weight * (conditional - unconditional)
+        guided = conditional + (self.scale - 1) * (conditional - unconditional)
         return conditional, guided.log_softmax(dim=-1)
 
 
-NO_GUIDANCE = Guidance(0.0, 0)
+NO_GUIDANCE = Guidance(1.0, 0)
 
 
 class GeneratedImages(NamedTuple):
@@ -86,7 +91,7 @@ def generate(
     *,
     sizes: ImageGenerationSpec,
     choice: Choice,
-    guidance: float = 0.0,
+    guidance: float = 1.0,
 ) -> Tensor:
     """Conditions of any number of images, and their known levels (b n) -> all levels (b n)."""
     guide = Guidance(guidance, sizes.num_classes)

@@ -106,7 +106,7 @@ class Options:
     n: int | None = None  # number of images without an input, 16 by default; one per input image
     rows: int = 0  # rows of the input image to keep; 0: all, or half of an image as high as the canvas
     region: str = ""  # a region of the image to generate, the rest is kept: left,top,right,bottom, e.g. 0,0.5,1,1
-    guidance: float = 0.0  # weight of the class: the difference that it makes to log p is added this many times more
+    guidance: float = 1.0  # above 1: the difference that the class makes to log p counts this many times
     temperature: float | None = None  # above 1: more diverse, 0: the most likely level; none: 1, or `mean` to upscale
     top_k: int = 0  # sample from the k most likely levels; 0: from all
     top_p: float = 1.0  # sample from the most likely levels that have this share of the probability
@@ -114,9 +114,11 @@ class Options:
     scale: int = 0  # pixels of the file per pixel of the image, along each axis; 0: large enough to see single pixels
 
     def __post_init__(self) -> None:
-        check_fields(self, at_least_0=("rows", "scale", "guidance"))
+        check_fields(self, at_least_0=("rows", "scale"))
         self.kept_pixels()
-        if self.guidance and not self.class_:
+        if not 1 <= self.guidance < math.inf:
+            raise ConfigError(f"guidance={self.guidance} must be at least 1 and finite; 1 is the class alone")
+        if self.guidance != 1 and not self.class_:
             raise ConfigError(f"guidance={self.guidance} strengthens the condition on a class; give class_=…")
         if self.n is not None and self.n < 1:
             raise ConfigError(f"n={self.n} must be at least 1")
@@ -352,7 +354,7 @@ class ImageGeneration(Task):
         return tiled or prepare(image, self.spec, kept=options.kept_pixels(), labels=np.full(count, label))
 
     def _guidance(self, options: Options) -> float:
-        if options.guidance and not self.config.condition_dropout:
+        if options.guidance != 1 and not self.config.condition_dropout:
             raise DataError(
                 f"guidance={options.guidance}: the model was always trained with a class, so it has no distribution "
                 "without one; train with data.condition_dropout=0.1"
