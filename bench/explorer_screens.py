@@ -33,7 +33,7 @@ SHEET_HEIGHT = 450  # pixels of a screenshot on a sheet
 def available_runs() -> list[Path]:
     """Return the folder of one run of each task, shipped ones first."""
     runs = {}
-    for folder in sorted([*SHIPPED.iterdir(), *SMALL.iterdir()], key=lambda path: path.parent != SHIPPED):
+    for folder in sorted([*SHIPPED.iterdir(), *SMALL.iterdir()], key=lambda path: (path.parent != SHIPPED, path.name)):
         if (folder / "model.safetensors").exists():
             runs.setdefault(regard.load(folder).recipe.task.name, folder)
     for name in sorted(set(registered_names("regard.tasks")) - set(runs)):

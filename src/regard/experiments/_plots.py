@@ -15,7 +15,9 @@ from regard.core.extras import require
 INK = "#7d858f"  # at least 3.5:1 on white and on the dark page
 COLOURS = ("#2f8fb5", "#d9772b", "#5f9e5c", "#a779c9", "#c2647f", "#9a8a3c", "#5b7fd1", "#7d858f")  # accent, warm, …
 MARKERS = "osD^vPX*"  # so that colour is not the only difference
-LEGEND_CHARACTERS = {3: 16, 2: 32}  # columns of a legend -> characters of its longest name
+MAX_LEGEND_COLUMNS = 3
+LEGEND_CHARACTERS = 62  # of a row of a legend, as wide as the plot
+HANDLE_CHARACTERS = 5  # width of the line or box before a name, in characters
 MAX_TICK_CHARACTERS = 50  # of all groups of bars, above which their names are rotated
 STYLE = {
     "axes.edgecolor": INK,
@@ -83,9 +85,19 @@ def draw_baseline(axes: Any, height: float, name: str) -> None:
 
 def _legend_columns(names: Iterable[str]) -> int:
     """Return the number of columns of a legend, so that it is no wider than the plot and its rows are equally long."""
-    lengths = [len(name) for name in names]
-    widest = next((columns for columns, limit in LEGEND_CHARACTERS.items() if max(lengths) <= limit), 1)
-    return 2 if widest == 3 and len(lengths) == 4 else widest
+    lengths = [len(name) + HANDLE_CHARACTERS for name in names]
+    allowed = range(2 if len(lengths) == 4 else MAX_LEGEND_COLUMNS, 1, -1)
+    return next((columns for columns in allowed if _legend_width(lengths, columns) <= LEGEND_CHARACTERS), 1)
+
+
+def _legend_width(lengths: Sequence[int], columns: int) -> int:
+    """Return the sum of the longest entries of the columns; a legend is filled column by column."""
+    rows, num_longer = divmod(len(lengths), columns)
+    width, start = 0, 0
+    for column in range(columns):
+        stop = start + rows + (column < num_longer)
+        width, start = width + max(lengths[start:stop], default=0), stop
+    return width
 
 
 def legend_above(axes: Any, *, columns: int) -> None:
