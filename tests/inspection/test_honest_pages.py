@@ -305,5 +305,9 @@ def test_remarks_swipes_and_high_contrast(browser, tmp_path, boxes_page):
             )
             assert chosen != other, kind
         assert page.locator(".legend-bar").evaluate("bar => getComputedStyle(bar).forcedColorAdjust") == "none"
+        edges = page.locator(".answer-token").evaluate_all(
+            "all => all.map((t) => getComputedStyle(t).borderBottomColor)"
+        )
+        assert len(set(edges)) == len({round(token.score, 3) for token in INSPECTION.outputs[0].tokens}) > 1
     with opened(browser, boxes_page[1], width=390) as page:
         assert page.locator(".picture").first.evaluate("image => getComputedStyle(image).touchAction") == "pan-y"

@@ -12,7 +12,7 @@ import pytest
 from regard.core.errors import ShapeError
 from regard.core.inspectable import Axis, Item, Parent
 from regard.inspection.html_bundle import bundle
-from regard.inspection.json_format import VERSION, Inspection, to_json
+from regard.inspection.json_format import VERSION, HeadComputation, Inspection, Stage, to_json
 
 
 def test_items_must_be_as_many_as_rows_and_columns():
@@ -67,3 +67,30 @@ def test_a_page_of_six_layers_eight_heads_and_a_hundred_tokens_is_under_five_meg
     )
     page = bundle(to_json(Inspection("a long sentence", "transformer", "translation", axes, maps)))
     assert len(page.encode()) < 5_000_000
+
+
+def test_the_file_of_a_long_input_is_under_five_megabytes():
+    """12 heads over 240 tokens, with three stages of the score: as many numbers as would fill 12 MB."""
+    random = np.random.default_rng(0)
+    axes = {name: examples.axis("w" * 240, name) for name in ("output", "read")}
+    weights = examples.softmax(random.normal(0, 2, (4, 240, 240)))
+    maps = tuple(replace(examples.attention("decoder", layer, weights), queries="output") for layer in range(3))
+    maps = tuple(replace(item, keys="read") for item in maps)
+    steps = tuple(
+        HeadComputation(
+            item.name,
+            head,
+            "Softmax[ q·k / √d + M ] · V",
+            "softmax",
+            *(random.normal(size=(240, 32)) for _ in range(3)),
+            stages=tuple(Stage(name, random.normal(size=(240, 240))) for name in ("q·k", "score", "with positions")),
+        )
+        for item in maps
+        for head in range(4)
+    )
+    page = bundle(to_json(Inspection("a long text", "gpt", "language", axes, maps, steps=steps)))
+    assert len(page.encode()) < 5_000_000
+    assert (
+        sum(step["stages"] is not None for step in to_json(Inspection("", "", "", axes, maps, steps=steps))["steps"])
+        >= 3
+    )

@@ -30,7 +30,7 @@ from regard.inspection.map_tiles import BoolArray, Budget, FloatArray, pack_bits
 
 VERSION = 3
 STEP_ARRAYS = ("queries", "keys", "values")  # array fields of HeadComputation
-MAX_STEP_NUMBERS = 1_500_000  # values of the steps of all heads in a page: 8 MB
+MAX_STEP_NUMBERS = 700_000  # values of the steps of all heads in a page: 3.5 MB
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ export const view = {
       cursor.setAttribute("x2", layout.x(seconds));
     });
     const play = playButton(player);
-    const voices = roll.voices.map((name, i) => make("span", { class: "quiet" }, make("span", { style: { color: headColor(i) } }, "■ "), name));
+    const voices = roll.voices.map((name, i) => make("span", { class: "quiet" }, make("span", { class: "voice-mark", style: { color: headColor(i) } }, "■ "), name));
     element.append(
       make("div", { class: "controls" }, play.button,
         select(t`Map`, data.maps.map((entry) => ({ key: entry.name, label: entry.title })), map.name, (name) => page.change({ map: name })),
