@@ -5,6 +5,7 @@ bench/text.py, bench/images.py and bench/predictions.py define comparisons.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import time
 from collections.abc import Callable
@@ -48,6 +49,7 @@ def measure(bench: Bench, system: str, *, quick: bool = False) -> dict[str, floa
         keep_freed_memory()  # as regard's own commands do
     torch.manual_seed(0)
     work = bench.systems(quick)[system]()
+    gc.freeze()  # as regard's commands do; for peers too, so that no system's objects are visited again
     if not bench.seconds:
         return {"bytes": work()}
     for _ in range(2 if bench.warm else 0):  # the second call of a compiled step is also slow

@@ -8,7 +8,7 @@ import torch
 from regard.attention.record import record
 from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols.recommender import ItemCatalog, UserBatch
+from regard.core.protocols.recommender import ItemCatalog, UserBatch, last_states
 from regard.layers.item_softmax import FullSoftmax, all_log_probabilities
 from regard.models import recommender, sasrec
 from regard.models.recommender import TINY
@@ -67,6 +67,15 @@ def test_padding_has_no_effect(module):
         }
     )
     assert model.states(padded, items)[:, :5].allclose(model.states(batch, items), atol=1e-5)
+
+
+@pytest.mark.parametrize("module", [recommender, sasrec])
+def test_the_last_states_of_padded_histories_are_those_of_all_states(module):
+    torch.manual_seed(0)
+    model, items = module.build(module.TINY, SIZES).eval(), item_catalog()
+    batch = user_batch()._replace(lengths=torch.tensor([4, 0, 2]))
+    last = last_states(model, batch, items)
+    assert last.allclose(model.states(batch, items)[torch.arange(3), batch.lengths], atol=1e-5)
 
 
 def test_the_choice_is_the_attention_over_items():

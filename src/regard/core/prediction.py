@@ -11,6 +11,8 @@ from typing import Any
 from regard.core import files
 from regard.core.errors import ConfigError
 
+NOTHING: Mapping[str, Any] = {}  # shared by all predictions: many objects would trigger the garbage collector
+
 
 def unknown_token_remarks(words: Sequence[str]) -> tuple[str, ...]:
     """Return the remark on the input words that are not in the vocabulary; none without such words."""
@@ -26,10 +28,10 @@ class Prediction:
     ranking_score: float | None = None  # value that the predictions of an input are sorted by, best first
     value: Any = None  # the output as an object of the task: notes, boxes, a label
     # suffix (".mid", ".png", ".txt" for a drawing in a terminal) -> a function that returns the file's bytes
-    files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
+    files: Mapping[str, Callable[[], bytes]] = field(default_factory=lambda: NOTHING)
     remarks: tuple[str, ...] = ()  # corrections made to the input, one line each
     # machine-readable parts of the value, as plain JSON values by name: {"entities": […]}
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
 
     @property
     def probability(self) -> float | None:

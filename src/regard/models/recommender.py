@@ -111,6 +111,18 @@ class Recommender(nn.Module):
         attended: Tensor = self.reason_attn(queries, kv, Mask.causal())
         return self._with_profile(self.last(history_features + attended), users)
 
+    def last_states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
+        """(b d+p): state of each user after the last history item, with the profile. Only its query is computed."""
+        users, x = self._encode(users, catalog)
+        normalized = self.around(x)
+        rows = torch.arange(len(x), device=x.device)
+        last = len(self.fields) + users.lengths
+        queries = self._with_profile(normalized[rows, last][:, None], users)
+        attended: Tensor = self.reason_attn(
+            queries, self.reason_attn.project_kv(normalized), Mask.lengths(last + 1, x.shape[1])
+        )
+        return self._with_profile(self.last(x[rows, last][:, None] + attended), users)[:, 0]
+
     def _encode(self, users: UserBatch, catalog: ItemCatalog) -> tuple[UserBatch, Tensor]:
         """Return the users, in training with dropped profile fields, and features (b 1+f+t d) of constant, fields and
         history."""

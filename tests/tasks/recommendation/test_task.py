@@ -365,3 +365,14 @@ def test_users_together_get_the_predictions_of_each_alone(task, model, include_s
         (alone,) = task.predict(model, [query], options, None)
         assert [item.text for item in predictions] == [item.text for item in alone]
         assert [item.score for item in predictions] == pytest.approx([item.score for item in alone], abs=1e-5)
+
+
+def test_lists_of_many_users_equal_those_of_each(task, model):
+    texts = [*task.data.users.ids[:5], f"age=30 | {task.data.items.titles[1]}; {task.data.items.titles[2]}", ""]
+    queries = [task.parse_input(text) for text in texts]
+    for options in (Options(n=4, reasons=0), Options(n=4, reasons=2)):
+        together = task.predict(model, queries, options, None)
+        for query, predictions in zip(queries, together, strict=True):
+            (alone,) = task.predict(model, [query], options, None)
+            assert [(p.text, p.remarks, p.data) for p in predictions] == [(p.text, p.remarks, p.data) for p in alone]
+            assert [p.score for p in predictions] == pytest.approx([p.score for p in alone], abs=1e-5)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
 
@@ -69,3 +70,19 @@ class RecommenderModel(Protocol):
 
     def state_contributions(self, users: UserBatch, catalog: ItemCatalog) -> StateContributions | None:
         """One user -> the last state as a sum of contributions; None if the model's state is not such a sum."""
+
+
+@runtime_checkable
+class LastStateModel(Protocol):
+    """A model that computes the last state of each user with less work than all states."""
+
+    def last_states(self, users: UserBatch, catalog: ItemCatalog) -> Tensor:
+        """(b d): the state of each user after the last event, equal to that of `states`."""
+
+
+def last_states(model: RecommenderModel, users: UserBatch, catalog: ItemCatalog) -> Tensor:
+    """(b d): the state of each user after the last event."""
+    if isinstance(model, LastStateModel):
+        return model.last_states(users, catalog)
+    states = model.states(users, catalog)
+    return states[torch.arange(len(states), device=states.device), users.lengths]

@@ -127,13 +127,14 @@ class Histories:
 
     def user_batch(self, users: Sequence[int], rows: Sequence[IntArray]) -> UserBatch:
         """Users, and rows of the collection for each of them -> histories, padded on the right."""
-        size, count = max((len(user_rows) for user_rows in rows), default=0), len(users)
-        history, lengths = np.zeros((count, size), np.int64), np.array([len(user_rows) for user_rows in rows], np.int64)
-        ratings, times = np.zeros((count, size), np.float32), np.zeros((count, size), np.float32)
-        for i, user_rows in enumerate(rows):
-            history[i, : len(user_rows)] = self.collection.events.items[user_rows]
-            ratings[i, : len(user_rows)] = self._ratings[user_rows]
-            times[i, : len(user_rows)] = self._days[user_rows]
+        lengths = np.array([len(user_rows) for user_rows in rows], np.int64)
+        is_event = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        history = np.zeros(is_event.shape, np.int64)
+        ratings, times = np.zeros(is_event.shape, np.float32), np.zeros(is_event.shape, np.float32)
+        if is_event.any():
+            events = np.concatenate(rows)
+            history[is_event] = self.collection.events.items[events]
+            ratings[is_event], times[is_event] = self._ratings[events], self._days[events]
         indices = np.array(users, np.int64)
         ids = np.where(self.collection.users.held_out[indices], 0, indices + 1)
         profiles = self.collection.users.profiles[indices]

@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.core.errors import ConfigError, DataError, MissingExtra
 from regard.core.extras import require
 from regard.core.inference_mode import eval_mode
-from regard.core.protocols.recommender import ItemCatalog, RecommenderModel
+from regard.core.protocols.recommender import ItemCatalog, RecommenderModel, last_states
 from regard.core.state_tree import map_tensors
 from regard.core.tied_ranks import rank_among
 from regard.data.builtin import films
@@ -354,7 +354,7 @@ class RecommendationEvaluation:
 
     def _last_log_probs(self, model: RecommenderModel, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
         users = map_tensors(self.histories.test_inputs(test_cases), lambda x: x.to(catalog.ids.device))
-        states = model.states(users, catalog)[torch.arange(len(test_cases)), users.lengths]
+        states = last_states(model, users, catalog)
         log_probs = all_log_probabilities(model, states, catalog).float().cpu()
         return log_probs if self.memory is None else self.memory.adjust(log_probs, users)
 

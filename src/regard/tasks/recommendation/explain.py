@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.core.protocols.recommender import ItemCatalog, RecommenderModel, UserBatch
+from regard.core.protocols.recommender import ItemCatalog, RecommenderModel, UserBatch, last_states
 from regard.core.tied_ranks import rank_among
 from regard.layers.item_softmax import all_log_probabilities
 
@@ -45,8 +45,7 @@ class StateScorer(NamedTuple):
     catalog: ItemCatalog
 
     def __call__(self, users: UserBatch) -> Tensor:
-        states = self.model.states(users, self.catalog)  # (b 1+t d)
-        return self.score_states(states[torch.arange(len(states)), users.lengths])
+        return self.score_states(last_states(self.model, users, self.catalog))
 
     def score_states(self, states: Tensor) -> Tensor:
         """(m d) -> (m n)."""

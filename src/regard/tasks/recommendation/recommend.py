@@ -6,6 +6,7 @@ The index is HNSW (Malkov and Yashunin 2018), by usearch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError
 from regard.core.extras import require
-from regard.core.protocols.recommender import ItemCatalog, RecommenderModel, UserBatch
+from regard.core.protocols.recommender import ItemCatalog, RecommenderModel, UserBatch, last_states
 from regard.core.task import Prediction
+from regard.data import batching
 from regard.data.ratings import profiles
 from regard.data.ratings.dataset import RatingsCollection
 from regard.data.ratings.history_batches import Histories
@@ -28,6 +30,7 @@ from regard.tasks.recommendation.nearby_items import NearbyItems
 
 BATCH_ITEMS = 4096  # items scored at a time
 BATCH_USERS = 256  # users ranked at a time
+NO_EXPLANATION = Explanation((), None)
 
 
 class RecommendationResult(NamedTuple):
@@ -69,51 +72,74 @@ class ListRecommender:
         self, model: RecommenderModel, queries: Sequence[UserQuery], options: Options, catalog: ItemCatalog
     ) -> list[list[Prediction]]:
         """Users -> a prediction per recommended item, best first; the items of several users are ranked at once."""
-        best: list[TopItems | None] = [None] * len(queries)
-        if options.index == "exact" and self.config.ranks_items and self.memory is None:
-            best = self._best_items(model, queries, options, catalog)
+        if options.index != "exact" or not self.config.ranks_items or self.memory is not None:
+            results = (self.recommend_items(model, query, options, catalog) for query in queries)
+            return [self._explained(query, options, result) for query, result in zip(queries, results, strict=True)]
+        best = self._best_items(model, queries, options, catalog)
+        if not options.reasons:
+            return [self._without_reasons(query, items) for query, items in zip(queries, best, strict=True)]
         return [
-            self._to_predictions(query, options, self.recommend_items(model, query, options, catalog, best=items))
+            self._explained(query, options, self.recommend_items(model, query, options, catalog, best=items))
             for query, items in zip(queries, best, strict=True)
         ]
 
     def _best_items(
         self, model: RecommenderModel, queries: Sequence[UserQuery], options: Options, catalog: ItemCatalog
-    ) -> list[TopItems | None]:
+    ) -> list[TopItems]:
         """Users -> the best items of each; users with histories of similar lengths are in the same batch."""
-        inputs = [self.user_batch(query) for query in queries]
-        order = sorted(range(len(inputs)), key=lambda index: int(inputs[index][0].lengths))
-        best: list[TopItems | None] = [None] * len(inputs)
-        for low in range(0, len(order), BATCH_USERS):
-            indices = order[low : low + BATCH_USERS]
-            users = explain.join_users([inputs[index][0] for index in indices])
-            chosen = [() if options.include_seen else inputs[index][1] for index in indices]
-            longest = max(map(len, chosen))
-            excluded = torch.tensor([[*row, *[-1] * (longest - len(row))] for row in chosen], dtype=torch.long)
-            states = model.states(users, catalog)[torch.arange(len(indices)), users.lengths]
-            top = top_items(model, states, catalog, count=max(0, options.n), excluded=excluded.view(len(indices), -1))
-            for row, index in enumerate(indices):
-                count = max(0, min(options.n, len(catalog.ids) - len(chosen[row])))
-                best[index] = TopItems(top.indices[row, :count], top.scores[row, :count])
-        return best
+        chosen = [self.chosen_items(query) for query in queries]
+        stored = [query.user is not None and query.uses_stored_history for query in queries]
+        order = sorted(range(len(queries)), key=lambda index: (stored[index], len(chosen[index])))
+        best: dict[int, TopItems] = {}
+        for _, group in groupby(order, key=stored.__getitem__):
+            indices = list(group)
+            for low in range(0, len(indices), BATCH_USERS):
+                batch = indices[low : low + BATCH_USERS]
+                users = self._user_batch([queries[index] for index in batch])
+                seen = [[] if options.include_seen else chosen[index] for index in batch]
+                excluded = batching.pad(seen, -1).tokens
+                states = last_states(model, users, catalog)
+                top = top_items(model, states, catalog, count=max(0, options.n), excluded=excluded)
+                for index, items, scores, left_out in zip(batch, top.indices, top.scores, seen, strict=True):
+                    count = max(0, min(options.n, len(catalog.ids) - len(left_out)))
+                    best[index] = TopItems(items[:count], scores[:count])
+        return [best[index] for index in range(len(queries))]
 
-    def _to_predictions(self, query: UserQuery, options: Options, result: RecommendationResult) -> list[Prediction]:
-        predictions = []
+    def _explained(self, query: UserQuery, options: Options, result: RecommendationResult) -> list[Prediction]:
         rows = zip(result.items.tolist(), result.scores.tolist(), result.explanations, strict=True)
-        for rank, (item, score, explanation) in enumerate(rows, start=1):
-            title, item_id = self.data.items.titles[item], self.data.items.ids[item]
-            because = explain.format_reasons(explanation, rank, options.reasons)
-            data = {
-                "item": item_id,
-                "title": title,
-                "reasons": [reason._asdict() for reason in explanation.reasons[: options.reasons]],
-                "rank_without": explanation.rank_without,
-            }
-            value = RecommendedItem(item_id, title, score, explanation)
-            text = f"{title}  ({because})" if because else title
-            log_p = None if self.config.objective == "ratings" else score  # a rating is not a probability
-            predictions.append(Prediction(text, log_p, score, value=value, remarks=query.remarks, data=data))
-        return predictions
+        return [
+            self._to_prediction(query, item, score, explanation, rank=rank, num_reasons=options.reasons)
+            for rank, (item, score, explanation) in enumerate(rows, start=1)
+        ]
+
+    def _without_reasons(self, query: UserQuery, best: TopItems) -> list[Prediction]:
+        return [
+            self._to_prediction(query, item, score, NO_EXPLANATION)
+            for item, score in zip(best.indices.tolist(), best.scores.tolist(), strict=True)
+        ]
+
+    def _to_prediction(
+        self,
+        query: UserQuery,
+        item: int,
+        score: float,
+        explanation: Explanation,
+        *,
+        rank: int = 0,
+        num_reasons: int = 0,
+    ) -> Prediction:
+        title, item_id = self.data.items.titles[item], self.data.items.ids[item]
+        because = explain.format_reasons(explanation, rank, num_reasons)
+        data = {
+            "item": item_id,
+            "title": title,
+            "reasons": [reason._asdict() for reason in explanation.reasons[:num_reasons]],
+            "rank_without": explanation.rank_without,
+        }
+        value = RecommendedItem(item_id, title, score, explanation)
+        text = f"{title}  ({because})" if because else title
+        log_p = None if self.config.objective == "ratings" else score  # a rating is not a probability
+        return Prediction(text, log_p, score, value=value, remarks=query.remarks, data=data)
 
     def recommend_items(
         self,
@@ -139,14 +165,14 @@ class ListRecommender:
                     f"index=approximate: it ranks items, but this run was trained with data.objective="
                     f"{self.config.objective}; leave it out"
                 )
-            states = model.states(users, catalog)[:, -1]
+            states = last_states(model, users, catalog)
             nearest = approximate_top_items(model, states, catalog, count=count + len(excluded))
             is_allowed = ~torch.isin(nearest.indices[0], excluded)
             items, scores = nearest.indices[0][is_allowed][:count], nearest.scores[0][is_allowed][:count]
         elif self.memory is not None:
             scores, items = scorer(users)[0].index_fill(0, excluded, -torch.inf).topk(count)
         elif self.config.ranks_items:
-            states = model.states(users, catalog)[:, -1]
+            states = last_states(model, users, catalog)
             top = top_items(model, states, catalog, count=count, excluded=excluded[None])
             items, scores = top.indices[0], top.scores[0]
         else:
@@ -161,25 +187,40 @@ class ListRecommender:
             items=items if options.reasons else items[:0],
             names=names,
             excluded=excluded,
-        ) or [Explanation((), None)] * len(items)
+        ) or [NO_EXPLANATION] * len(items)
         return RecommendationResult(users, names, excluded, items, scores, explanations)
 
-    def user_batch(self, query: UserQuery) -> tuple[UserBatch, tuple[int, ...]]:
+    def user_batch(self, query: UserQuery) -> tuple[UserBatch, Sequence[int]]:
         """A query -> a batch of one user, and the indices of all items the user chose."""
-        data, max_history = self.data, self.config.max_history
-        if query.user is not None and query.uses_stored_history:
-            rows = np.arange(data.user_offsets[query.user], data.user_offsets[query.user + 1])
-            users = self.histories.user_batch([query.user], [rows[-max_history:]])
-            return users, tuple(data.events.items[rows].tolist())
-        chosen = query.history[-max_history:]
-        encoded = torch.from_numpy(profiles.encode(data.users.fields, [query.profile]))
+        return self._user_batch([query]), self.chosen_items(query)
+
+    def chosen_items(self, query: UserQuery) -> Sequence[int]:
+        """Return the indices of all items that a user chose, oldest first."""
+        if query.user is None or not query.uses_stored_history:
+            return query.history
+        items: list[int] = self.data.events.items[slice(*self.data.user_offsets[query.user : query.user + 2])].tolist()
+        return items
+
+    def _user_batch(self, queries: Sequence[UserQuery]) -> UserBatch:
+        """Queries -> a batch of users; all of them use stored histories, or none."""
+        if not queries[0].uses_stored_history or queries[0].user is None:
+            return explain.join_users([self._described_user(query) for query in queries])
+        users = [query.user for query in queries if query.user is not None]
+        starts, stops = self.data.user_offsets[users], self.data.user_offsets[np.array(users) + 1]
+        starts = np.maximum(starts, stops - self.config.max_history)
+        return self.histories.user_batch(users, [np.arange(*span) for span in zip(starts, stops, strict=True)])
+
+    def _described_user(self, query: UserQuery) -> UserBatch:
+        """A query with a history of its own -> a batch of one user."""
+        chosen = query.history[-self.config.max_history :]
+        encoded = torch.from_numpy(profiles.encode(self.data.users.fields, [query.profile]))
         history = torch.tensor([list(chosen)], dtype=torch.long)
         rating = 0.0 if self.config.ranks_items else 1.0  # a user who names an item likes it
         ratings = torch.full((1, len(chosen)), rating)
         now = 0.0 if self.config.objective == "any" else self.span_days
         times = torch.full((1, len(chosen)), now)
         ids = torch.zeros(1, dtype=torch.long)
-        return UserBatch(ids, encoded, history, ratings, times, torch.tensor([len(chosen)])), query.history
+        return UserBatch(ids, encoded, history, ratings, times, torch.tensor([len(chosen)]))
 
     def evidence_names(self, model: RecommenderModel, query: UserQuery, users: UserBatch) -> tuple[str, ...]:
         """Return the names of the evidence: anyone, the fields of the profile, the items of the history."""
