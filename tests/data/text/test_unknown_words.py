@@ -3,9 +3,11 @@
 import pytest
 
 from regard.core.prediction import Prediction
+from regard.data.text import document_corpus
 from regard.data.text import tokenizer as tokenizers
+from regard.data.text.sentence_splitter import Splitter
 from regard.data.text.tokenizer import TokenSpan
-from regard.data.text.unknown_words import find_unknown_words
+from regard.data.text.unknown_words import find_unknown_words, find_unknown_words_of_sentences
 
 TEXTS = ["the child reads a book", "the dog sleeps in the garden", "a child and a dog", "quiz and jazz"] * 5
 
@@ -45,3 +47,12 @@ def test_a_prediction_names_unknown_tokens_in_a_remark_and_in_json():
         "unknown_tokens": ["zzz", "qqq"],
         "remarks": ["first", "not in the vocabulary, or spelled out in characters: zzz, qqq"],
     }
+
+
+@pytest.mark.parametrize("level", ["bpe", "word", "char"])
+def test_unknown_words_of_sentences_are_those_of_the_text(level):
+    tokenizer = tokenizers.train(TEXTS, level=level, size=80)
+    text = "The zzz qqq sleeps. The child and 나는 zzz. A dog. " + " ".join(f"W{i}é." for i in range(30))
+    (sentences,) = document_corpus.encode_sentences([text], tokenizer, splitter=Splitter())
+    assert len(sentences) > 3
+    assert find_unknown_words_of_sentences(text, tokenizer, sentences) == find_unknown_words(text, tokenizer)

@@ -11,7 +11,8 @@ from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.models import flat_attention, hierarchical
 from regard.tasks import classification
 from regard.tasks.classification import Config, Options
-from regard.tasks.classification.task import imbalance_warnings, to_predictions
+from regard.tasks.classification.prediction import to_predictions
+from regard.tasks.classification.task import imbalance_warnings
 
 
 def write(path, rows):
@@ -230,11 +231,25 @@ def test_changed_data_has_another_checksum(tmp_path):
 
 
 def test_predictions_have_log_probabilities():
-    predictions = to_predictions(torch.tensor([1.0, 3.0, 2.0]), ["a", "b", "c"], top=3, threshold=None)
+    logits = torch.tensor([[1.0, 3.0, 2.0], [5.0, 1.0, 0.0]])
+    predictions, others = to_predictions(logits, ["a", "b", "c"], top=3, threshold=None, remarks=[(), ("long",)])
     assert [prediction.text for prediction in predictions] == ["b", "c", "a"]
+    assert [(prediction.text, prediction.remarks) for prediction in others] == [(name, ("long",)) for name in "abc"]
     assert sum(torch.tensor([prediction.score for prediction in predictions]).exp()) == pytest.approx(1)
-    (combined,) = to_predictions(torch.tensor([1.0, -3.0, 2.0]), ["a", "b", "c"], top=1, threshold=0.5)
+    logits = torch.tensor([[1.0, -3.0, 2.0]])
+    ((combined,),) = to_predictions(logits, ["a", "b", "c"], top=1, threshold=0.5, remarks=[()])
     assert combined.text == "c, a"
+
+
+def test_predictions_of_many_documents_equal_those_of_each(task, model):
+    texts = ["A zzz film. The qqq was good.", "Bad.", "Good. " * 200, "A film.<br />The end of it, and zzz again."]
+    together = task.predict(model, texts, Options(n=2), None)
+    for text, predictions in zip(texts, together, strict=True):
+        (alone,) = task.predict(model, [text], Options(n=2), None)
+        assert [(p.text, p.remarks, p.data) for p in predictions] == [(p.text, p.remarks, p.data) for p in alone]
+        assert [p.score for p in predictions] == pytest.approx([p.score for p in alone], abs=1e-5)
+    assert together[0][0].data["unknown_tokens"][:2] == ["zzz", "qqq"]
+    assert "br" not in together[3][0].data["unknown_tokens"]  # a break belongs to no sentence
 
 
 def test_uneven_labels_are_reported():

@@ -29,6 +29,7 @@ from regard.data.text.sentence_splitter import Span, Splitter
 from regard.data.text.tokenizer import Level, Tokenizer
 from regard.layers.document_batch import SentenceBatch
 
+EncodedSentence = tuple[list[int], Span]  # token ids, and the span in the raw text
 CHUNK_DOCUMENTS = 2000  # documents per call of the tokenizer
 MAX_LISTED_LABELS = 5  # labels that a warning names
 POOL = 30  # batches of documents that are sorted by length together
@@ -160,10 +161,30 @@ def tokenize_documents(
     texts: Sequence[str], tokenizer: Tokenizer, *, splitter: Splitter, limits: Limits
 ) -> list[TokenizedDocument]:
     """Raw texts -> their sentences as token ids, within the limits."""
+    return [truncate(document, limits) for document in encode_sentences(texts, tokenizer, splitter=splitter)]
+
+
+def encode_sentences(texts: Sequence[str], tokenizer: Tokenizer, *, splitter: Splitter) -> list[list[EncodedSentence]]:
+    """Raw texts -> their sentences as token ids, without limits."""
     spans = [splitter.split(text) for text in texts]
     flat = [text[start:stop] for text, text_spans in zip(texts, spans, strict=True) for start, stop in text_spans]
     rows = iter(tokenizer.encode(flat))
-    return [_within([(next(rows), span) for span in text_spans], limits) for text_spans in spans]
+    return [list(zip(islice(rows, len(text_spans)), text_spans, strict=True)) for text_spans in spans]
+
+
+def truncate(sentences: Sequence[EncodedSentence], limits: Limits) -> TokenizedDocument:
+    """Encoded sentences of a document -> the part within the limits; long sentences are split."""
+    rows: list[list[int]] = []
+    spans: list[Span] = []
+    remaining = limits.max_tokens
+    for row, span in sentences:
+        for start in range(0, len(row), limits.max_sentence_tokens):
+            if remaining > 0 and len(rows) < limits.max_sentences:
+                part = row[start : start + min(limits.max_sentence_tokens, remaining)]
+                rows.append(part)
+                spans.append(span)
+                remaining -= len(part)
+    return TokenizedDocument(rows, spans, num_tokens=sum(len(row) for row, _ in sentences))
 
 
 def collate_documents(cuts: Sequence[TokenizedDocument]) -> SentenceBatch:
@@ -228,20 +249,6 @@ def label_counts(labels: NDArray[np.int64]) -> Counter[int]:
 def _sort_key(name: str) -> tuple[int, float, str]:
     is_number = re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", name) is not None
     return (0, float(name), name) if is_number else (1, 0.0, name)
-
-
-def _within(sentences: list[tuple[list[int], Span]], limits: Limits) -> TokenizedDocument:
-    rows: list[list[int]] = []
-    spans: list[Span] = []
-    remaining = limits.max_tokens
-    for row, span in sentences:
-        for start in range(0, len(row), limits.max_sentence_tokens):
-            if remaining > 0 and len(rows) < limits.max_sentences:
-                part = row[start : start + min(limits.max_sentence_tokens, remaining)]
-                rows.append(part)
-                spans.append(span)
-                remaining -= len(part)
-    return TokenizedDocument(rows, spans, num_tokens=sum(len(row) for row, _ in sentences))
 
 
 def _multi_hot(labels: Sequence[Sequence[int]], num_labels: int) -> NDArray[np.int64]:

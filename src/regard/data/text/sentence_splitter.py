@@ -30,6 +30,7 @@ LOOKAHEAD_CHARS = 20  # characters after the end of a sentence that are examined
 QUOTE_CONTINUATION = (
     r"\s?(?:라고|이라고|라는|라며|라면서|하고|고\s|며\s|는\s|란\s)"  # Korean particles after a quotation
 )
+_OPENING = re.compile(f"[{OPENING}]")
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Splitter:
             return False
         if mark != ".":
             return True
-        word = re.split(rf"[\s{OPENING}]", before)[-1]
+        word = _last_word(before)
         is_initial = len(word) == 1 and word.isupper()
         is_list_number = before.strip().isdecimal()
         is_before_number = word.lower() in BEFORE_NUMBERS and following.isdecimal()
@@ -103,6 +104,13 @@ class Splitter:
     @cached_property
     def _ends(self) -> re.Pattern[str]:
         return re.compile(rf"(?P<mark>[{re.escape(self.marks)}]+)(?P<closing>[{CLOSING}]*)")
+
+
+def _last_word(text: str) -> str:
+    """Return the characters after the last whitespace, opening quote or bracket."""
+    if not text or text[-1].isspace():
+        return ""
+    return _OPENING.split(text.rsplit(maxsplit=1)[-1])[-1]
 
 
 def _is_hangul(character: str) -> bool:

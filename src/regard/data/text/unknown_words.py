@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from regard.core.data_specs import SpecialTokens
 from regard.data.text.tokenizer import Tokenizer
@@ -38,8 +38,23 @@ def find_unknown_words(text: str, tokenizer: Tokenizer, row: Sequence[int] | Non
     return tuple(unknown)
 
 
+def find_unknown_words_of_sentences(
+    text: str, tokenizer: Tokenizer, sentences: Iterable[tuple[Sequence[int], tuple[int, int]]]
+) -> tuple[str, ...]:
+    """Text and the tokens and span of each of its sentences -> the unknown words of all sentences."""
+    words: dict[str, None] = {}
+    for row, (start, stop) in sentences:
+        if _may_have_unknown_words(row, tokenizer.spelling_tokens):
+            words |= dict.fromkeys(find_unknown_words(text[start:stop], tokenizer, row))
+            if len(words) >= MAX_WORDS:
+                break
+    return tuple(words)[:MAX_WORDS]
+
+
 def _may_have_unknown_words(tokens: Sequence[int], spelling_tokens: frozenset[int]) -> bool:
     """Return True if a row has an unknown token, or several tokens of one character in a row."""
+    if not spelling_tokens:
+        return SpecialTokens.unk in tokens
     run = 0
     for token in tokens:
         if token == SpecialTokens.unk:

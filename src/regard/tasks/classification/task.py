@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from regard.core.config import check_fields
 from regard.core.data_size import DataSize, measure_texts
@@ -39,7 +38,7 @@ from regard.data.text.document_files import Document, Layout
 from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.sentence_splitter import Splitter
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.unknown_words import find_unknown_words
+from regard.data.text.unknown_words import find_unknown_words_of_sentences
 from regard.layers.ngram_votes import NgramVotes
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
@@ -47,15 +46,16 @@ from regard.tasks._shared.text_vectors import vector_prediction
 from regard.tasks.classification import baselines, calibration, inspect, metrics
 from regard.tasks.classification.baselines import LabelledTexts
 from regard.tasks.classification.inspect import ClassifiedDocument, DocumentModel
+from regard.tasks.classification.prediction import to_predictions, truncation_remarks
 
 LABELS_FILE = "labels.json"
-MIN_BATCH_TOKENS = 4096  # budget of padded tokens in a batch at inference, if training batches are smaller
+# Padded tokens in a batch at inference. Larger batches do not fit the cache: 40,000 tokens took 1.8 times as long.
+INFERENCE_TOKENS = 8192
 NUM_EXAMPLES = 3
 MAX_EXAMPLE_CANDIDATES = 200  # validation documents from which examples are chosen
 MAX_EXAMPLE_CHARACTERS = 400  # of a document that is stored as an example
 NUM_SPECIAL_TOKENS = 2  # BOS and EOS, which some models add to a document
 IMBALANCE_RATIO = 10  # labels are uneven if one is this many times as frequent as another
-NO_LABEL = "none"  # output text of a document without a label
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Classification(Task):
             encoded = self.training_documents
             votes.fit(
                 encoded.batch(indices)
-                for indices in batching.batches_by_length(encoded.lengths(), budget=self._inference_budget)
+                for indices in batching.batches_by_length(encoded.lengths(), budget=INFERENCE_TOKENS)
             )
 
     def evaluate(self, model: DocumentModel, split: str, decoding: Any) -> dict[str, float]:
@@ -239,15 +239,11 @@ class Classification(Task):
         )
         return scores | ({"empty": float(encoded.blank)} if encoded.blank else {})
 
-    @property
-    def _inference_budget(self) -> int:
-        return max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)
-
     def _split_logits(self, model: DocumentModel, split: str) -> tuple[Tensor, EncodedDocuments]:
         encoded = self._encode_split(split)
         logits = torch.zeros(encoded.size, len(self.label_names))
         with eval_mode(model) as device:
-            batches = batching.batches_by_length(encoded.lengths(), budget=self._inference_budget)
+            batches = batching.batches_by_length(encoded.lengths(), budget=INFERENCE_TOKENS)
             for indices in track(batches, total=encoded.size, size=len):
                 documents = map_tensors(encoded.batch(indices).documents, lambda x: x.to(device))
                 logits[indices] = model.readout(model(documents)).float().cpu()
@@ -270,7 +266,7 @@ class Classification(Task):
             reviews,
             self._tokenize([review.text for review in reviews]),
             tokenizer=self.tokenizer,
-            budget=self._inference_budget,
+            budget=INFERENCE_TOKENS,
         )
 
     def _calibration(self, model: DocumentModel, split: str, *, logits: Tensor, labels: Tensor) -> dict[str, float]:
@@ -325,12 +321,13 @@ class Classification(Task):
     ) -> list[list[Prediction]]:
         """Documents -> the labels of each, most likely first; with several labels, the first prediction lists all.
         With `embed` the vector of each document instead."""
-        documents = self._tokenize(inputs)
-        rows = self.tokenizer.encode(inputs)
+        config, tokenizer = self.config, self.tokenizer
+        sentences = document_corpus.encode_sentences(inputs, tokenizer, splitter=config.splitter)
+        documents = [document_corpus.truncate(document, config.limits) for document in sentences]
         lengths = np.array([sum(map(len, document.rows)) for document in documents], dtype=np.int64)
         predictions: list[list[Prediction]] = [[] for _ in inputs]
         with eval_mode(model) as device:
-            for indices in batching.batches_by_length(lengths, budget=self._inference_budget):
+            for indices in batching.batches_by_length(lengths, budget=INFERENCE_TOKENS):
                 batch = document_corpus.collate_documents([documents[i] for i in indices])
                 features = model(map_tensors(batch, lambda x: x.to(device)))
                 if options.embed:
@@ -338,16 +335,16 @@ class Classification(Task):
                         predictions[i] = [vector_prediction(vector)]
                     continue
                 logits = model.readout(features).float().cpu() / options.temperature
-                for i, row in zip(indices.tolist(), logits, strict=True):
-                    words = find_unknown_words(inputs[i], self.tokenizer, rows[i])
-                    labels = to_predictions(
-                        row,
-                        self.label_names,
-                        top=options.n,
-                        threshold=options.threshold if self.multi_label else None,
-                        remarks=_truncation_remarks(documents[i]),
-                    )
-                    predictions[i] = [prediction.with_unknown_tokens(words) for prediction in labels]
+                labels_of = to_predictions(
+                    logits,
+                    self.label_names,
+                    top=options.n,
+                    threshold=options.threshold if self.multi_label else None,
+                    remarks=[truncation_remarks(documents[i]) for i in indices],
+                )
+                for i, labels in zip(indices.tolist(), labels_of, strict=True):
+                    words = find_unknown_words_of_sentences(inputs[i], tokenizer, sentences[i])
+                    predictions[i] = [label.with_unknown_tokens(words) for label in labels] if words else labels
         return predictions
 
     def inspect(self, model: DocumentModel, parsed_input: str, options: Options, decoding: Any) -> Inspectable:
@@ -374,27 +371,6 @@ class Classification(Task):
         write_text(folder / LABELS_FILE, json.dumps(self.label_names, indent=1, ensure_ascii=False) + "\n")
 
 
-def to_predictions(
-    logits: Tensor, names: Sequence[str], *, top: int, threshold: float | None, remarks: tuple[str, ...] = ()
-) -> list[Prediction]:
-    """Logits (v) -> the `top` most likely labels with their log p.
-
-    With a threshold a document may have several labels. The first prediction then lists all labels above the
-    threshold, followed by the `top` labels if `top` is more than 1.
-    """
-    log_p = logits.log_softmax(dim=0) if threshold is None else logsigmoid(logits)
-    order = log_p.argsort(descending=True).tolist()
-    best = [Prediction(names[i], float(log_p[i]), float(log_p[i]), value=i, remarks=remarks) for i in order[:top]]
-    if threshold is None:
-        return best
-    predicted = log_p.exp() >= threshold
-    score = float(torch.where(predicted, log_p, logsigmoid(-logits)).sum())
-    labels = [names[i] for i in order if predicted[i]]
-    text = ", ".join(labels) or NO_LABEL
-    first = Prediction(text, score, score, value=order[0], remarks=remarks, data={"labels": labels})
-    return [first, *(best if top > 1 else [])]
-
-
 def imbalance_warnings(counts: Counter[int], names: Sequence[str]) -> list[str]:
     """Return a warning if the labels are uneven."""
     if not counts:
@@ -403,13 +379,6 @@ def imbalance_warnings(counts: Counter[int], names: Sequence[str]) -> list[str]:
     if large < IMBALANCE_RATIO * small:
         return []
     return [f"uneven labels: {large} training documents are {names[most]!r}, {small} are {names[least]!r}"]
-
-
-def _truncation_remarks(document: TokenizedDocument) -> tuple[str, ...]:
-    num_read = sum(map(len, document.rows))
-    if num_read >= document.num_tokens:
-        return ()
-    return (f"only the first {num_read} of {document.num_tokens} tokens are read",)
 
 
 def measure(config: Config) -> DataSize:
