@@ -19,7 +19,7 @@ from typer.main import get_command
 
 from regard.cli import help
 from regard.cli.examples import EXAMPLES
-from regard.cli.main import app
+from regard.cli.main import build_app
 from regard.cli.settings import SettingsCommand, settings_of
 from regard.core.describe import source_path
 from regard.core.errors import RegardError
@@ -65,7 +65,7 @@ def calls(text: str) -> Iterator[list[str]]:
 
 @cache
 def known_commands() -> dict[str, Any]:
-    return get_command(app).commands
+    return get_command(build_app()).commands
 
 
 def problem(words: list[str]) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 from run_cli import call
 
 from regard.cli import help
-from regard.cli.main import app
+from regard.cli.main import build_app
 from regard.core.describe import source_path
 from regard.core.registry import registered_names
 
@@ -137,7 +137,7 @@ def test_presets():
 )
 def test_no_help_text_has_python_syntax(args, capsys):
     with pytest.raises(SystemExit) as stop:
-        app([*args, "--help"], prog_name="regard")
+        build_app()([*args, "--help"], prog_name="regard")
     printed = capsys.readouterr().out
     assert stop.value.code == 0
     for text in ("<bool>", "<str>", "list[", "tuple[", "Literal", "None", "False", "True", "Config(", "''"):

@@ -26,7 +26,7 @@ LIBRARIES = {
     "sklearn",
     "matplotlib",
 }
-COMMANDS = sorted(get_command(main.app).commands)
+COMMANDS = sorted(get_command(main.build_app()).commands)
 
 
 def test_help_does_not_import_libraries_or_models():
@@ -46,7 +46,7 @@ def test_help_does_not_import_libraries_or_models():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        main.app([command, "--help"], prog_name="regard")
+        main.build_app(command)([command, "--help"], prog_name="regard")
     assert stop.value.code == 0
     assert f"regard {command}" in capsys.readouterr().out
 
@@ -77,7 +77,7 @@ def test_a_user_error_is_one_line(monkeypatch, capsys):
     def fail(**settings: object) -> None:
         raise ConfigError("model.dim: expected int,\n got 'wide'")
 
-    monkeypatch.setattr(main, "app", fail)
+    monkeypatch.setattr(main, "build_app", lambda command: fail)
     with pytest.raises(SystemExit) as stop:
         main.main()
     captured = capsys.readouterr()
@@ -89,7 +89,7 @@ def test_a_bug_is_not_hidden(monkeypatch):
     def fail(**settings: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(main, "app", fail)
+    monkeypatch.setattr(main, "build_app", lambda command: fail)
     with pytest.raises(ZeroDivisionError):
         main.main()
 
@@ -105,3 +105,15 @@ def test_the_spin_count_of_openmp_is_limited(monkeypatch):
     with pytest.raises(SystemExit):
         main.main()
     assert os.environ["GOMP_SPINCOUNT"] == "7"
+
+
+def test_a_command_does_not_import_the_others():
+    code = (
+        "import sys; sys.argv = ['regard', 'translate', '--help']; from regard.cli.main import main\n"
+        "try: main()\n"
+        "finally: print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stdout.splitlines()[-1].split() if name.startswith("regard.cli.commands.")]
+    assert list(get_command(main.build_app("translate")).commands) == ["translate"]
+    assert sorted(get_command(main.build_app("transalte")).commands) == COMMANDS

@@ -31,10 +31,10 @@ def call():
     """Run the command line in this process: arguments -> printed text; a RegardError is raised."""
     from typer.testing import CliRunner
 
-    from regard.cli.main import app
+    from regard.cli.main import build_app
 
     def run(*words: object) -> str:
-        result = CliRunner().invoke(app, [str(word) for word in words])
+        result = CliRunner().invoke(build_app(), [str(word) for word in words])
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code == 0, result.output

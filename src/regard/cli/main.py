@@ -23,18 +23,10 @@ from regard.core.errors import RegardError, printable
 from regard.core.registry import find, registered_names
 from regard.core.version import __version__
 
+COMMANDS = "regard.cli.commands"
 EXIT_CODES = """Exit codes: 0 success; 1 an error, in one line on standard error; 2 wrong usage; 3 some inputs could not
 be predicted, all others were; 130 and 143 stopped by Ctrl+C or SIGTERM; 141 the reader of the output closed the pipe.
 """
-
-app = typer.Typer(
-    help="Train, run, serve and inspect attention models of every kind, built from one formula.",
-    epilog=EXIT_CODES,
-    cls=PlainGroup,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,  # user errors are one line; bugs are a plain traceback
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _print_version(is_requested: bool) -> None:
@@ -43,8 +35,7 @@ def _print_version(is_requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
@@ -55,19 +46,35 @@ def options(
         print(FIRST_STEPS, end="")
 
 
-def _add(name: str, module: ModuleType) -> None:
+def build_app(command: str = "") -> typer.Typer:
+    """Return the application with every command, or with one: the modules of the others are then not imported."""
+    app = typer.Typer(
+        help="Train, run, serve and inspect attention models of every kind, built from one formula.",
+        epilog=EXIT_CODES,
+        cls=PlainGroup,
+        invoke_without_command=True,
+        pretty_exceptions_enable=False,  # user errors are one line; bugs are a plain traceback
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    names, verbs = registered_names(COMMANDS), list(predict_command.COMMANDS)
+    if command in (*names, *verbs):
+        names, verbs = ([name for name in group if name == command] for group in (names, verbs))
+    modules = {name: find(COMMANDS, name) for name in names}
+    for panel in PANELS:
+        for name in (name for name, module in modules.items() if panel == module.PANEL):
+            _add(app, name, modules[name])
+        for verb in verbs if panel == USE else ():
+            run = predict_command.COMMANDS[verb]
+            app.command(verb, cls=predict_command.PredictCommand, rich_help_panel=USE)(run)
+    return app
+
+
+def _add(app: typer.Typer, name: str, module: ModuleType) -> None:
     if hasattr(module, "app"):
         app.add_typer(module.app, name=name, rich_help_panel=module.PANEL)
     else:
         app.command(name, cls=getattr(module, "Command", PlainCommand), rich_help_panel=module.PANEL)(module.run)
-
-
-_MODULES = {name: find("regard.cli.commands", name) for name in registered_names("regard.cli.commands")}
-for _panel in PANELS:
-    for _name in (name for name, module in _MODULES.items() if _panel == module.PANEL):
-        _add(_name, _MODULES[_name])
-    for _name, _run in predict_command.COMMANDS.items() if _panel == USE else ():
-        app.command(_name, cls=predict_command.PredictCommand, rich_help_panel=USE)(_run)
 
 
 def main() -> None:
@@ -77,7 +84,7 @@ def main() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     try:
         with guarded_output():
-            app(prog_name="regard")
+            build_app(next(iter(sys.argv[1:]), ""))(prog_name="regard")
     except ClosedPipe as closed:
         raise SystemExit(closed.code) from None
     except RegardError as error:

@@ -87,9 +87,9 @@ def test_mistakes_are_one_line_errors(args, message, capsys, root, monkeypatch):
 
 def test_torch_is_not_imported():
     code = (
-        "import sys; from regard.cli.main import app\n"
+        "import sys; from regard.cli.main import build_app\n"
         "for args in (['list'], ['list', 'tasks'], ['list', 'model', 'transformer'], ['list', 'decoders']):\n"
-        "    app(args, standalone_mode=False)\n"
+        "    build_app()(args, standalone_mode=False)\n"
         "print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
