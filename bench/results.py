@@ -20,7 +20,7 @@ from results_page import FIGURES, ROOT, store, stored
 
 from regard.api.run import Run, load
 from regard.core.errors import DataError
-from regard.tasks.translation import metrics
+from regard.tasks.translation import baselines, metrics
 from regard.training import stored_evaluations
 
 EDGES = (1, 7, 10, 13, 16, 20, 60)  # source words
@@ -78,7 +78,28 @@ def measure(folder: Path) -> dict[str, Any]:
         "sentences": len(pairs),
         "decoding_seconds": round(seconds, 1),
         "by_length": by_length(pairs, translations, references, tokenize=task.bleu_tokenizer),
+        **({} if task.memory is None else {"systems": systems(run, pairs, translations)}),
     }
+
+
+def systems(run: Run, pairs: list[Any], translations: list[str]) -> dict[str, dict[str, float]]:
+    """Return the scores of a run with a memory, of its parts, and of simple baselines."""
+    sources, train = [source for source, _ in pairs], list(run.task.pairs["train"])
+    outputs = {
+        "model and memory": translations,
+        "model alone": run.translate(sources, memory_weight=0.0),
+        "memory of the run alone": run.translate(sources, memory_weight=1.0),
+        "target of the most similar source": baselines.memory(train, sources),
+        "word by word": baselines.word_by_word(train, sources),
+    }
+    return {name: system_scores(texts, [target for _, target in pairs], run.task) for name, texts in outputs.items()}
+
+
+def system_scores(translations: list[str], references: list[str], task: Any) -> dict[str, float]:
+    """Return chrF, BLEU with the tokenizer of the language, and BLEU with the tokenizer 13a of older tables."""
+    scores = metrics.compute_metrics(translations, references, tokenize=task.bleu_tokenizer)
+    old = metrics.compute_metrics(translations, references, tokenize="13a")
+    return {"chrf": scores["chrf"], "bleu": scores["bleu"], "bleu_13a": old["bleu"]}
 
 
 def held_out(run: Run) -> dict[str, Any]:

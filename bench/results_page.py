@@ -50,6 +50,16 @@ def translation(figures: dict[str, Any]) -> str:
     return table("| recipe | parameters | epochs | minutes | decoding | chrF | BLEU lc | BLEU | tokenizer |", rows)
 
 
+def systems(figures: dict[str, Any]) -> str:
+    """Return the scores of runs with a memory, of their parts, and of simple baselines."""
+    rows: list[list[object]] = [
+        [link(name), system, *(f"{scores[key]:.2f}" for key in ("chrf", "bleu", "bleu_13a"))]
+        for name, record in figures.items()
+        for system, scores in record.get("systems", {}).items()
+    ]
+    return SYSTEMS + table("| recipe | system | chrF | BLEU (`char`) | BLEU (`13a`) |", rows) if rows else ""
+
+
 def translation_figures(record: dict[str, Any]) -> list[str]:
     """Return chrF, lowercased BLEU, cased BLEU and the tokenizer. BLEU is left out if its tokenizer is not the one
     that `evaluate` uses for the target language.
@@ -248,7 +258,7 @@ def wilson_interval(correct: int, total: int, z: float = 1.96) -> tuple[float, f
 def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
     """Return the figures as Markdown, followed by docs/results_notes.md, which is written by hand."""
     notes = (DOCS / "results_notes.md").read_text(encoding="utf-8")
-    parts = [HEAD, translation(figures), PLOT]
+    parts = [HEAD, translation(figures), PLOT, *([systems(figures)] if systems(figures) else [])]
     if any(record["task"] == "music" for record in figures.values()):
         parts += [CHORALES, music(figures)]
     for encoding, heading in (("events", PERFORMANCES), ("durations", DURATIONS)):
@@ -289,8 +299,13 @@ machine shared with other work.
 
 chrF and cased BLEU are computed on detokenized text, BLEU lc on lowercased text. BLEU uses the tokenizer of the target
 language, as `regard evaluate` does: characters (`char`) for Korean, `13a` for English and German. Values of different
-tokenizers cannot be compared. The scores of `tatoeba_en_ko` are those of a repeated training with the same recipe.
-BLEU of `pydocs_en_ko` is not measured with the tokenizer of Korean.
+tokenizers cannot be compared.
+"""
+SYSTEMS = """### Model and memory
+
+Test data. The memory of a run are its training pairs; the candidate with the highest expected chrF is returned
+([details](translation.md#small-data)). The last two systems of each recipe are the simple baselines of `regard baseline`.
+
 """
 PLOT = """![BLEU by sentence length](images/bleu_by_length.png)
 """

@@ -1,8 +1,10 @@
 """The translation memory: ranking, exclusion of a text itself, storage."""
 
+import sys
+
 import pytest
 
-from regard.core.errors import CheckpointError
+from regard.core.errors import CheckpointError, MissingExtra
 from regard.data.text import translation_memory
 from regard.data.text.translation_memory import TranslationMemory
 
@@ -25,6 +27,21 @@ def test_a_text_is_not_its_own_neighbor_in_training():
     assert memory.nearest(["the cat sleeps"], count=2) == [[0, 2]]
     assert memory.nearest(["the cat sleeps"], count=2, exclude_same=True) == [[1, 3]]
     assert memory.nearest(["the cat sleeps"], count=9, exclude_same=True)[0][:1] == [1]
+
+
+def test_similarities_are_cosines():
+    ((same, other),) = TranslationMemory(PAIRS[1:]).matches(["the cat sleeps"], count=2)
+    assert same[:2] == PAIRS[2] and same.similarity == pytest.approx(1, abs=1e-5)
+    assert other[:2] == PAIRS[1] and 0 < other.similarity < 0.9
+
+
+def test_a_memory_is_bounded_and_reports_a_missing_package_early(monkeypatch):
+    monkeypatch.setattr(translation_memory, "MAX_PAIRS", 2)
+    memory = TranslationMemory(PAIRS)
+    assert memory.pairs == PAIRS[::2]
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    with pytest.raises(MissingExtra):
+        memory.prepare()
 
 
 def test_it_is_stored_with_a_run(tmp_path):

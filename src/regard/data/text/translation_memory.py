@@ -72,6 +72,10 @@ class TranslationMemory:
         ranked = candidates[np.lexsort((candidates, -similarities[candidates]))].tolist()
         return [index for index in ranked if not (exclude_same and self.pairs[index][0] == text)][:count]
 
+    def prepare(self) -> None:
+        """Build the index now, so that a missing package is an error before training."""
+        _ = self._index
+
     @cached_property
     def _index(self) -> tuple[list[Any], Any]:
         """The vectorizers and the table of all sources, built by the first search."""

@@ -586,12 +586,15 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     vocabularies = TokenizerPair(tokenizers[0], tokenizers[-1])
     check_length_limit(pairs["valid"], vocabularies, max_length=config.max_length)
     examples = example_sources(pairs["valid"], vocabularies.source, max_length=config.max_length)
+    memory = TranslationMemory(list(train)) if config.has_memory else None
+    if memory is not None:
+        memory.prepare()
     return Translation(
         config,
         vocabularies,
         examples=examples[:NUM_EXAMPLES],
         comparison_inputs=examples,
-        memory=TranslationMemory(list(train)) if config.has_memory else None,
+        memory=memory,
         masking=masking,
     )
 
