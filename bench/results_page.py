@@ -303,8 +303,8 @@ tokenizers cannot be compared.
 """
 SYSTEMS = """### Model and memory
 
-Test data. The memory of a run are its training pairs; the candidate with the highest expected chrF is returned
-([details](translation.md#small-data)). The last two systems of each recipe are the simple baselines of `regard baseline`.
+Test data. The memory of a run consists of its training pairs; the candidate with the highest expected chrF is returned
+([details](translation.md#small-data)). The last two systems of a recipe are the simple baselines of `regard baseline`.
 
 """
 PLOT = """![BLEU by sentence length](images/bleu_by_length.png)
