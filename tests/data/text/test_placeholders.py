@@ -57,7 +57,7 @@ def test_symbols_of_the_text_itself_are_numbers():
 
 
 def test_a_placeholder_without_a_word_is_removed():
-    assert MaskedText("①", ("x1",)).restore("① ②") == "x1 "
+    assert MaskedText("①", ("x1",)).restore("②는 ① ② 객체 ②") == "는 x1 객체"
 
 
 def test_accented_words_are_complete_words():

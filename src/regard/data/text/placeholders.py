@@ -42,9 +42,12 @@ class MaskedText(NamedTuple):
         return WORD.sub(lambda match: symbols.get(match[0], match[0]), other.translate(OWN_SYMBOLS))
 
     def restore(self, other: str) -> str:
-        """Return another text with words in place of placeholders; a placeholder without a word is removed."""
+        """Return another text with words in place of placeholders; a placeholder without a word is removed, and with it
+        the second of the spaces around it."""
         words = dict(zip(SYMBOLS, self.words, strict=False))
-        return "".join(words.get(character, "") if character in SYMBOLS else character for character in other)
+        missing = re.compile(f" *[{SYMBOLS[len(self.words) :]}]") if len(self.words) < len(SYMBOLS) else None
+        present = other if missing is None else missing.sub("", other)
+        return "".join(words.get(character, character) for character in present)
 
 
 class Placeholders:
