@@ -445,7 +445,7 @@ class Translation(Task):
             sample_indices=[indices[i] for i in nonblank],
             grammar=self._prefix_grammar(options.prefix),
         )
-        count = max(options.n, decoding.width) if weight else options.n
+        count = decoding.width if weight else options.n  # the choice of a translation does not depend on n
         for i, hypotheses in zip(nonblank, n_best(search, decoding, count=count), strict=True):
             masked = self.mask(inputs[i])
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
