@@ -434,7 +434,7 @@ def test_a_choice_does_not_depend_on_the_batch(with_memory):
     assert together == texts_of(task.predict(model, texts, Options(n=3), BEAM))
 
 
-def test_the_first_translation_does_not_depend_on_n(with_memory):
+def test_the_choice_with_a_memory_does_not_depend_on_n(with_memory):
     task, _, model = with_memory
     rows = [task.predict(model, ["call name_3 with a book"], Options(n=n), BEAM)[0] for n in (1, 3, 9)]
     assert [len(row) for row in rows] == [1, 3, 4]  # three hypotheses; the four retrieved targets are equal
