@@ -10,6 +10,7 @@ from regard.core.errors import CheckpointError, ConfigError
 from regard.core.protocols.speech import SpeechFrames
 from regard.decoding.strategy import build as decoder
 from regard.tasks.language.generate import empty_source
+from regard.tasks.speech_recognition.alignment import collate_features
 from regard.training.load_run import load_run
 
 runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
@@ -83,6 +84,64 @@ def test_a_speech_transformer_as_two_programs(trained, tmp_path):
             limits=torch.tensor([8]),
         )
     assert greedy(tmp_path / "onnx", encoder_outputs, first=2, count=8) == list(best.tokens)
+
+
+SMALL_SPEECH = [
+    *("data.strings=12", "data.digits=[1,2]", "data.bands=8", "data.max_length=16", "model.encoder=6"),
+    *("model.pyramid_layers=2", "model.stack=3", "training.steps=2", "training.evaluation.every=2"),
+]  # twelve frames for each state: no recording has a multiple of them
+
+
+def example_frames(parts):
+    """Return the features of two recordings of different length, padded."""
+    waveforms = [parts.task.parse_input(example).waveform for example in parts.task.examples]
+    return collate_features([parts.task.log_mel(waveform) for waveform in waveforms])
+
+
+@pytest.mark.parametrize("score", ["location", "additive"])
+def test_listen_attend_and_spell_as_two_programs(trained, tmp_path, score):
+    sizes = ["model=las", "model.dim=10", "model.embedding=8", f"model.score={score}", "decoding=greedy"]
+    folder = trained("speech_recognition", *sizes, *SMALL_SPEECH)
+    lines = export_run(folder, "onnx", tmp_path / "onnx")
+    assert lines[1] == "encoder.onnx: frames, lengths -> source_keys, source_values, state_lengths"
+    inputs, _, outputs = lines[2].partition(" -> ")
+    assert inputs.startswith("step.onnx: tokens, hidden, cell, context, source_keys, source_values, lengths")
+    assert outputs.startswith("logits, new_hidden, new_cell, new_context")
+    assert ("new_weights" in outputs) is inputs.endswith("weights") is (score != "additive")
+    parts = load_run(folder)
+    source = example_frames(parts)
+    assert source.lengths[0] != source.lengths[1]
+    encoder, step = (session(tmp_path / "onnx" / f"{name}.onnx") for name in ("encoder", "step"))
+    keys, values, lengths = encoder.run(None, {"frames": source.frames.numpy(), "lengths": source.lengths.numpy()})
+    (rows, num_states, _), tokens = keys.shape, torch.tensor([[2, 4, 5, 4], [2, 5, 5, 6]])
+    first = np.zeros((rows, num_states), np.float32)
+    first[:, 0] = 1
+    state = {"hidden": np.zeros((rows, 1, 10), np.float32), "cell": np.zeros((rows, 1, 10), np.float32),
+             "context": np.zeros((rows, 12), np.float32)}  # fmt: skip
+    state |= {"weights": first} if score != "additive" else {}
+    with torch.no_grad():
+        expected, _ = parts.model(tokens, parts.model.start(source))
+    for position in range(tokens.shape[1]):
+        encoded = {"source_keys": keys, "source_values": values, "lengths": lengths}
+        logits, *changed = step.run(None, {"tokens": tokens[:, position : position + 1].numpy()} | encoded | state)
+        state = dict(zip(state, changed, strict=True))
+        torch.testing.assert_close(torch.from_numpy(logits), expected[:, position], atol=1e-4, rtol=1e-4)
+
+
+def test_ctc_as_one_program(trained, tmp_path):
+    folder = trained("speech_recognition", "model=ctc", *SMALL_SPEECH, "decoding=greedy")
+    lines = export_run(folder, "onnx", tmp_path / "onnx")
+    assert lines[1:] == ["encoder.onnx: frames, lengths -> log_probs, state_lengths"]
+    parts = load_run(folder)
+    source = example_frames(parts)
+    inputs = {"frames": source.frames.numpy(), "lengths": source.lengths.numpy()}
+    log_probs, lengths = session(tmp_path / "onnx" / "encoder.onnx").run(None, inputs)
+    with torch.no_grad():
+        expected = parts.model.start(source).source.value
+    assert lengths.tolist() == expected.lengths.tolist()
+    for row, length in enumerate(lengths.tolist()):
+        actual = torch.from_numpy(log_probs[row, :length]).double()
+        torch.testing.assert_close(actual, expected.log_probs[row, :length], atol=1e-4, rtol=1e-4)
 
 
 def test_a_language_model_as_one_program(trained, tmp_path):

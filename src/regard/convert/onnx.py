@@ -12,11 +12,11 @@ from __future__ import annotations
 import logging
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,14 +24,17 @@ from torch import Tensor, nn
 from regard.attention.masks import Mask
 from regard.attention.score import ProjectedKeys
 from regard.attention.weigh import NoPositionBias
+from regard.convert import onnx_speech
+from regard.convert.onnx_program import Program
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.extras import require
 from regard.core.protocols import Padded
-from regard.core.protocols.speech import SpeechFrames
 from regard.layers.kv_cache import KV
 from regard.layers.multihead import MultiHeadAttention
 from regard.models.bert import Bert
+from regard.models.ctc import CTC
 from regard.models.gpt import GPT
+from regard.models.las import ListenAttendSpell
 from regard.models.speech_transformer import SpeechTransformer
 from regard.models.transformer import Transformer
 from regard.models.vit import VisionTransformer
@@ -40,16 +43,6 @@ from regard.training.run_folder import create_export_folder
 
 LOGIT_TOLERANCE = 1e-3  # maximum absolute difference of logits
 EXPORT_BATCH_SIZE, EXPORT_LENGTH = 2, 6  # of the example inputs; verified on others
-
-
-class Program(NamedTuple):
-    """A program to export: a module, example inputs, and its dynamic axes."""
-
-    module: nn.Module
-    inputs: Callable[[int, int], tuple[Tensor, ...]]  # batch size, length -> inputs
-    names: tuple[str, ...]
-    outputs: tuple[str, ...]
-    axes: tuple[Mapping[int, str], ...]  # per input: axis -> "rows" or "length"
 
 
 def export(parts: LoadedRun, out: Path) -> list[str]:
@@ -76,8 +69,8 @@ def programs_of(parts: LoadedRun) -> dict[str, Program]:
     sizes = parts.task.spec
     if isinstance(model, Transformer):
         return {"encoder": _encoder(model, sizes), "step": _step(model, sizes, layers=model.decoder)}
-    if isinstance(model, SpeechTransformer):
-        return {"encoder": _speech_encoder(model, sizes), "step": _step(model, sizes, layers=model.decoder)}
+    if isinstance(model, SpeechTransformer | ListenAttendSpell | CTC):
+        return _speech(model, sizes)
     if isinstance(model, GPT) and model.encoder.ngrams is not None:
         raise ConfigError("ONNX: n-gram features (model.ngrams) cannot be exported; train with model.ngrams=0")
     if isinstance(model, GPT):
@@ -88,8 +81,17 @@ def programs_of(parts: LoadedRun) -> dict[str, Program]:
         return {"model": _images(model, sizes)}
     raise ConfigError(
         f"ONNX: {parts.recipe.model.name} cannot be exported; "
-        "supported: transformer, speech_transformer, gpt, bert, vit"
+        "supported: transformer, las, speech_transformer, ctc, gpt, bert, vit"
     )
+
+
+def _speech(model: SpeechTransformer | ListenAttendSpell | CTC, sizes: Any) -> dict[str, Program]:
+    programs = {"encoder": onnx_speech.encoder_program(model, sizes)}
+    if isinstance(model, SpeechTransformer):
+        programs["step"] = _step(model, sizes, layers=model.decoder)
+    elif isinstance(model, ListenAttendSpell):
+        programs["step"] = onnx_speech.speller_program(model, sizes)
+    return programs
 
 
 def write(program: Program, path: Path) -> None:
@@ -107,6 +109,7 @@ def write(program: Program, path: Path) -> None:
             dynamo=True,
             verbose=False,
             external_data=False,
+            custom_translation_table=onnx_speech.translations(),
         )
 
 
@@ -156,20 +159,6 @@ class EncoderProgram(nn.Module):
     def forward(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         caches = self.model.start(Padded(tokens, lengths)).source.value
         return torch.stack([cache.k.tensor for cache in caches]), torch.stack([cache.v for cache in caches])
-
-
-class SpeechEncoderProgram(nn.Module):
-    """Log-mel frames (b t m), their number (b) -> keys and values (l b h s d) of the cross-attention of each decoder
-    block, and the number of states (b)."""
-
-    def __init__(self, model: SpeechTransformer) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, frames: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        caches = self.model.start(SpeechFrames(frames, lengths)).source.value
-        keys, values = (torch.stack(parts) for parts in zip(*((c.k.tensor, c.v) for c in caches), strict=True))
-        return keys, values, (lengths + self.model.reduction - 1) // self.model.reduction
 
 
 class DecoderStepProgram(nn.Module):
@@ -230,18 +219,6 @@ def _encoder(model: Transformer, sizes: Any) -> Program:
     axes: tuple[Mapping[int, str], ...] = ({0: "rows", 1: "length"}, {0: "rows"})
     names = ("tokens", "lengths"), ("source_keys", "source_values")
     return Program(EncoderProgram(model).eval(), inputs, *names, axes)
-
-
-def _speech_encoder(model: SpeechTransformer, sizes: Any) -> Program:
-    def inputs(rows: int, length: int) -> tuple[Tensor, ...]:
-        num_frames = model.reduction * length
-        lengths = num_frames - torch.arange(rows) % num_frames
-        frames = torch.randn(rows, num_frames, sizes.num_bands)
-        return frames * (torch.arange(num_frames) < lengths[:, None])[..., None], lengths
-
-    axes: tuple[Mapping[int, str], ...] = ({0: "rows", 1: "length"}, {0: "rows"})
-    names = ("frames", "lengths"), ("source_keys", "source_values", "state_lengths")
-    return Program(SpeechEncoderProgram(model).eval(), inputs, *names, axes)
 
 
 def _step(model: Any, sizes: Any, *, layers: Any) -> Program:
