@@ -42,6 +42,7 @@ def test_a_waveform_is_written_and_read_again():
 
 def test_unusable_files_are_named(tmp_path):
     (tmp_path / "text.wav").write_text("this is not a sound")
+    (tmp_path / "blank.wav").write_bytes(b"")
     (tmp_path / "empty.wav").write_bytes(encode_wav(np.zeros(0, np.float32), 8000))
     soundfile.write(tmp_path / "nan.wav", np.full(100, np.nan, np.float32), 8000, subtype="FLOAT")
     soundfile.write(tmp_path / "long.flac", np.zeros(8000 * 3, np.float32), 8000)
@@ -49,6 +50,7 @@ def test_unusable_files_are_named(tmp_path):
     problems = {
         "missing.wav": "cannot be read .No such file",
         "text.wav": "text.wav: not a readable audio file .*; give WAV, FLAC or OGG",
+        "blank.wav": "blank.wav: is empty; record it again",
         "empty.wav": "empty.wav: has no samples; record it again",
         "nan.wav": "nan.wav: contains NaN or infinite samples",
         "long.flac": "long.flac: 3.0 seconds; at most 2 are accepted: cut it into parts",
@@ -57,3 +59,10 @@ def test_unusable_files_are_named(tmp_path):
     for name, message in problems.items():
         with pytest.raises(DataError, match=message):
             read_audio(tmp_path / name, 8000, max_seconds=2)
+
+
+def test_a_silent_recording_has_a_remark(tmp_path):
+    for name, peak in (("silent.wav", 0.0), ("quiet.wav", 0.01)):
+        soundfile.write(tmp_path / name, np.full(800, peak, np.float32), 8000)
+    assert read_audio(tmp_path / "silent.wav", 8000).remarks == ("silent: a transcript has no meaning",)
+    assert read_audio(tmp_path / "quiet.wav", 8000).remarks == ()

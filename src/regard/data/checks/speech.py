@@ -12,12 +12,11 @@ import numpy as np
 from regard.core.errors import DataError
 from regard.data.checks.findings import Finding
 from regard.data.examples import missing_splits
-from regard.data.speech.audio_files import Recording, read_audio
+from regard.data.speech.audio_files import SILENCE, Recording, read_audio
 from regard.data.speech.layouts import Transcript, TranscriptList, read_transcripts
 
 CHECK_RATE = 8000  # samples per second at which recordings are examined
 LONG_RATIO, LONG_SECONDS = 10, 30  # a long recording has over 10 times the median, and over 30 seconds
-SILENCE = 1e-4  # peak of a recording that is silent
 CLIPPED_SHARE = 0.01  # of the samples at full scale in a clipped recording
 MAX_CHARACTERS_PER_SECOND = 40.0  # of a transcript; faster speech is not plausible
 

@@ -16,6 +16,7 @@ from regard.core.extras import require
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif")
 MIN_RATE, MAX_RATE = 1_000, 768_000  # samples per second
+SILENCE = 1e-4  # peak of a recording that is silent
 Waveform = NDArray[np.float32]  # (n) samples of one channel, -1 … 1
 
 
@@ -50,6 +51,9 @@ def read_audio(path: Path, rate: int, *, max_seconds: float | None = None) -> Re
 def decode_audio(file: BinaryIO, name: str, rate: int, *, max_seconds: float | None = None) -> Recording:
     """Decode the content of an audio file. The duration in the header is checked before any sample is decoded."""
     library: Any = require("soundfile", extra="speech")
+    if not file.read(1):
+        raise DataError(f"{name}: is empty; record it again")
+    file.seek(0)
     try:
         with library.SoundFile(file) as sound:
             source_rate = int(sound.samplerate)
@@ -68,7 +72,8 @@ def decode_audio(file: BinaryIO, name: str, rate: int, *, max_seconds: float | N
     if not np.isfinite(samples).all():
         raise DataError(f"{name}: contains NaN or infinite samples; record or convert it again")
     channels = samples.shape[1]
-    remarks = [f"{channels} channels: averaged"] if channels > 1 else []
+    remarks = ["silent: a transcript has no meaning"] if float(np.abs(samples).max()) < SILENCE else []
+    remarks += [f"{channels} channels: averaged"] if channels > 1 else []
     remarks += [f"{source_rate} Hz: resampled to {rate}"] if source_rate != rate else []
     waveform = resample(samples.mean(axis=1, dtype=np.float32), source_rate, rate)
     return Recording(name, waveform, rate, tuple(remarks))

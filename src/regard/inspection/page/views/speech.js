@@ -12,6 +12,7 @@ import { nbest } from "./alignment.js";
 const FRAME_AXIS = "frames";
 const LABEL_PIXELS = 84; // left of the time axis
 const RIGHT_PIXELS = 16; // right of the time axis, for half of the last label
+const [MIN_PLOT_PIXELS, SECOND_PIXELS] = [720, 260]; // width of the time axis and of a second, if there is room
 const [WAVE_PIXELS, BAND_PIXELS, ROW_PIXELS, AXIS_PIXELS] = [64, 3, 20, 22]; // heights
 const SPAN_SHARE = 0.8; // of the attention that is in the attended span
 const MIN_SELECTION_SECONDS = 0.03;
@@ -41,7 +42,7 @@ class SpeechPicture {
     const { frames, bands } = speech;
     const upright = Float32Array.from({ length: frames * bands }, (_, i) => bytes[(i % frames) * bands + bands - 1 - Math.floor(i / frames)]);
     Object.assign(this, { speech, tokens, weights, source: pixels(upright, bands, frames, 255), row: null, selection: null, time: null });
-    this.plotWidth = Math.max(240, Math.min(room - LABEL_PIXELS - RIGHT_PIXELS, Math.max(420, speech.seconds * 260)));
+    this.plotWidth = Math.max(240, Math.min(room - LABEL_PIXELS - RIGHT_PIXELS, Math.max(MIN_PLOT_PIXELS, speech.seconds * SECOND_PIXELS)));
     this.bandsHeight = bands * BAND_PIXELS;
     this.rowsTop = WAVE_PIXELS + this.bandsHeight + 6;
     this.height = this.rowsTop + tokens.length * ROW_PIXELS + AXIS_PIXELS;
