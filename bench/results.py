@@ -2,6 +2,7 @@
 
     python bench/results.py RUNS            # RUNS/<recipe name>/ is a run trained by recipes/<recipe name>.toml
 
+RUNS/<recipe name>-2/, -3/ … are runs of the same recipe with other seeds: the page shows mean and standard deviation.
 Figures already in docs/results.json stay unless their run is given again. The plot of BLEU by sentence length is drawn
 from the German -> English runs (Bahdanau et al. 2015, figure 2).
 """
@@ -10,10 +11,12 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from results_page import FIGURES, ROOT, store, stored
@@ -23,16 +26,21 @@ from regard.core.errors import DataError
 from regard.tasks.translation import baselines, metrics
 from regard.training import stored_evaluations
 
+SEED_SUFFIX = re.compile(r"-\d+$")  # of the folder of a run with another seed
 EDGES = (1, 7, 10, 13, 16, 20, 60)  # source words
 
 
 def main(runs: Path) -> None:
     """Evaluate the runs, then write the figures and the page."""
     figures = stored(FIGURES)
+    by_recipe: dict[str, list[Path]] = {}
     for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):
-        if (ROOT / "recipes" / f"{folder.name}.toml").exists():
-            print(folder.name, flush=True)
-            figures[folder.name] = measure(folder)
+        by_recipe.setdefault(SEED_SUFFIX.sub("", folder.name), []).append(folder)
+    for recipe, folders in by_recipe.items():
+        if (ROOT / "recipes" / f"{recipe}.toml").exists():
+            print(recipe, flush=True)
+            records = [measure(folder) for folder in folders]
+            figures[recipe] = records[0] if len(records) == 1 else mean_of_seeds(records)
             store(FIGURES, figures)
     plot(figures)
     store(FIGURES, figures)
@@ -102,6 +110,18 @@ def system_scores(translations: list[str], references: list[str], task: Any) -> 
     return {"chrf": scores["chrf"], "bleu": scores["bleu"], "bleu_13a": old["bleu"]}
 
 
+def mean_of_seeds(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the record of the first seed with the means of all seeds, their deviations, and the scores of each."""
+    names = [name for name in records[0]["scores"] if all(name in record["scores"] for record in records)]
+    columns = {name: [record["scores"][name] for record in records] for name in names}
+    return records[0] | {
+        "minutes": round(mean(record["minutes"] for record in records), 1),
+        "scores": {name: mean(column) for name, column in columns.items()},
+        "deviations": {name: stdev(column) for name, column in columns.items()},
+        "seeds": columns,
+    }
+
+
 def held_out(run: Run) -> dict[str, Any]:
     """Return scores on the test data, or on the validation data if there is none. Scores that `regard evaluate`
     stored in the run folder are used; others are computed.
@@ -121,17 +141,27 @@ def held_out(run: Run) -> dict[str, Any]:
 
 def basics(run: Run) -> dict[str, Any]:
     """Return size, budget and validation scores from the files of the run."""
+    shipped = run.folder / "pretrained.json"
+    if shipped.exists():  # a shipped run has no logs
+        minutes = json.loads(shipped.read_text())["minutes"]
+        return sizes(run) | {"steps": run.recipe.training.steps, "minutes": minutes, "valid": {}}
     rows = [json.loads(line) for line in (run.folder / "log.jsonl").read_text().splitlines()]
     spent = [json.loads(line)["seconds"] for line in (run.folder / "timing.jsonl").read_text().splitlines()]
     looked = [row for row in rows if row.get("best")]
-    return {
-        "model": run.recipe.model.name,
-        "parameters": sum(weight.numel() for weight in run.model.parameters()),
-        "decoding": run.recipe.decoding.name if run.recipe.decoding else "",
+    return sizes(run) | {
         "steps": max(row["step"] for row in rows),
         "epochs": max(row.get("epoch", 0) for row in rows),
         "minutes": round(sum(spent) / 60, 1),
         "valid": looked[-1]["valid"] if looked else {},
+    }
+
+
+def sizes(run: Run) -> dict[str, Any]:
+    """Return model, size, decoding and machine."""
+    return {
+        "model": run.recipe.model.name,
+        "parameters": sum(weight.numel() for weight in run.model.parameters()),
+        "decoding": run.recipe.decoding.name if run.recipe.decoding else "",
         "machine": f"{platform.machine()}, 2 cores",
     }
 

@@ -134,11 +134,19 @@ def held_out(figures: dict[str, Any], task: str) -> str:
     columns = list(dict.fromkeys(key for record in runs.values() for key in record["scores"] if "." not in key))
     rows: list[list[object]] = []
     for name, record in runs.items():
-        cells = [f"{record['scores'][key]:.4g}" if key in record["scores"] else "–" for key in columns]
+        cells = [score_cell(record, key) for key in columns]
         size = f"{record['parameters'] / 1e6:.2f} M"
         rows.append([link(name), record["model"], size, record["steps"], record["minutes"], record["split"], *cells])
     head = " | ".join(key.replace("_", " ") for key in columns)
     return table(f"| recipe | model | parameters | steps | minutes | split | {head} |", rows)
+
+
+def score_cell(record: dict[str, Any], key: str) -> str:
+    """Return a score, with the standard deviation of the seeds if there are several."""
+    if key not in record["scores"]:
+        return "–"
+    deviation = record.get("deviations", {}).get(key)
+    return f"{record['scores'][key]:.4g}" + (f" ± {deviation:.2g}" if deviation else "")
 
 
 def baselines(results: dict[str, dict[str, Any]], task: str) -> str:
@@ -381,7 +389,8 @@ their test sets.
 Strings of spoken digits; shares between 0 and 1. `word error`: substituted, missing and inserted digits. `alignment
 error`: digits whose most attended time is outside of their true boundaries. `single digit accuracy`: the recordings
 with the official test indices 0 to 2; `dtw accuracy`: the baseline without learning on the same recordings. `snr`:
-noise in dB. `longer error`: strings of 8 to 14 digits. Recordings and protocol: [speech recognition](speech.md).
+noise in dB. `longer error`: strings of 8 to 14 digits. `±`: standard deviation of three seeds. Recordings and protocol:
+[speech recognition](speech.md).
 """,
     "detection": """## Objects
 
