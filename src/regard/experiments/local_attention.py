@@ -30,7 +30,7 @@ from regard.tasks.image_generation.generate import teacher_forcing_loss
 
 CLAIM = "Attention over local windows makes images affordable: the cost is linear in the pixels, not quadratic."
 REFERENCE = "Parmar et al. 2018, section 3.3"
-STEPS = 900
+STEPS = 2400
 CURVE = "validation bits"
 RESOLUTION = 0.01  # bits; smaller differences do not matter
 MIN_EXPONENT_GAP = 0.2
