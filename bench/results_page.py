@@ -136,7 +136,9 @@ def held_out(figures: dict[str, Any], task: str) -> str:
     for name, record in runs.items():
         cells = [score_cell(record, key) for key in columns]
         size = f"{record['parameters'] / 1e6:.2f} M"
-        rows.append([link(name), record["model"], size, record["steps"], record["minutes"], record["split"], *cells])
+        num_seeds = len(next(iter(record.get("seeds", {}).values()), []))
+        title = link(name) + (f", {num_seeds} seeds" if num_seeds else "")
+        rows.append([title, record["model"], size, record["steps"], record["minutes"], record["split"], *cells])
     head = " | ".join(key.replace("_", " ") for key in columns)
     return table(f"| recipe | model | parameters | steps | minutes | split | {head} |", rows)
 
@@ -389,8 +391,8 @@ their test sets.
 Strings of spoken digits; shares between 0 and 1. `word error`: substituted, missing and inserted digits. `alignment
 error`: digits whose most attended time is outside of their true boundaries. `single digit accuracy`: the recordings
 with the official test indices 0 to 2; `dtw accuracy`: the baseline without learning on the same recordings. `snr`:
-noise in dB. `longer error`: strings of 8 to 14 digits. `±`: standard deviation of three seeds. Recordings and protocol:
-[speech recognition](speech.md).
+noise in dB. `longer error`: strings of 8 to 14 digits. `±`: standard deviation of the seeds, if there are
+several. Recordings and protocol: [speech recognition](speech.md).
 """,
     "detection": """## Objects
 

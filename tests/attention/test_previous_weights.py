@@ -48,18 +48,31 @@ def test_the_score_follows_the_formula(attend):
 
 
 @torch.no_grad()
-def test_a_window_moves_with_the_attention_and_starts_after_the_first_step():
+def test_the_walk_of_the_monotonic_score_stops_at_the_first_key_that_fits():
     torch.manual_seed(0)
-    attend = Attend(scores.build("windowed_location", D), queries="target", keys="source").eval()
+    attend = Attend(scores.build("monotonic_location", D), queries="target", keys="source").eval()
+    score, keys, query, start = attend.weigh.score, torch.randn(B, 100, D), torch.randn(B, 1, D), 40
+    previous = torch.eye(100)[[start, start]]
+    _, after = run(attend, keys, keys, query, previous=PreviousWeights(previous))
+    queries = torch.cat([query, previous[:, None]], dim=-1)[:, None]
+    p = torch.sigmoid(super(type(score), score).forward(queries, score.project_keys(keys[:, None])) + score.threshold)
+    expected = torch.zeros(B, 100)
+    reaches = torch.ones(B)
+    for key in range(start, 100):
+        expected[:, key] = reaches * p[:, 0, 0, key]
+        reaches = reaches * (1 - p[:, 0, 0, key])
+    torch.testing.assert_close(after.tensor, expected / expected.sum(dim=1, keepdim=True))
+    assert not after.tensor[:, :start].any()
+
+
+@torch.no_grad()
+def test_later_keys_do_not_change_the_order_of_the_monotonic_score():
+    torch.manual_seed(0)
+    attend = Attend(scores.build("monotonic_location", D), queries="target", keys="source").eval()
     keys, query = torch.randn(B, 100, D), torch.randn(B, 1, D)
-    _, first = run(attend, keys, keys, query)
-    assert (first.tensor > 0).all()  # a recording may begin with a long silence
-    _, second = run(attend, keys, keys, query, previous=PreviousWeights(torch.eye(100)[[40, 40]]))
-    inside = (torch.arange(100) >= 40 - 5) & (torch.arange(100) <= 40 + 30)
-    assert (second.tensor[:, inside] > 0).all() and (second.tensor[:, ~inside] == 0).all()
-    attend.weigh.score.__class__ = type(scores.build("location", D))
-    _, plain = run(attend, keys, keys, query, previous=PreviousWeights(torch.eye(100)[[40, 40]]))
-    torch.testing.assert_close(second.tensor[:, inside], plain.tensor[:, inside] / plain.tensor[:, inside].sum(1, True))
+    _, long = run(attend, keys, keys, query)
+    _, short = run(attend, keys[:, :30], keys[:, :30], query)
+    torch.testing.assert_close(long.tensor[:, :15] / long.tensor[:, :1], short.tensor[:, :15] / short.tensor[:, :1])
 
 
 def test_weights_depend_on_the_previous_weights(attend):

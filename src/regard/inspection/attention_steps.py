@@ -24,7 +24,7 @@ FORMULAS = {
     "concat": "w·tanh(W[q; k])",
     "cosine": "β·cos(q, k)",
     "location": "w·tanh(Wq + Vk + Uf)",
-    "windowed_location": "w·tanh(Wq + Vk + Uf) − window",
+    "monotonic_location": "log p + Σ log(1 − p)",
 }
 KEY_LABELS = {
     "general": "W·k",
@@ -32,7 +32,7 @@ KEY_LABELS = {
     "concat": "W·k",
     "cosine": "k / |k|",
     "location": "V·k",
-    "windowed_location": "V·k",
+    "monotonic_location": "V·k",
 }  # keys projected by the score
 
 
