@@ -13,7 +13,8 @@ from regard.cli.predict_command import PredictOptions, Verb
 pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 WORDS = ["cook", "book", "apple", "teacher", "dog", "tree", "house", "sun"]
 TEXTS = ["cook dog.", "", "tree sun.", "apple house."]
-HEAVY = "sorted({'torch', 'numpy', 'transformers', 'rich'} & set(sys.modules)), file=sys.stderr"
+MODULES = {"torch", "numpy", "transformers", "rich", "multiprocessing"}
+HEAVY = f"sorted({MODULES} & set(sys.modules)), file=sys.stderr"
 
 
 @pytest.fixture(scope="module")

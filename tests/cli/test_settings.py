@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
+from regard.cli.main import build_app
+from regard.cli.predict_command import PredictCommand
 from regard.cli.settings import SettingsCommand, settings_of, split_settings, to_options
 
 DECLARED = {"--json": False, "--out": True}
@@ -71,3 +74,13 @@ class Options:
 )
 def test_options_have_the_declared_types(settings, options):
     assert to_options(settings, Options) == options
+
+
+def test_flags_are_read_only_for_an_option_that_is_not_declared(monkeypatch):
+    read = []
+    monkeypatch.setattr(PredictCommand, "flags", lambda self, args: read.append(args) or {"sample"})
+    command = get_command(build_app("translate")).commands["translate"]
+    for args, count in ((["run", "text", "--engine", "native"], 0), (["run", "--sample", "text"], 1)):
+        context = command.make_context("translate", list(args))
+        assert len(read) == count
+    assert settings_of(context) == ["sample=true"]

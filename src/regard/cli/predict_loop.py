@@ -10,7 +10,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from regard.api.parallel import map_in_order
 from regard.cli import predict_command, predict_torch_free
 from regard.cli.inputs import (
     InputLine,
@@ -199,6 +198,8 @@ def predict_chunks(
     if processes == 1 or len(available) < 2:  # too few lines, or lines that arrive one by one
         yield from (work(chunk) for chunk in chain(available, chunks) if chunk is not None)
     else:
+        from regard.api.parallel import map_in_order
+
         yield from map_in_order(work, chain(first, chunks), processes=processes, initializer=_use_one_thread)
 
 

@@ -35,8 +35,11 @@ class SettingsCommand(PlainCommand):
         ctx.meta[ARGS_META_KEY] = list(args)
         options = [option for option in self.get_params(ctx) if option.param_type_name == "option"]
         declared = {name: not getattr(option, "is_flag", False) for option in options for name in option.opts}
+        # The flags of a run are read from source files, which takes a quarter of the start-up.
+        may_have_flags = any(OPTION.fullmatch(word) and word not in declared for word in args)
         try:
-            rest, ctx.meta[_SETTINGS] = split_settings(args, declared, flags=self.flags(args))
+            flags = self.flags(args) if may_have_flags else ()
+            rest, ctx.meta[_SETTINGS] = split_settings(args, declared, flags=flags)
         except ValueError as error:
             ctx.fail(str(error))
         return super().parse_args(ctx, rest)
