@@ -79,16 +79,25 @@ def test_an_array_of_texts_is_accepted(run):
     assert run.translate(np.array(texts)) == run.translate(tuple(texts)) == run.translate(texts)
 
 
+def test_unknown_engines_and_precisions_are_refused_when_a_run_is_loaded(run):
+    with pytest.raises(ConfigError, match=r"^no engine 'x'; known: auto, ctranslate2, int8, native$"):
+        regard.load(run.folder, engine="x")
+    with pytest.raises(ConfigError, match=r"^no precision 'float7'; did you mean 'float32'\?$"):
+        regard.load(run.folder, precision="float7")
+
+
 def test_errors_name_the_mistake(run):
-    with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
+    with pytest.raises(ConfigError, match=r"translate takes a list of inputs; write translate\(\[text\]\)"):
         run.translate("Please buy two apples.")
     for value, name in ((None, "None .NoneType."), (float("nan"), "nan .float."), (["a"], r"\['a'\] .list.")):
         with pytest.raises(
             ConfigError, match=rf"^input 2 is {name}, which cannot be read: .*; give a text, or the path"
         ):
             run.translate(["Please buy two apples.", value])
-    with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
+    with pytest.raises(ConfigError, match=r"translate takes a list of inputs; write translate\(\[input\]\)"):
         run.translate(5)
+    with pytest.raises(ConfigError, match=r"convert the tensor of an image to an array: tensor\.permute\(1, 2, 0\)"):
+        run.predict([torch.zeros(3, 4, 4)])
     with pytest.raises(ConfigError, match="n=0 must be at least 1"):
         run.predict(["x"], n=0)
     with pytest.raises(ConfigError, match="translate: no setting 'nn'; did you mean 'n'"):

@@ -36,6 +36,11 @@ def test_auto_takes_what_is_there(monkeypatch):
     assert select_device("auto", local_rank=3) == torch.device("cuda", 1)
 
 
+def test_an_unknown_device_is_refused():
+    with pytest.raises(ConfigError, match=r"^device='gpu9' is not a device; choose auto, cpu, cuda or mps$"):
+        select_device("gpu9")
+
+
 @pytest.mark.parametrize(
     ("name", "messages"), [("cuda", "does not find a CUDA GPU; use"), ("mps", "does not find an Apple GPU; use")]
 )

@@ -247,3 +247,68 @@ def test_the_values_used_are_in_the_configuration(pairs: Path, tmp_path: Path) -
     run = train(recipes.read("translation", settings=settings), tmp_path / "run", console=SilentConsole())
     table = json.loads((run / "config.json").read_text(encoding="utf-8"))
     assert table["model"]["layers"] == 2 and "plan" not in table and "preset" not in table["model"]
+
+
+def test_choices_of_the_model_leave_its_sizes_to_the_plan() -> None:
+    """Before, model.norm=post on 108 pairs trained 44 million parameters with a warm-up of 400 steps."""
+    for setting in ("model.norm=post", "model.dropout=0.2", "model.score=additive", "model=luong"):
+        assert translation(setting).plan is not None, setting
+    planned = plan._apply(translation("model.norm=post"), {"model.preset": "small"})
+    assert (planned.model.config.norm, planned.model.config.dim) == ("post", 128)
+    for setting in ("model.layers=3", "model.preset=base"):
+        assert translation(setting).plan is None, setting
+
+
+@pytest.fixture
+def tags(tmp_path: Path) -> Path:
+    """Write 60 tagged sentences."""
+    draw = random.Random(1)
+    rows = [(draw.choice(("Anna", "Tom")), draw.choice(VERBS), draw.choice(("Paris", "Rome"))) for _ in range(60)]
+    sentences = (f"{a} B-PER\n{b}{i} O\n{c} B-LOC\n" for i, (a, b, c) in enumerate(rows))
+    path = tmp_path / "tags.conll"
+    path.write_text("\n".join(sentences), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("settings", "model"),
+    [
+        ([], "tagger"),
+        (["training.minutes=0.5"], "bilstm_crf"),
+        (["training.minutes=30"], "tagger"),
+        (["training.minutes=0.5", "model=tagger"], "tagger"),
+        (["training.minutes=0.5", "model.preset=auto", "model.position=learned"], "tagger"),
+    ],
+)
+def test_few_minutes_train_the_model_that_the_task_declares_for_them(
+    tags: Path, settings: list[str], model: str
+) -> None:
+    planned = plan.plan_data(recipes.read("tagging", settings=[f"data.path={tags}", *settings]))
+    assert planned.recipe.model.name == model
+    is_named = "model bilstm_crf for few minutes (model=tagger: the default), preset short" in planned.notes[0]
+    assert is_named == (model == "bilstm_crf")
+
+
+def test_a_model_may_declare_the_optimizer_of_its_plan() -> None:
+    recipe = recipes.read("tagging", settings=["data.path=x", "model=bilstm_crf"])
+    derived = derive_optimizer(recipe, torch.nn.LSTM(4, 4))
+    assert derived == {"training.optimizer.name": "adam", "training.optimizer.lr": 0.01}
+
+
+def test_characters_that_are_tagged_get_n_grams() -> None:
+    recipe = recipes.read("tagging", settings=["data.path=x"])
+    characters = DataSize("sentence", 2_928, characters=171_000, alphabet=1_300, unit_length=1.0)
+    assert derive_settings(characters, recipe)["model.ngrams"] == 2**16
+    assert derive_settings(characters._replace(characters=5_000), recipe)["model.ngrams"] == 2**14
+    assert "model.ngrams" not in derive_settings(characters._replace(unit_length=4.3), recipe)
+    bert = recipes.read("tagging", settings=["data.path=x", "model=bert"])
+    assert "model.ngrams" not in derive_settings(characters, bert)
+
+
+def test_the_length_of_units_is_measured(tags: Path) -> None:
+    from regard.tasks import tagging
+
+    words = tagging.measure(tagging.Config(path=tags))
+    assert 3 < words.unit_length < 6 and words.examples == 54
+    assert tagging.measure(tagging.Config(path=tags, units="characters")).unit_length == 1
+    assert tagging.measure(tagging.Config(path=tags, units="tokens")).unit_length == 0

@@ -274,6 +274,7 @@ def load(
     models and not exact. `precision="int8"` does the same for other engines. A run that was not trained on this
     machine imports nothing from outside regard and downloads nothing, unless `trust` is True.
     """
+    engine_registry.check_names(engine, precision)
     parts = load_run(folder, settings, device=select_device(device), trust=trust)
     return Run(parts, settings, device=device, engine=engine, precision=precision)
 

@@ -152,11 +152,15 @@ def _texts(predictions: Sequence[Sequence[Prediction]], n: int | None) -> list[s
 def as_list(inputs: Any, verb: str) -> list[Any]:
     """Inputs in any container (a list, an array, a column of a table) -> a list; a single text is an error."""
     if isinstance(inputs, str | Path) or not isinstance(inputs, Iterable):
-        raise ConfigError(f"{verb} takes a list of texts; write {verb}([text])")
+        raise ConfigError(f"{verb} takes a list of inputs; write {verb}([{_noun(inputs)}])")
     shape: tuple[int, ...] = tuple(getattr(inputs, "shape", ()))
     if len(shape) == 3 and shape[-1] in (1, 3, 4):
         raise ConfigError(f"{verb} takes a list of inputs, not one array of shape {shape}; write {verb}([array])")
     return list(inputs)
+
+
+def _noun(raw_input: Any) -> str:
+    return "text" if isinstance(raw_input, str) else "path" if isinstance(raw_input, Path) else "input"
 
 
 def check_texts(inputs: Sequence[Any], error: Exception) -> None:
@@ -165,4 +169,6 @@ def check_texts(inputs: Sequence[Any], error: Exception) -> None:
         if not isinstance(raw_input, str):
             value = f"{repr(raw_input)[:40]} ({type(raw_input).__name__})"
             remedy = "give a text, or the path of a file if the task reads files"
+            if hasattr(raw_input, "permute"):
+                remedy = "convert the tensor of an image to an array: tensor.permute(1, 2, 0).numpy()"
             raise ConfigError(f"input {index} is {value}, which cannot be read: {error}; {remedy}") from error

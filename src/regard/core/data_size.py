@@ -16,6 +16,7 @@ class DataSize(NamedTuple):
     alphabet: int = 0  # distinct characters of the text, or of the side that has more
     hangul_share: float = 0.0  # share of the characters that are Hangul, kana or Han
     rows: int = 0  # rows of an epoch, if a row has several examples, such as the history of a user; 0: one each
+    unit_length: float = 0.0  # mean characters of a tagged unit; 0: no units are tagged
 
 
 _HANGUL = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]+")

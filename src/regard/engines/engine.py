@@ -28,6 +28,7 @@ class EngineHandle(NamedTuple):
 
 
 Engine = Callable[[DecodingStrategy | None], EngineHandle]
+ENGINES = (AUTO, NATIVE, "int8", "ctranslate2")
 
 
 def build(name: str, parts: LoadedRun, precision: str = "float32") -> Engine:
@@ -36,14 +37,19 @@ def build(name: str, parts: LoadedRun, precision: str = "float32") -> Engine:
     native: every model, exact. int8: a Transformer with 8-bit weights. ctranslate2: a plain Transformer, a GPT or the
     encoder of a BERT, in the given precision. auto stands for native here.
     """
+    check_names(name, precision)
     builders = {AUTO: _native, NATIVE: _native, "int8": _int8, "ctranslate2": _ctranslate2}
-    if name not in builders:
-        raise ConfigError(f"no engine {name!r}; {did_you_mean(name, builders)}")
-    if precision not in ct2_search.PRECISIONS:
-        raise ConfigError(f"no precision {precision!r}; {did_you_mean(precision, ct2_search.PRECISIONS)}")
     if precision == "int8" and builders[name] is _native:
         return _int8(parts, precision)
     return builders[name](parts, precision)
+
+
+def check_names(engine: str, precision: str) -> None:
+    """Raise a ConfigError for an engine or a precision that does not exist."""
+    if engine not in ENGINES:
+        raise ConfigError(f"no engine {engine!r}; {did_you_mean(engine, ENGINES)}")
+    if precision not in ct2_search.PRECISIONS:
+        raise ConfigError(f"no precision {precision!r}; {did_you_mean(precision, ct2_search.PRECISIONS)}")
 
 
 def model_fingerprint(model: nn.Module) -> object:

@@ -44,7 +44,12 @@ class Config:
         )
 
 
-PRESETS = {"small": Config(embedding=50, dim=64, dropout=0.3)}
+PRESETS = {
+    "small": Config(embedding=50, dim=64, dropout=0.3),
+    "short": Config(embedding=50, dim=64, dropout=0.3, word_dropout=0.2),  # for short trainings on few sentences
+}
+AUTO_PRESETS = {0: "short", 20_000: ""}  # least number of examples -> model.preset=auto; "": the defaults
+AUTO_OPTIMIZER = {"name": "adam", "lr": 0.01}  # on 3,394 messages in half a minute F1 0.17; 0.15 with Muon at 0.005
 TINY = Config(embedding=8, dim=6, char_dim=4, filters=5, dropout=0.1)  # for tests
 
 

@@ -29,7 +29,12 @@ def select_device(name: str, *, local_rank: int = 0) -> torch.device:
         raise ConfigError("device='cuda': PyTorch does not find a CUDA GPU; use device='auto' or 'cpu'")
     if name == "mps" and not torch.backends.mps.is_available():
         raise ConfigError("device='mps': PyTorch does not find an Apple GPU; use device='auto' or 'cpu'")
-    return torch.device("cuda", local_rank % torch.cuda.device_count()) if name == "cuda" else torch.device(name)
+    if name == "cuda":
+        return torch.device("cuda", local_rank % torch.cuda.device_count())
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"device={name!r} is not a device; choose auto, cpu, cuda or mps") from None
 
 
 def keep_freed_memory() -> bool:

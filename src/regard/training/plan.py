@@ -38,6 +38,8 @@ SUBWORD_LEVELS = ("bpe", "unigram", "bytes")
 AUTO_PRESETS = {0: "small", 2_000: ""}  # of models that declare none; "": the default sizes
 SMALL_DATA = 20_000  # examples below which dropout is at least SMALL_DATA_DROPOUT, if the model has any
 SMALL_DATA_DROPOUT = 0.3
+CHARACTER_UNITS = 2.0  # mean characters of a tagged unit, below which units are characters and not words
+MIN_NGRAM_ROWS, MAX_NGRAM_ROWS = 2**14, 2**16
 BASE_LR, BASE_DIM = 3e-3, 128  # learning rate of models up to this width
 MIN_PLANNED_S = 6.0  # shorter budgets are not planned: the measurement would take as long
 MAX_EVALUATIONS, EVALUATION_SHARE = 8, 0.15  # of a planned budget
@@ -73,6 +75,7 @@ def derive_settings(size: DataSize, recipe: Recipe) -> Derived:
     - batch size: half the square root of the examples, from half to four times the default of the task; of batches in
       tokens, a twentieth of the text
     - model: the preset of the model for this number of examples (`AUTO_PRESETS` of its file)
+    - n-grams: a hashed table if the tagged units are characters, since a character alone says little
     - dropout: at least 0.3 below 20,000 examples, if the model uses dropout
     - epochs: the task's default at 5,000 examples, inversely proportional to the square root of the examples
     """
@@ -90,7 +93,7 @@ def derive_settings(size: DataSize, recipe: Recipe) -> Derived:
     elif "max_batch_tokens" in data and size.characters:
         tokens = size.characters / CHARACTERS_PER_TOKEN
         settings["data.max_batch_tokens"] = _power_of_two(tokens / STEPS_PER_EPOCH, 1_024, 2_048)
-    return settings | _derive_model(count, recipe) | _derive_training(rows, recipe)
+    return settings | _derive_model(count, recipe) | _derive_ngrams(size, recipe) | _derive_training(rows, recipe)
 
 
 def _derive_model(count: int, recipe: Recipe) -> Derived:
@@ -105,6 +108,13 @@ def _derive_model(count: int, recipe: Recipe) -> Derived:
     return settings
 
 
+def _derive_ngrams(size: DataSize, recipe: Recipe) -> Derived:
+    """F1 of 2,928 Korean sentences in half a minute: 0.70 instead of 0.54 (tagger), 0.74 instead of 0.52 (BiLSTM)."""
+    if not 0 < size.unit_length < CHARACTER_UNITS or not hasattr(recipe.model.config, "ngrams"):
+        return {}
+    return {"model.ngrams": _power_of_two(size.characters, MIN_NGRAM_ROWS, MAX_NGRAM_ROWS)}
+
+
 def _derive_training(rows: int, recipe: Recipe) -> Derived:
     defaults = getattr(recipe.task.module("tasks"), "DEFAULTS", {}).get("training", {})
     settings = Derived()
@@ -115,10 +125,14 @@ def _derive_training(rows: int, recipe: Recipe) -> Derived:
 
 
 def derive_optimizer(recipe: Recipe, model: nn.Module) -> Derived:
-    """Model -> Muon if it has matrices in hidden layers; and the learning rate for its width.
+    """Model -> the optimizer that its file declares (`AUTO_OPTIMIZER`), or Muon if it has matrices in hidden layers,
+    with the learning rate for its width.
 
     Muon reached chrF 9.6 on validation data with 4,745 sentence pairs (Tatoeba) in 1.9 minutes of one core.
     """
+    declared: Mapping[str, Any] = getattr(recipe.model.module("models"), "AUTO_OPTIMIZER", {})
+    if declared:
+        return {f"training.optimizer.{name}": value for name, value in declared.items()}
     defaults = getattr(recipe.task.module("tasks"), "DEFAULTS", {}).get("training", {}).get("optimizer", {})
     has_matrices = bool(optimizer.hidden_matrices(model))
     settings: Derived = {"training.optimizer.name": "muon"} if has_matrices else {}
@@ -151,16 +165,31 @@ def derive_schedule(recipe: Recipe, *, steps_per_epoch: int, times: Times | None
     return settings | {f"training.schedule.{name}": value for name, value in schedule.items()}
 
 
+def choose_model(recipe: Recipe, request: PlanRequest) -> Recipe:
+    """Return the recipe with the model that its task declares for training.minutes (`AUTO_MODELS`), if the user set
+    nothing of the model.
+    """
+    minutes, models = recipe.training.minutes, getattr(recipe.task.module("tasks"), "AUTO_MODELS", {})
+    if minutes is None or not models or any(name.startswith("model.") for name in request.explicit):
+        return recipe
+    name = models[max(least for least in models if least <= minutes)]
+    return recipe if name == recipe.model.name else replace(recipe.with_settings({"model": name}), plan=request)
+
+
 def plan_data(recipe: Recipe) -> Plan:
     """Derive the settings of data, model and epochs from the size of the data, before the task is built."""
     request = recipe.plan
     if request is None or not request.follows_data:
         return Plan(recipe)
     size = measure_data(recipe)
+    default_model = recipe.model.name
+    recipe = choose_model(recipe, request)
     derived = _keep_explicit(derive_settings(size, recipe), request)
     planned = _apply(recipe, derived)
     used = planned.to_dict()
+    name = planned.model.name
     parts = [
+        *([f"model {name} for few minutes (model={default_model}: the default)"] if name != default_model else []),
         f"preset {derived['model.preset']}" if derived.get("model.preset") else "default sizes of the model",
         *(f"{label} {_format(_get(used, name))}" for name, label in _LABELS.items() if name in derived),
     ]
@@ -178,6 +207,7 @@ _LABELS = {
     "data.vocab_size": "vocabulary",
     "data.batch_size": "batch size",
     "data.max_batch_tokens": "tokens in a batch",
+    "model.ngrams": "n-gram rows",
     "model.dropout": "dropout",
 }
 

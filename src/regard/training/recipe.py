@@ -104,14 +104,28 @@ def _plan_request(task: str, table: Table) -> tuple[PlanRequest | None, Table]:
     if is_requested:
         table = {**table, "model": {name: value for name, value in model.items() if name != "preset"}}
     explicit = frozenset(name for name, _ in _flatten(table))
-    has_sizes = any(name.startswith("model.") and name != "model.name" for name in explicit)
-    is_default = "." not in task and _has_own_data(table.get("data")) and not has_sizes and "pretrained" not in table
+    is_own = "." not in task and _has_own_data(table.get("data")) and "pretrained" not in table
+    is_default = is_own and not _has_sizes(task, explicit, model)
     follows_minutes = "training.minutes" in explicit and not any(
         name in ("training.steps", "training.epochs") or name.startswith("training.schedule.") for name in explicit
     )
     if not (is_requested or is_default or follows_minutes):
         return None, table
     return PlanRequest(explicit, follows_data=is_requested or is_default), table
+
+
+def _has_sizes(task: str, explicit: frozenset[str], model: Any) -> bool:
+    """Return True if a preset or a number of the model is set; scores, rates and other choices leave the sizes open."""
+    names = {name.removeprefix("model.") for name in explicit if name.startswith("model.")} - {"name"}
+    if not names:
+        return False
+    defaults = getattr(find("regard.tasks", task), "DEFAULTS", {})
+    name = model.get("name") or defaults.get("model", {}).get("name", "")
+    if name not in registered_names("regard.models"):
+        return True
+    fields = {field.name: field.default for field in dataclasses.fields(find("regard.models", name).Config)}
+    is_choice = {name for name, default in fields.items() if isinstance(default, str | float | bool)}
+    return not names <= is_choice
 
 
 def _has_own_data(data: Any) -> bool:

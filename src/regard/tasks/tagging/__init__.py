@@ -15,6 +15,7 @@ DEFAULTS: dict[str, Any] = {
     "model": {"name": "tagger"},
     "training": {"epochs": 10, "optimizer": {"lr": 0.002}, "schedule": {"warmup": 100}, "evaluation": {"patience": 4}},
 }
+AUTO_MODELS = {0.0: "bilstm_crf", 5.0: "tagger"}  # least training.minutes of own data -> model, if none is named
 DEMO = ["data.examples=3000", "model.layers=1", "training.epochs=3", "training.optimizer.lr=0.003"]
 EVALUATION_IMPORTS = (("seqeval.metrics", "text"), ("seqeval.scheme", "text"))
 DATA_SETTINGS = ("path", "dataset", "format", "scheme")

@@ -362,8 +362,13 @@ class Tagging(Task):
 
 
 def measure(config: Config) -> DataSize:
-    """Return the size of the training sentences."""
-    return measure_texts("sentence", ((sentence.text,) for sentence in config.open_splits()["train"]))
+    """Return the size of the training sentences and of their units."""
+    sentences = config.open_splits()["train"]
+    lengths = [stop - start for sentence in sentences for start, stop in sentence.units]
+    has_own_units = config.units in ("words", "tokens")
+    unit_length = 0.0 if has_own_units or not lengths else sum(lengths) / len(lengths)
+    size = measure_texts("sentence", ((sentence.text,) for sentence in sentences))
+    return size._replace(unit_length=1.0 if config.units == "characters" else unit_length)
 
 
 def build(config: Config, folder: Path | None = None) -> Tagging:
