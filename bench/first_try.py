@@ -9,8 +9,9 @@
 Each data set is written as a user would have it (a CSV file, a folder of PNG images). `first` is `regard train TASK
 data.path=… training.minutes=M` and nothing else; `hand1` … `hand10` set sizes, vocabularies, learning rates and models
 by hand. All are trained for M minutes of processor time of one thread, so that other work on the machine changes
-nothing, and are scored on the same test examples. Each attempt has a file in OUT/results and is not repeated. The rules
-of training/plan.py were chosen on the sets of `TUNING`; the table shows the others.
+nothing, and are scored on the same test examples. Each attempt has a file in OUT/results for each seed and is not
+repeated; the table has the mean. The rules of training/plan.py were chosen on the sets of `TUNING`; the table shows the
+others.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import argparse
 import csv
 import gzip
 import io
+import itertools
 import json
 import lzma
 import os
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -46,6 +49,7 @@ class DataSet(NamedTuple):
     metric: str
     prepare: Callable[[Path, Path], list[str]]  # data folder, output folder -> settings that name the data
     by_hand: tuple[str, ...]
+    seeds: tuple[int, ...] = (1,)  # several if the test examples are so few that one training is mostly noise
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -239,6 +243,7 @@ SETS = {
             "model.layers=2 model.dim=128 model.heads=4 model.dropout=0.4 data.batch_size=32 "
             "training.optimizer.lr=0.001",
         ),
+        seeds=(1, 2, 3),
     ),
     "reviews": DataSet(
         "50,000 reviews (NSMC)",
@@ -327,16 +332,30 @@ def measure(data: Path, out: Path, name: str, *, attempts: Sequence[str], minute
     location = data_set.prepare(data, out / "data" / f"{name}-{os.getpid()}")
     settings = {"first": ""} | {f"hand{i}": text for i, text in enumerate(data_set.by_hand, start=1)}
     (out / "results").mkdir(parents=True, exist_ok=True)
-    for attempt in attempts or settings:
-        path = out / "results" / f"{name}-{attempt}.json"
+    for attempt, seed in itertools.product(attempts or settings, data_set.seeds):
+        path = out / "results" / f"{name}-{attempt}-{seed}.json"
         if path.exists():
             continue
-        run = out / "runs" / f"{name}-{attempt}"
-        row = train_and_score(data_set, [*location, *settings[attempt].split()], run, minutes=minutes)
-        row = {"settings": settings[attempt], "minutes": minutes, **row}
+        run = out / "runs" / f"{name}-{attempt}-{seed}"
+        words = [*location, *settings[attempt].split(), f"seed={seed}"]
+        row = train_and_score(data_set, words, run, minutes=minutes)
+        row = {"settings": settings[attempt], "seed": seed, "minutes": minutes, **row}
         path.write_text(json.dumps(row, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        print(name, attempt, row.get("error") or row["scores"].get(data_set.metric), flush=True)
+        print(name, attempt, seed, row.get("error") or row["scores"].get(data_set.metric), flush=True)
         shutil.rmtree(run, ignore_errors=True)
+
+
+def read_scores(out: Path, name: str) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the mean score of each attempt over its seeds, and its settings."""
+    scores: dict[str, list[float]] = {}
+    settings: dict[str, str] = {}
+    for path in sorted((out / "results").glob(f"{name}-*.json")):
+        row = json.loads(path.read_text(encoding="utf-8"))
+        attempt = path.stem.removeprefix(f"{name}-").rpartition("-")[0]
+        settings[attempt] = row["settings"]
+        if "scores" in row:
+            scores.setdefault(attempt, []).append(row["scores"][ALL[name].metric])
+    return {attempt: statistics.fmean(values) for attempt, values in scores.items()}, settings
 
 
 def table(out: Path) -> str:
@@ -346,19 +365,17 @@ def table(out: Path) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for name, data_set in SETS.items():
-        rows = {
-            path.stem.removeprefix(f"{name}-"): json.loads(path.read_text(encoding="utf-8"))
-            for path in sorted((out / "results").glob(f"{name}-*.json"))
-        }
-        scores = {attempt: row["scores"][data_set.metric] for attempt, row in rows.items() if "scores" in row}
+        scores, settings = read_scores(out, name)
         by_hand = {attempt: score for attempt, score in scores.items() if attempt != "first"}
         if "first" not in scores or not by_hand:
             continue
         best = max(by_hand, key=lambda attempt: by_hand[attempt])
         ratio = scores["first"] / by_hand[best]
-        values = [f"{scores['first']:.4g}", f"{by_hand[best]:.4g} of {len(by_hand)}", f"`{rows[best]['settings']}`"]
+        values = [f"{scores['first']:.4g}", f"{by_hand[best]:.4g} of {len(by_hand)}", f"`{settings[best]}`"]
+        seeds = f", {len(data_set.seeds)} seeds" if len(data_set.seeds) > 1 else ""
+        metric = f"{data_set.metric}{seeds}"
         verdict = "yes" if ratio >= 1 - WITHIN else "no"
-        lines.append(f"| {' | '.join([data_set.title, data_set.metric, *values, f'{ratio:.2f}', verdict])} |")
+        lines.append(f"| {' | '.join([data_set.title, metric, *values, f'{ratio:.2f}', verdict])} |")
     return "\n".join(lines)
 
 

@@ -47,6 +47,7 @@ class Config:
 
 
 PRESETS = {"small": Config(layers=1, dim=32, ffn_dim=32)}
+AUTO_OPTIMIZER = {"name": "muon", "lr": 0.001}  # NDCG@10 on 20,000 ratings in half a minute 0.093; 0.086 at 0.003
 TINY = Config(layers=1, dim=16, ffn_dim=16, dropout=0.0)  # for tests
 
 
