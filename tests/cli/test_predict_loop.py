@@ -110,10 +110,10 @@ def prediction_with_files(text):
     return Prediction(text, files={".txt": text.encode, ".bin": lambda: b"\0"})
 
 
-def write(predictions, *out, force=False):
-    options = PredictOptions(out=out, force=force)
-    texts = [f"input {index}" for index in range(len(predictions))]
-    output.write_predictions(texts, predictions, output.RowFormatter(Verb(), options, {}))
+def write(predictions, *out, force=False, name="", on_error=""):
+    options = PredictOptions(out=out, force=force, on_error=on_error)
+    lines = [InputLine(index, f"input {index}") for index in range(1, len(predictions) + 1)]
+    output.write_predictions(lines, predictions, name, output.RowFormatter(Verb(), options, {}))
 
 
 def test_predictions_are_written_as_files_and_several_are_numbered(tmp_path, capsys):
@@ -142,8 +142,30 @@ def test_texts_are_written_as_rows_of_one_file(tmp_path, capsys):
     write([BEST[:1], [Prediction("c", -1.0)]], tmp_path / "x.txt", tmp_path / "x.jsonl")
     assert (tmp_path / "x.txt").read_text() == "a b\nc\n"
     rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
-    assert [(row["input"], row["predictions"][0]["text"]) for row in rows] == [("input 0", "a b"), ("input 1", "c")]
+    assert [(row["input"], row["predictions"][0]["text"]) for row in rows] == [("input 1", "a b"), ("input 2", "c")]
     assert capsys.readouterr().out == f"wrote {tmp_path / 'x.txt'}\nwrote {tmp_path / 'x.jsonl'}\n"
+
+
+@pytest.mark.parametrize(
+    ("on_error", "texts", "action"),
+    [("skip", ["a b", "c"], "were skipped"), ("blank", ["a b", "", "c"], "have an empty line")],
+)
+def test_failed_inputs_do_not_lose_the_others_in_a_file(tmp_path, capsys, on_error, texts, action):
+    results = [BEST[:1], "the text is empty", [Prediction("c", -1.0)]]
+    files = tmp_path / "x.txt", tmp_path / "x.jsonl"
+    with pytest.raises(output.FailedInputs, match=f"^1 of 3 inputs failed and {action}$"):
+        write(results, *files, name="in.txt", on_error=on_error)
+    assert files[0].read_text() == "".join(f"{text}\n" for text in texts)
+    rows = [json.loads(line) for line in files[1].read_text().splitlines()]
+    assert [row["predictions"][0]["text"] if row["predictions"] else "" for row in rows] == texts
+    assert on_error == "skip" or rows[1] == {"input": "input 2", "predictions": [], "error": "the text is empty"}
+    assert capsys.readouterr().err == "regard: in.txt:2: the text is empty\n"
+
+
+def test_with_stop_nothing_is_written(tmp_path):
+    with pytest.raises(DataError, match=r"^in\.txt:1: the text is empty$"):
+        write(["the text is empty", BEST[:1]], tmp_path / "x.txt", name="in.txt", on_error="stop")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_existing_files_are_replaced_only_by_force(tmp_path, capsys):

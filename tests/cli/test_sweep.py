@@ -36,6 +36,18 @@ def test_seeds_are_trained_evaluated_and_continued(tmp_path, capsys):
     assert "2 seeds on test" in capsys.readouterr().out
 
 
+def test_a_sweep_is_not_continued_with_other_settings(tmp_path, capsys):
+    """Before, the scores of the old settings were printed as those of the new ones."""
+    call("train", "toys.summing", *QUICK, "--seeds", 2, "--out", tmp_path / "sweep", "--quiet")
+    capsys.readouterr()
+    for settings in (["training.steps=3", QUICK[1]], [*QUICK, "data.examples=20"]):
+        with pytest.raises(SystemExit):
+            call("train", "toys.summing", *settings, "--seeds", 2, "--out", tmp_path / "sweep", "--quiet")
+        (name, new) = (settings[0] if settings[0] != QUICK[0] else settings[-1]).split("=")
+        out, error = capsys.readouterr()
+        assert out == "" and f"other settings: {name}=" in error and f"(now {new}); repeat the settings" in error
+
+
 def test_one_seed_is_a_usage_error(capsys):
     with pytest.raises(SystemExit) as stop:
         call("train", "toys.summing", "--seeds", 1)

@@ -42,7 +42,7 @@ def test_the_current_folder_is_not_a_place_for_a_run(toy, tmp_path, silent, monk
 
 def test_a_file_and_old_checkpoints_are_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match="file: a file of this name exists; choose another folder"):
+    with pytest.raises(CheckpointError, match="file: a file of this name exists; choose another name"):
         check_available(tmp_path / "file")
     old = RunFolder(tmp_path / "old")
     old.mkdir()

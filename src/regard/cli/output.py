@@ -53,20 +53,26 @@ class RowFormatter(NamedTuple):
         """Lines, and the predictions (or the error) of each readable line -> their results."""
         return [self._result(line, line.error or next(predictions)) for line in lines]
 
+    def on_error(self, name: str) -> str:
+        """Return the action for an input that fails: by default the lines of a file have an empty line."""
+        return self.predict_options.on_error or ("blank" if name else "stop")
+
     def printer(self, name: str) -> PredictionPrinter:
         """Return a printer for the results of inputs with this name."""
-        on_error = self.predict_options.on_error or ("blank" if name else "stop")
-        return PredictionPrinter(name, on_error, as_json=self.predict_options.as_json)
+        return PredictionPrinter(name, self.on_error(name), as_json=self.predict_options.as_json)
 
     def _result(self, line: InputLine, predictions: Sequence[Prediction] | str) -> Result:
         if isinstance(predictions, str):
             return Result(line, [], predictions)
-        text = line.text or str(self.options.get("user") or self.options.get("prompt") or "")
-        rows = json_rows(text, predictions) if self.predict_options.as_json else self.text_rows(text, predictions)
+        rows = self.rows(line, predictions, as_json=self.predict_options.as_json)
         return Result(line, rows, remarks=remarks_of(predictions))
 
-    def text_rows(self, input_text: str, predictions: Sequence[Prediction]) -> list[str]:
-        """An input and its predictions -> rows of text."""
+    def rows(self, line: InputLine, predictions: Sequence[Prediction], *, as_json: bool) -> list[str]:
+        """An input and its predictions -> rows of text, or one of JSON."""
+        if as_json:
+            return json_rows(
+                line.text or str(self.options.get("user") or self.options.get("prompt") or ""), predictions
+            )
         return text_rows(predictions, verb=self.verb, options=self.options)
 
 
@@ -90,12 +96,55 @@ def predict_with_bisection(
     return predict_with_bisection(predict, inputs[:half]) + predict_with_bisection(predict, inputs[half:])
 
 
+class InputReport:
+    """Reports on standard error which inputs were adjusted or failed; `on_error` is the action for the latter."""
+
+    def __init__(self, name: str, on_error: str) -> None:
+        self.name, self.on_error = name, on_error
+        self.failed = self.adjusted = 0
+
+    def prefix(self, line: InputLine) -> str:
+        """Return the location of an input for messages."""
+        return f"{self.name}:{line.line_number}: " if self.name else ""
+
+    def add_remarks(self, line: InputLine, remarks: Sequence[str]) -> None:
+        """Print the adjustments of an input, if there are any."""
+        self.adjusted += bool(remarks)
+        if self.adjusted <= MAX_REPORTED_INPUTS:
+            print_remarks(remarks, prefix=self.prefix(line))
+
+    def add_error(self, line: InputLine, error: str) -> None:
+        """Name a failed input; with `on_error` stop its error is raised."""
+        if self.on_error == "stop":
+            sys.stdout.flush()
+            raise DataError(f"{self.prefix(line)}{error}")
+        self.failed += 1
+        if self.failed <= MAX_REPORTED_INPUTS:
+            print(f"regard: {self.prefix(line)}{printable(' '.join(error.split()))}", file=sys.stderr)
+
+    def rows(self, line: InputLine, error: str, *, as_json: bool) -> list[str]:
+        """Return the output rows of a failed input: an empty one with `on_error` blank, none otherwise."""
+        if self.on_error != "blank":
+            return []
+        return [to_strict_json({"input": line.text, "predictions": [], "error": error}) if as_json else ""]
+
+    def close(self, total: int) -> None:
+        """Report how many inputs were adjusted; raise an error with exit code 3 if some failed."""
+        first = f"; the first {MAX_REPORTED_INPUTS} are named above"
+        if self.adjusted > MAX_REPORTED_INPUTS:
+            print(f"regard: {self.adjusted:,} of {total:,} inputs were adjusted{first}", file=sys.stderr)
+        if self.failed:
+            action = "were skipped" if self.on_error == "skip" else "have an empty line"
+            named = first if self.failed > MAX_REPORTED_INPUTS else ""
+            raise FailedInputs(f"{self.failed:,} of {total:,} inputs failed and {action}{named}")
+
+
 class PredictionPrinter:
     """Print predictions in order; failed inputs are named, counted and handled as `on_error` says."""
 
     def __init__(self, name: str, on_error: str, *, as_json: bool) -> None:
-        self.name, self.on_error, self.as_json = name, on_error, as_json
-        self.lines = self.failed = self.adjusted = 0
+        self.as_json, self.report = as_json, InputReport(name, on_error)
+        self.lines = 0
 
     def print(self, results: Sequence[Result]) -> None:
         """Print the rows of results, and adjustments of inputs on standard error; JSON rows contain them.
@@ -114,42 +163,18 @@ class PredictionPrinter:
             self.lines += 1
 
     def _print_one(self, result: Result) -> None:
-        if result.remarks and not self.as_json:
-            self._remark(result)
+        if not self.as_json:
+            self.report.add_remarks(result.line, result.remarks)
+        rows = result.rows
         if result.error:
-            self._fail(result)
-        elif result.rows:
-            print("\n".join(result.rows))
-
-    def _prefix(self, result: Result) -> str:
-        return f"{self.name}:{result.line.line_number}: " if self.name else ""
-
-    def _remark(self, result: Result) -> None:
-        self.adjusted += 1
-        if self.adjusted <= MAX_REPORTED_INPUTS:
-            print_remarks(result.remarks, prefix=self._prefix(result))
-
-    def _fail(self, result: Result) -> None:
-        prefix = self._prefix(result)
-        if self.on_error == "stop":
-            sys.stdout.flush()
-            raise DataError(f"{prefix}{result.error}")
-        self.failed += 1
-        if self.failed <= MAX_REPORTED_INPUTS:
-            print(f"regard: {prefix}{printable(' '.join(result.error.split()))}", file=sys.stderr)
-        if self.on_error == "blank":
-            empty = {"input": result.line.text, "predictions": [], "error": result.error}
-            print(to_strict_json(empty) if self.as_json else "")
+            self.report.add_error(result.line, result.error)
+            rows = self.report.rows(result.line, result.error, as_json=self.as_json)
+        if rows:
+            print("\n".join(rows))
 
     def close(self) -> None:
         """Report how many inputs were adjusted; raise an error with exit code 3 if some failed."""
-        if self.adjusted > MAX_REPORTED_INPUTS:
-            first = f"the first {MAX_REPORTED_INPUTS} are named above"
-            print(f"regard: {self.adjusted:,} of {self.lines:,} inputs were adjusted; {first}", file=sys.stderr)
-        if self.failed:
-            action = "were skipped" if self.on_error == "skip" else "have an empty line"
-            first = f"; the first {MAX_REPORTED_INPUTS} are named above" if self.failed > MAX_REPORTED_INPUTS else ""
-            raise FailedInputs(f"{self.failed:,} of {self.lines:,} inputs failed and {action}{first}")
+        self.report.close(self.lines)
 
 
 def print_remarks(remarks: Sequence[str], *, prefix: str = "") -> None:
@@ -191,22 +216,51 @@ def sort_numbers(predictions: Sequence[Prediction]) -> list[str]:
 
 
 def write_predictions(
-    texts: Sequence[str], predictions: Sequence[Sequence[Prediction]], formatter: RowFormatter
+    lines: Sequence[InputLine], results: Sequence[Sequence[Prediction] | str], name: str, formatter: RowFormatter
 ) -> None:
-    """Write the predictions for texts in every requested format, and print them."""
+    """Write the predictions for the lines of an input in every requested format, and print them.
+
+    A result is the predictions of a line, or its error.
+    """
+    report = InputReport(name, formatter.on_error(name))
+    for line, result in zip(lines, results, strict=True):
+        if isinstance(result, str):
+            report.add_error(line, result)
+        else:
+            report.add_remarks(line, remarks_of(result))
+    flat = [prediction for row in results if not isinstance(row, str) for prediction in row]
     contents: dict[Path, bytes] = {}
     for path in formatter.predict_options.out:  # all are rendered before any is written
-        contents |= _file_contents(path, texts, predictions, formatter=formatter)
+        if row_suffix := _row_suffix(path, flat):
+            contents[path] = _row_content(lines, results, report, formatter, as_json=row_suffix == ".jsonl")
+        else:
+            contents |= _file_contents(path, flat)
     check_targets(contents, force=formatter.predict_options.force)
-    for row in predictions:
-        print_remarks(remarks_of(row))
-    flat = [prediction for row in predictions for prediction in row]
     is_text_only = all(_row_suffix(path, flat) for path in formatter.predict_options.out)
     for index, prediction in enumerate(() if is_text_only else flat, start=1):
         print(f"{index}: {prediction.text}")
     for target, content in contents.items():
         write_bytes(target, content)
         print(f"wrote {target}")
+    report.close(len(lines))
+
+
+def _row_content(
+    lines: Sequence[InputLine],
+    results: Sequence[Sequence[Prediction] | str],
+    report: InputReport,
+    formatter: RowFormatter,
+    *,
+    as_json: bool,
+) -> bytes:
+    """Return a file with the rows of all results."""
+    rows: list[str] = []
+    for line, result in zip(lines, results, strict=True):
+        if isinstance(result, str):
+            rows += report.rows(line, result, as_json=as_json)
+        else:
+            rows += formatter.rows(line, result, as_json=as_json)
+    return "".join(f"{row}\n" for row in rows).encode()
 
 
 def _row_suffix(path: Path, predictions: Sequence[Prediction]) -> str:
@@ -227,23 +281,13 @@ def _check_suffix(path: Path, predictions: Sequence[Prediction]) -> None:
     )
 
 
-def _file_contents(
-    path: Path, texts: Sequence[str], predictions: Sequence[Sequence[Prediction]], *, formatter: RowFormatter
-) -> dict[Path, bytes]:
-    """Return file -> content for one --out: a file per prediction, or one file if all predictions share it.
-
-    The rows of all predictions are one .txt or .jsonl file, unless the task writes such files itself.
-    """
-    flat, suffix = [prediction for row in predictions for prediction in row], path.suffix.lower()
-    if row_suffix := _row_suffix(path, flat):
-        to_rows = json_rows if row_suffix == ".jsonl" else formatter.text_rows
-        rows = [row for text, candidates in zip(texts, predictions, strict=True) for row in to_rows(text, candidates)]
-        return {path: "".join(f"{row}\n" for row in rows).encode()}
-    _check_suffix(path, flat)
-    renderers = {id(prediction.files.get(suffix)): prediction for prediction in flat}
+def _file_contents(path: Path, predictions: Sequence[Prediction]) -> dict[Path, bytes]:
+    """Return file -> content for one --out: a file per prediction, or one file if all predictions share it."""
+    _check_suffix(path, predictions)
+    renderers = {id(prediction.files.get(path.suffix.lower())): prediction for prediction in predictions}
     if len(renderers) == 1:  # for example the vectors of all words, which belong to the run
-        return {path: flat[0].render(path.suffix)}
+        return {path: predictions[0].render(path.suffix)}
     return {
         path.with_stem(f"{path.stem}-{index}"): prediction.render(path.suffix)
-        for index, prediction in enumerate(flat, start=1)
+        for index, prediction in enumerate(predictions, start=1)
     }

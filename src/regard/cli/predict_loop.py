@@ -26,7 +26,7 @@ from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.settings import to_options
 from regard.core import checksums
 from regard.core.cpu import available_cores, recommended_threads
-from regard.core.errors import ConfigError, DataError
+from regard.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from torch import nn
@@ -112,8 +112,8 @@ def _predict_with_run(
     if predict_options.out:
         if predict_options.ray:
             raise ConfigError("--ray and --out cannot be combined: --ray prints predictions; leave one of them out")
-        texts = [_readable(line, stream.name) for line in stream.lines if line]
-        write_predictions(texts, run.predict(texts, **options), formatter)
+        lines = [line for line in stream.lines if line]
+        write_predictions(lines, ChunkPredictor(run, formatter).predict(lines), stream.name, formatter)
         return
     predictor = None if predict_options.ray else run.torch_free_predictor(**options)
     if predictor is not None:
@@ -146,8 +146,12 @@ class ChunkPredictor:
 
     def __call__(self, chunk: list[InputLine]) -> list[Result]:
         """Lines -> the output rows of each, or its error."""
-        lines = [line for line in chunk if not line.error]
-        return self.formatter.results(chunk, iter(predict_with_bisection(self._predict, lines)))
+        return self.formatter.results(chunk, iter(self.predict([line for line in chunk if not line.error])))
+
+    def predict(self, lines: Sequence[InputLine]) -> list[list[Prediction] | str]:
+        """Lines -> the predictions of each, or its error."""
+        readable = iter(predict_with_bisection(self._predict, [line for line in lines if not line.error]))
+        return [line.error or next(readable) for line in lines]
 
     def _predict(self, lines: list[InputLine]) -> list[list[Prediction]]:
         """Predict some lines of a chunk; samples depend on the line number, not on the chunk."""
@@ -173,12 +177,6 @@ def _distribute(
     is_external = work.run.uses_external_engine  # CTranslate2 has its own threads
     processes = 1 if is_external else min(predict_options.workers or cores, cores)
     return predict_chunks(work, split_chunks(lines, processes), model=work.run.model, processes=processes)
-
-
-def _readable(line: InputLine, name: str) -> str:
-    if line.error:
-        raise DataError(f"{name}:{line.line_number}: {line.error}")
-    return line.text
 
 
 def predict_chunks(

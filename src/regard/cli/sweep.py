@@ -1,13 +1,50 @@
-"""The result of several seeds: mean and standard deviation of every metric, printed and written to sweep.json."""
+"""Several seeds: their common settings, and mean and standard deviation of every metric, written to sweep.json."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from regard.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from regard.training.recipe import Recipe
 
 SUMMARY_FILE = "sweep.json"
+SETTINGS_FILE = "sweep-settings.json"
+MAX_LISTED = 3  # settings that a message names
+
+
+def check_settings(folder: Path, recipe: Recipe) -> None:
+    """Store the settings of a sweep; refuse to continue one with other settings, whose runs cannot be averaged."""
+    from regard.core.checksummed_json import read_json, write_json
+    from regard.training import data_paths
+    from regard.training.recipe import setting_texts
+
+    plan = recipe.plan
+    texts = setting_texts(data_paths.with_absolute_paths(recipe).to_dict())
+    settings = dict(text.split("=", 1) for text in texts if not text.startswith("seed="))
+    planned = [] if plan is None else [str(plan.follows_data), *sorted(plan.explicit - {"seed"})]
+    current = {"settings": settings, "plan": planned}
+    path = folder / SETTINGS_FILE
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, current)
+        return
+    stored = read_json(path)
+    if stored == current:
+        return
+    old = stored["settings"]
+    names = sorted(name for name in {*old, *settings} if old.get(name) != settings.get(name))
+    changes = [f"{name}={old.get(name, 'none')} (now {settings.get(name, 'none')})" for name in names]
+    more = f" and {len(changes) - MAX_LISTED} more" if len(changes) > MAX_LISTED else ""
+    differences = ", ".join(changes[:MAX_LISTED]) + more or "other settings follow the data"
+    raise ConfigError(
+        f"{folder}: its runs were trained with other settings: {differences}; repeat the settings, or choose another "
+        "folder"
+    )
 
 
 def summarize(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

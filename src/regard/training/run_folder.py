@@ -264,7 +264,7 @@ def check_available(path: Path) -> None:
     if not path.exists():
         return
     if not path.is_dir():
-        raise CheckpointError(f"{path}: a file of this name exists; choose another folder")
+        raise CheckpointError(f"{path}: a file of this name exists; choose another name")
     folder = RunFolder(path)
     if folder.config.exists():
         raise CheckpointError(

@@ -100,6 +100,9 @@ def test_runs_get_unique_names(tmp_path):
 def test_mistakes_are_one_line_errors(folders, capsys):
     for args, message in (
         ([folders[0], TEXT], 'compare needs two runs and an input: regard compare RUN RUN "a sentence"'),
+        ([folders[0], "gone", TEXT], "regard: gone: no such run folder"),
+        ([folders[0], "gone", "--split", "test"], "regard: gone: no such run folder"),
+        ([folders[0]], "or to compare metrics: regard compare RUN RUN --split test"),
         ([*folders, folders[0]], "is a run folder; the input comes last"),
         ([*folders, "--split", "valid", "--html", "x.html"], "--html x.html needs an input; give one after the runs"),
         ([*folders, TEXT, "nn=2"], "translate: no setting 'nn'; did you mean 'n'?"),

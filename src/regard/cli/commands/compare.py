@@ -98,10 +98,16 @@ def _search(run: Run) -> Facts:
 def _split_arguments(words: Sequence[str], *, is_evaluated: bool) -> tuple[list[Path], str | None]:
     """Return the runs and the input; the input is optional if the runs are evaluated."""
     words = [str(locate_run(word)) for word in words]
+    missing = next((word for word in words[:2] if not (Path(word) / "config.json").exists()), None)
+    if missing is not None and (is_evaluated or len(words) > 2):
+        raise RegardError(f"{missing}: no such run folder")
     if is_evaluated and len(words) >= 2 and all((Path(word) / "config.json").exists() for word in words):
         return [Path(word) for word in words], None
     if len(words) < 3:
-        raise RegardError('compare needs two runs and an input: regard compare RUN RUN "a sentence"')
+        raise RegardError(
+            'compare needs two runs and an input: regard compare RUN RUN "a sentence"; or to compare metrics: '
+            "regard compare RUN RUN --split test"
+        )
     *folders, raw_input = words
     if (Path(raw_input) / "config.json").exists():
         raise RegardError(

@@ -137,7 +137,8 @@ def train_seeds(
 ) -> None:
     """Train one run for each seed into OUT/seed-N, evaluate them, and print mean and deviation of every metric.
 
-    A run that exists is resumed, so that an interrupted sweep continues with the same command.
+    A run that exists is resumed, so that an interrupted sweep continues with the same command. A command with other
+    settings is refused.
     """
     from regard.api.run import load
     from regard.cli import sweep
@@ -146,6 +147,7 @@ def train_seeds(
 
     parsed = recipes.read(task, recipe, settings=settings)
     folder = out if out is not None else free_folder(parsed)
+    sweep.check_settings(folder, parsed)
     reports = []
     for seed in range(parsed.seed, parsed.seed + seeds):
         run = folder / f"seed-{seed}"
