@@ -92,7 +92,7 @@ function summary(page, compared) {
   const remarks = compared ? [] : data.remarks || [];
   return make("div", { class: "sentences" },
     line("input", t`input`, data.title, inputImage(data)),
-    ...remarks.map((remark) => make("p", { class: "wrong remark", role: "note" }, translateRemark(remark))),
+    ...remarks.map((remark) => make("p", { class: "notice remark", role: "note" }, translateRemark(remark))),
     line("output", t`output`, result?.content, result?.isScored && Number.isFinite(best.score) ? make("span", { class: "figure quiet", title: t`probability of the output, log p ${formatNumber(best.score, 3)}` }, ` ${chance(best)}`) : null),
     result?.isText && !page.view?.drawsTokens ? tokenLine(best) : null);
 }

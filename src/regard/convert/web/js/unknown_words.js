@@ -1,6 +1,6 @@
 // Words of an input that the training data did not contain, by the rules of regard/data/text/unknown_words.py.
 
-import { characterIndex, SPACE } from "./text.js";
+import { characterIndex, part, SPACE } from "./text.js";
 
 const WORD = new RegExp(`[\\p{L}\\p{N}_]+|[^\\p{L}\\p{N}_${SPACE}]`, "gu");
 const MIN_SPELLED_CHARACTERS = 3; // a shorter word may be spelled out although it is common
@@ -27,6 +27,9 @@ export function unknownWords(text, tokenizer) {
     return inside.includes(UNKNOWN) || (isSpelled && inside.every((token) => tokenizer.spells(token)));
   }));
 }
+
+// The unknown words of the parts of a text that the model reads, such as its sentences without the breaks between them
+export const unknownWordsOfSpans = (text, spans, tokenizer) => [...new Set(spans.flatMap((span) => unknownWords(part(text, ...span), tokenizer)))].slice(0, MAX_WORDS);
 
 // The words of a text that overlap at least one of the spans [start, stop]
 export function wordsInSpans(text, spans) {

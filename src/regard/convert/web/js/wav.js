@@ -29,19 +29,24 @@ function sampleReader(view, format, bits) {
   throw new Error(`a WAV file of format ${format} with ${bits} bits; convert it to PCM with 16 bits`);
 }
 
-// Bytes of a WAV file -> {rate, channels, samples: Float32Array of the mean of the channels}
+// Bytes of a WAV file -> {rate, channels, peak: of all channels, samples: Float32Array of the mean of the channels}
 export function readWav(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const { "fmt ": [settings], data: [start, size] } = chunksOf(view);
   const [tag, channels, rate, bits] = [view.getUint16(settings, true), view.getUint16(settings + 2, true), view.getUint32(settings + 4, true), view.getUint16(settings + 14, true)];
   const read = sampleReader(view, tag === EXTENSIBLE ? view.getUint16(settings + 24, true) : tag, bits);
   const width = bits / 8;
+  let peak = 0;
   const samples = Float32Array.from({ length: Math.floor(size / (width * channels)) }, (_, i) => {
     let sum = 0;
-    for (let channel = 0; channel < channels; channel++) sum += Math.fround(read(start + (i * channels + channel) * width));
+    for (let channel = 0; channel < channels; channel++) {
+      const value = Math.fround(read(start + (i * channels + channel) * width));
+      peak = Math.max(peak, Math.abs(value));
+      sum += value;
+    }
     return sum / channels;
   });
-  return { rate, channels, samples };
+  return { rate, channels, peak, samples };
 }
 
 // Samples -> base64 of a WAV file (mono, 16 bits)

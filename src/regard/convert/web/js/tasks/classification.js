@@ -7,7 +7,7 @@ import { splitSentences } from "../sentences.js";
 import { concat, tensor } from "../tensor.js";
 import { collapse, part, shorten } from "../text.js";
 import { Tokenizer } from "../tokenizer.js";
-import { unknownWordRemarks, unknownWords } from "../unknown_words.js";
+import { unknownWordRemarks, unknownWordsOfSpans } from "../unknown_words.js";
 
 const MAX_SENTENCE_CHARACTERS = 60; // of a sentence on its axis
 const MAX_TITLE_CHARACTERS = 200;
@@ -61,7 +61,7 @@ export class Classification {
     const outputs = this.model.labels.map((label, i) => ({ text: label, score: scores[i], rank: scores[i], tokens: [] })).sort((a, b) => b.score - a.score).slice(0, options.n ?? 1);
     const axes = { label: axis([item(outputs[0].text, { word: 0 })], "label"), sentences: axis(rows.map(({ span }, i) => sentenceItem(text, words[i], span, i)), "sentences") };
     words.forEach((items, i) => { axes[`words.${i}`] = axis(items, `words of sentence ${i + 1}`, { axis: "sentences", item: i }); });
-    return inspectionOf(recorder, { text, title: shorten(text, MAX_TITLE_CHARACTERS), outputs, seconds, axes, views: ["document"], remarks: [...cutRemarks(rows), ...unknownWordRemarks(unknownWords(text, this.tokenizer))], extra: { document: { text, deciding: null } } });
+    return inspectionOf(recorder, { text, title: shorten(text, MAX_TITLE_CHARACTERS), outputs, seconds, axes, views: ["document"], remarks: [...cutRemarks(rows), ...unknownWordRemarks(unknownWordsOfSpans(text, splitSentences(text, this.model.splitter), this.tokenizer))], extra: { document: { text, deciding: null } } });
   }
 }
 

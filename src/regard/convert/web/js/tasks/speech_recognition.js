@@ -9,6 +9,8 @@ import { Tokenizer } from "../tokenizer.js";
 import { readWav, writeWav } from "../wav.js";
 import { bytesOf } from "../weights.js";
 
+const SILENCE = 1e-4; // peak of a recording that is silent
+
 const rounded = (value, digits) => Math.round(value * 10 ** digits) / 10 ** digits;
 
 export class SpeechRecognition {
@@ -16,7 +18,7 @@ export class SpeechRecognition {
     Object.assign(this, { model, decoder: new Decoder(programs), tokenizer: new Tokenizer(model.tokenizers[0]) });
   }
 
-  // upload {name, file: base64} -> samples at the rate of the model
+  // upload {name, file: base64} -> samples at the rate of the model, and remarks on their conversion
   read({ name, file }) {
     const { features, maxSeconds } = this.model;
     let recording;
@@ -28,7 +30,13 @@ export class SpeechRecognition {
     const seconds = recording.samples.length / recording.rate;
     if (!recording.samples.length) throw new Error(`${name}: has no samples; record it again`);
     if (seconds > maxSeconds) throw new Error(`${name}: ${seconds.toFixed(1)} seconds; at most ${maxSeconds} are accepted: cut it into parts`);
-    return resample(recording.samples, recording.rate, features.rate);
+    const { channels, peak, rate } = recording;
+    const remarks = [
+      ...(peak < SILENCE ? ["silent: a transcript has no meaning"] : []),
+      ...(channels > 1 ? [`${channels} channels: averaged`] : []),
+      ...(rate !== features.rate ? [`${rate} Hz: resampled to ${features.rate}`] : []),
+    ];
+    return { whole: resample(recording.samples, rate, features.rate), remarks };
   }
 
   // Samples with zeros from start to stop, in seconds
@@ -53,7 +61,7 @@ export class SpeechRecognition {
   inspect({ upload, options, changes }) {
     const { special, reduction, features } = this.model;
     const { name, file } = upload ?? this.model.example;
-    const whole = this.read({ name, file });
+    const { whole, remarks } = this.read({ name, file });
     const samples = options.silence ? this.silence(whole, parseSpan(options.silence)) : whole;
     const recorder = new Recorder(this.model, changes);
     const axes = { queries: { target: "target", frames: "frames" }, keys: { frames: "frames", read: "read", target: "read" } };
@@ -67,7 +75,7 @@ export class SpeechRecognition {
     const stateSeconds = reduction * features.hopSeconds;
     const states = Array.from({ length: Math.ceil(Math.ceil(samples.length / features.hop) / reduction) }, (_, i) => item((i * stateSeconds).toFixed(2), { time: i * stateSeconds }));
     return inspectionOf(recorder, {
-      text: name, outputs, seconds, answered: "target", views: ["speech"],
+      text: name, outputs, seconds, answered: "target", views: ["speech"], remarks,
       axes: { target: axis(words, "transcript"), frames: axis(states, "time"), read: axis([item(this.tokenizer.tokenText(special.bos), { special: true }), ...words.slice(0, -1)], "read") },
       extra: { speech: this.picture(samples, again) },
     });
