@@ -35,7 +35,7 @@ class SettingsCommand(PlainCommand):
         ctx.meta[ARGS_META_KEY] = list(args)
         options = [option for option in self.get_params(ctx) if option.param_type_name == "option"]
         declared = {name: not getattr(option, "is_flag", False) for option in options for name in option.opts}
-        # The flags of a run are read from source files, which takes a quarter of the start-up.
+        # The flags of a run are read from source files, which slows the start-up.
         may_have_flags = any(OPTION.fullmatch(word) and word not in declared for word in args)
         try:
             flags = self.flags(args) if may_have_flags else ()

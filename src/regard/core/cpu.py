@@ -18,7 +18,7 @@ IDLE_CHECK_DELAYS_S = (0.0, 0.002, 0.005, 0.01)  # before each load sample
 
 def available_cores() -> int:
     """Return the number of cores this process may use; 1 if processes cannot be forked on this system."""
-    if not hasattr(os, "fork"):  # importing multiprocessing for this question takes 20 ms
+    if not hasattr(os, "fork"):  # multiprocessing knows too, but its import slows the start-up
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
