@@ -49,7 +49,7 @@ from regard.tasks.classification.inspect import ClassifiedDocument, DocumentMode
 from regard.tasks.classification.prediction import to_predictions, truncation_remarks
 
 LABELS_FILE = "labels.json"
-# Tokens in a batch at inference. Without `keep_freed_memory` 40,000 took 1.8 to 2.5 times as long, with it the same time.
+# Tokens in a batch at inference: with 40,000 the layers take 1.8 times as long, unless freed memory is retained.
 INFERENCE_TOKENS = 8192
 NUM_EXAMPLES = 3
 MAX_EXAMPLE_CANDIDATES = 200  # validation documents from which examples are chosen
