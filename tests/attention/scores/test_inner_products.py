@@ -43,5 +43,7 @@ def test_widths_that_must_agree(name):
 def test_an_unknown_score_suggests_the_nearest():
     with pytest.raises(ConfigError, match="unknown score 'additiv'; did you mean 'additive'"):
         scores.build("additiv", 4)
-    with pytest.raises(ConfigError, match="known: additive, concat, cosine, dot, general, location, monotonic_location, scaled_dot"):
+    with pytest.raises(
+        ConfigError, match="known: additive, concat, cosine, dot, general, location, monotonic_location, scaled_dot"
+    ):
         scores.build("xyz", 4)
